@@ -1,5 +1,7 @@
 """Sets of many levels in words: short, and exact unless they say how many there are."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from bayescascade.data.schema import Schema
 from tests.report.trees import density_tree
 
 AGES = tuple(range(17, 58))
+NOT_FIRST = 'not "Aaland and its islands"'  # the five others would be cut
 PLACES = tuple(f"{a}{b}land" for a in "ABCDEFG" for b in "aeioruy")
 
 
@@ -23,13 +26,18 @@ PLACES = tuple(f"{a}{b}land" for a in "ABCDEFG" for b in "aeioruy")
         (AGES, False, [*range(3), *range(4, 41)], "17 to 19, 21 to 57"),
         (AGES, True, range(12, 38), "29 to 54"),
         (AGES, True, [*range(12, 38), 41], "29 to 54 or missing"),
-        (PLACES, False, range(2, 49), "all but Aaland, Aeland"),
-        (PLACES, True, range(2, 49), "all but Aaland, Aeland, missing"),
-        (PLACES, True, range(2, 50), "missing or all but Aaland, Aeland"),
+        (PLACES, False, range(2, 49), "none of Aaland, Aeland"),
+        (PLACES, True, range(2, 49), "none of Aaland, Aeland, missing"),
+        (PLACES, True, range(2, 50), "missing or none of Aaland, Aeland"),
         (PLACES, False, range(3, 30), "Aoland, Arland, ... (27 of 49 levels)"),
         (PLACES, True, [*range(3, 30), 49], "Aoland, Arland, ... (27 of 49 levels) or missing"),
+        (PLACES, True, range(1, 49), "neither Aaland nor missing"),
+        (PLACES, True, range(1, 50), "missing or not Aaland"),
+        (PLACES, True, range(49), "not missing"),
+        (PLACES[:6], False, range(5), "Aaland, Aeland, Ailand, Aoland, Arland"),
+        ([f"{place} and its islands" for place in PLACES[:6]], False, range(1, 6), NOT_FIRST),
         (("a, b", *"cdefgh"), False, range(1, 7), "c, d, e, f, g, h"),
-        (("a, b", *"cdefghi"), False, range(1, 8), 'all but "a, b"'),
+        (("a, b", *"cdefghi"), False, range(1, 8), 'not "a, b"'),
     ],
 )
 def test_many_levels_in_words(
@@ -57,8 +65,8 @@ def test_words_are_exact_unless_they_are_cut(rng: np.random.Generator) -> None:
 
 def _parsed(words: str, gap: bool) -> list[int]:
     """Return the codes that words about `AGES` name."""
-    if "all but " in words:
-        others = _parsed(words.removeprefix("missing or ").removeprefix("all but "), gap)
+    if left := re.fullmatch("(missing or )?(not|none of|neither) (.*)", words):
+        others = _parsed(left[3].replace(" nor ", ", "), gap)
         return sorted(set(range(len(AGES) + gap)) - set(others))
     codes = []
     for part in words.replace(" or ", ", ").split(", "):

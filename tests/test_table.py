@@ -98,18 +98,30 @@ def test_declared_levels_are_the_domain(
 
 def test_continuous_columns_have_bins_of_equal_frequency() -> None:
     """Bins hold the same number of rows where ties allow, and cover the whole range."""
-    table = Table.from_frame(pd.DataFrame({"x": np.arange(100.0) ** 2}), continuous={"x": 4})
+    table = Table.from_frame(pd.DataFrame({"x": np.arange(100.0) ** 2 / 4}), continuous={"x": 4})
     edges = table.schema.columns[0].edges
-    assert edges == (0, (24**2 + 25**2) / 2, (49**2 + 50**2) / 2, (74**2 + 75**2) / 2, 99**2)
+    inner = ((24**2 + 25**2) / 8, (49**2 + 50**2) / 8, (74**2 + 75**2) / 8)
+    assert edges == (0, *inner, 99**2 / 4)
     assert table.weights.tolist() == [25] * 4
 
 
 def test_tied_quantiles_are_merged() -> None:
     """Many zeros are one bin, not several empty ones."""
     column = only_column([0] * 90 + list(range(1, 11)), continuous={"x": 4})
-    assert column.edges == (0, 0.5, 10)
-    assert only_column([1, 2], continuous={"x": 10}).edges == (1, 1.5, 2)
-    assert only_column([1, 2], continuous={"x": 1}).edges == (1, 2)
+    assert column.edges == (-0.5, 0.5, 10.5)
+    assert only_column([1.5, 2], continuous={"x": 10}).edges == (1.5, 1.75, 2)
+    assert only_column([1.5, 2], continuous={"x": 1}).edges == (1.5, 2)
+
+
+def test_a_number_of_bins_leaves_whole_numbers_whole() -> None:
+    """Who asks for other bins than those that the note offers must not read "[1, 3)" of counts."""
+    column = only_column([0, 1, 1, 3, 4, 9], continuous={"x": 3})
+    assert column.is_whole
+    told = [column.condition_words([k]) for k in range(3)]
+    assert told == ["x is 0", "x is 1 to 3", "x is 4 to 9"]
+    assert column.condition_words([0, 1], is_open=True) == "x is at most 3"
+    edges = only_column([0, 1, 1, 3, 4, 9], continuous={"x": [0, 2, 9]})
+    assert edges.condition_words([0]) == "x is in [0, 2)"
 
 
 def test_bins_between_neighboring_floats() -> None:
@@ -123,7 +135,7 @@ def test_bins_follow_the_weights() -> None:
     """A row that counts nine times fills a bin alone."""
     frame = pd.DataFrame({"x": [1.0, 2, 3, 4], "n": [9, 3, 3, 3]})
     table = Table.from_frame(frame, weights="n", continuous={"x": 2})
-    assert table.schema.columns[0].edges == (1, 1.5, 4)
+    assert table.schema.columns[0].edges == (0.5, 1.5, 4.5)
 
 
 def test_sampled_quantiles_are_close(

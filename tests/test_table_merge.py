@@ -81,7 +81,7 @@ def test_a_schema_makes_parts_alike(rng: np.random.Generator) -> None:
         (
             ({"a": [1, 2]}, {"continuous": {"a": 2}}),
             ({"a": [1, 3]}, {"continuous": {"a": 2}}),
-            "got 1, 1.5, 2 and 1, 2, 3: declare its bin edges when they are read",
+            "got 0.5, 1.5, 2.5 and 0.5, 1.5, 3.5: declare its bin edges when they are read",
         ),
         (
             ({"a": [1, 2]}, {}),

@@ -214,17 +214,24 @@ class Column:
                 raise self._unknown(level, None)
         return tuple(sorted({int(code) for code in codes}))
 
-    def condition_words(self, codes: Iterable[int], *, is_full: bool = False) -> str:
+    def condition_words(
+        self, codes: Iterable[int], *, is_full: bool = False, is_open: bool = False
+    ) -> str:
         """Return the condition that a cell is one of some codes, such as "class is crew, 3rd"."""
-        return f"{quoted(self.name)} is {self.describe_codes(codes, is_full=is_full)}"
+        told = self.describe_codes(codes, is_full=is_full, is_open=is_open)
+        return f"{quoted(self.name)} is {told}"
 
-    def describe_codes(self, codes: Iterable[int], *, is_full: bool = False) -> str:
+    def describe_codes(
+        self, codes: Iterable[int], *, is_full: bool = False, is_open: bool = False
+    ) -> str:
         """Return words for a set of codes that fit after "*name* is".
 
-        "crew, 3rd" for a nominal column, where many levels are told in short unless `is_full` (see
-        `level_words`); "1, 2" or "3 to 7" for an ordinal one; "in [0, 2.5)" for a continuous one,
-        "29 to 54" if it is of whole numbers; "missing" for the missing level; "anything" for all
-        codes. Levels that would read as several, or as several conditions, are in quotes.
+        "crew, 3rd" for a nominal column, of which many levels are shortened unless `is_full`, and
+        most of all are "not 1st" (see `level_words`); "1, 2" or "3 to 7" for an ordinal one; "in
+        [0, 2.5)" for a continuous one, "29 to 54" if it is of whole numbers, and with `is_open`,
+        where the outer bins have no ends, "below 2.5" or "at most 54"; "missing" for the missing
+        level; "anything" for all codes. Levels that would read as several, or as several
+        conditions, are in quotes.
         """
         chosen = sorted({int(code) for code in codes})
         if len(chosen) == self.n_levels:
@@ -239,6 +246,8 @@ class Column:
         if self.kind == "ordinal" and chosen:
             told = itertools.chain(*(run_words(self.levels, *run) for run in runs(chosen)))
             words.insert(0, ", ".join(told))
+        elif chosen and is_open:
+            words.insert(0, " or ".join(self._open_bins(*run) for run in runs(chosen)))
         elif chosen:
             bins = " or ".join(self.bin_words(*run) for run in runs(chosen))
             words.insert(0, bins if self.is_whole else "in " + bins)
@@ -252,6 +261,21 @@ class Column:
         texts = self.edge_texts()
         closing = "]" if last == len(self.edges) - 2 else ")"
         return f"[{texts[first]}, {texts[last + 1]}{closing}"
+
+    def _open_bins(self, first: int, last: int) -> str:
+        """Return neighboring bins in words, where the outer ones have no ends: "below 2.5"."""
+        is_lowest, is_highest = first == 0, last == len(self.edges) - 2
+        if is_lowest and is_highest:
+            return "not missing"
+        if self.is_whole:
+            low, high = self.whole_ends(first, last)
+            if (is_lowest or is_highest) and low < high:
+                return f"at most {high}" if is_lowest else f"at least {low}"
+            return self.bin_words(first, last)
+        texts = self.edge_texts()
+        if is_lowest:
+            return f"below {texts[last + 1]}"
+        return f"{texts[first]} or more" if is_highest else "in " + self.bin_words(first, last)
 
     def whole_ends(self, first: int, last: int) -> tuple[int, int]:
         """Return the lowest and the highest whole number of neighboring bins."""

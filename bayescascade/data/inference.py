@@ -331,9 +331,9 @@ class BinCollector(Collector):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is declared of the column and it holds whole numbers."""
+        """Whether the column holds whole numbers, and no edges are declared."""
         largest = max(-self._lowest, self._highest)
-        return self.declared.kind is None and self._are_whole and largest < LARGEST_WHOLE
+        return self.declared.edges is None and self._are_whole and largest < LARGEST_WHOLE
 
 
 def notes_of(collectors: Sequence[Collector]) -> list[str]:

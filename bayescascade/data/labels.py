@@ -1,7 +1,7 @@
 """Labels of rows: what they may be, their classes, and the labeled rows to learn from."""
 
 from collections.abc import Collection, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,11 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_weights
-from bayescascade.data.column import LARGEST_WHOLE, Column
 from bayescascade.data.declarations import ColumnKinds, Declarations, by_name, declared
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, level_text, to_numbers
 from bayescascade.data.matrix import Matrix, MatrixEncoder
 from bayescascade.data.row_frames import rows_frame
-from bayescascade.data.schema import Schema
 from bayescascade.data.sources import as_column
 from bayescascade.data.table import Table
 
@@ -363,8 +361,7 @@ class LabeledRows:
             missing=kinds.missing,
             source=source,
         )
-        read = (_as_whole(c, cut[c.name]) if c.name in cut else c for c in table.schema.columns)
-        return cls(replace(table, schema=Schema(tuple(read))), target, classes)
+        return cls(table, target, classes)
 
 
 def _check_length(name: str, labels: Sized, rows_name: str, rows: Sized) -> None:
@@ -392,20 +389,6 @@ def _numbers_of(
             check_numbers(f'column "{name}"', numbers)
             found[str(name)] = np.unique(numbers[~np.isnan(numbers)])
     return found
-
-
-def _as_whole(column: Column, values: NDArray[np.float64]) -> Column:
-    """Return a column that was cut at quantiles, told in whole numbers if it has nothing else.
-
-    An edge at a whole number is one between two others: half below, it parts the same values.
-    """
-    edges = np.array(column.edges)
-    edges[-1] += 1.0  # beyond the largest value
-    edges = np.ceil(edges) - 0.5
-    are_whole = bool((values == np.rint(values)).all()) and np.abs(edges).max() < LARGEST_WHOLE
-    if not are_whole or np.isin(column.edges[1:-1], values).any():
-        return column
-    return replace(column, edges=tuple(edges.tolist()), is_whole=True)
 
 
 def _within(name: str, cells: Cells, edges: Any) -> Cells:

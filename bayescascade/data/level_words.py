@@ -1,8 +1,8 @@
 """Sets of levels without order in words, short where they are many.
 
-Of more than six levels, numbers are told as runs of the column's levels, "29 to 54", and few levels
-left out as "all but x, y". Both are exact. What is too long even so is cut: "x, y, ... (18 of 49
-levels)".
+Of more than six levels, numbers are runs of the column's levels, "29 to 54". Most of all levels are
+named by the few that are left out, of which missing may be one: "not x", "none of x, y", "neither
+x nor missing". Both are exact. What is too long even so is cut: "x, y, ... (18 of 49 levels)".
 """
 
 import itertools
@@ -39,16 +39,25 @@ def level_set_words(
         return "missing" * bool(is_missing)
     texts = [quoted(level_text(level)) for level in levels]
     told = [texts[code] for code in codes]
-    if len(codes) > _MOST_NAMED:
+    if len(codes) > _MOST_NAMED or len(", ".join(told)) > _MOST_LETTERS:
         if are_numbers(levels):
             told = [words for run in runs(codes) for words in run_words(levels, *run)]
         others = sorted(set(range(len(levels))) - set(codes))
         left_out = [texts[code] for code in others] + ["missing"] * (is_missing is False)
         if len(left_out) <= _MOST_LEFT_OUT < len(told):
-            return "missing or " * bool(is_missing) + f"all but {', '.join(left_out)}"
+            return "missing or " * bool(is_missing) + _none_of(left_out)
     if not is_full and len(codes) >= _FEWEST_CUT:
         told = shortened(told, f"({len(codes):,} of {len(levels):,} levels)")
     return ", ".join(told) + " or missing" * bool(is_missing)
+
+
+def _none_of(left_out: Sequence[str]) -> str:
+    """Return words for all levels but one to three, of which "missing" may be the last."""
+    if len(left_out) == 1:
+        return f"not {left_out[0]}"
+    if len(left_out) == 2 and left_out[1] == "missing":
+        return f"neither {left_out[0]} nor missing"
+    return f"none of {', '.join(left_out)}"
 
 
 def shortened(texts: Sequence[str], count: str, letters: int = _LETTERS_LEFT) -> list[str]:

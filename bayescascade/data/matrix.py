@@ -35,6 +35,7 @@ from bayescascade.data.levels import (
     tidy_levels,
     to_numbers,
 )
+from bayescascade.data.number_words import columns_of, number_column
 from bayescascade.data.row_frames import as_numbers, rows_frame
 from bayescascade.data.schema import check_present, check_width, column_text
 from bayescascade.data.unknown import UnknownCells
@@ -66,11 +67,15 @@ class CellPolicy:
         last two are said in an `UnknownLevelWarning`.
     dtype : float32 or float64
         Of the matrix. Numbers too large for it become its largest, but are refused in arrays.
+    keeps_ranges : bool
+        Whether the encoder keeps the least and greatest of whole numbers, for words about splits.
+        That is data, which nothing private may hold.
     """
 
     missing: str = "error"
     unknown: str = "error"
     dtype: type[np.floating[Any]] = np.float64
+    keeps_ranges: bool = False
 
     def __post_init__(self) -> None:
         check_choice("missing", self.missing, ("error", "nan", "level"))
@@ -95,12 +100,16 @@ class MatrixEncoder:
     medians : tuple of float or None
         Of each column of numbers or ranks that had missing cells; None of others. Empty if no
         column had.
+    numbers : tuple of Column or None
+        Of each column of whole numbers or truth values, these as a column: one bin, or two levels.
+        None of others. Empty if the policy does not keep them.
     """
 
     columns: tuple[str | int, ...]
     levels: tuple[Column | None, ...]
     policy: CellPolicy = CellPolicy()
     medians: tuple[float | None, ...] = ()
+    numbers: tuple[Column | None, ...] = ()
 
     @classmethod
     def learn(cls, X: Any, policy: CellPolicy = CellPolicy()) -> "MatrixEncoder":
@@ -125,6 +134,7 @@ class MatrixEncoder:
         if array is not None:
             n_columns = array.shape[1]
             found = cls(tuple(range(n_columns)), (None,) * n_columns, policy)
+            found = found._with_numbers(dict(enumerate(array.T)))
             return found._with_medians(rows_frame(array)) if policy.missing == "level" else found
         names = list(X.columns) if isinstance(X, pd.DataFrame) else []
         others = [name for name in names if not isinstance(name, str)]
@@ -140,7 +150,18 @@ class MatrixEncoder:
             for place, column in enumerate(columns)
         )
         found = cls(columns, levels, policy)
+        found = found._with_numbers({j: cells for j, (_, cells) in enumerate(frame.items())})
         return found._with_medians(frame) if is_level else found
+
+    def _with_numbers(self, cells: Mapping[int, Any]) -> "MatrixEncoder":
+        """Return the encoder that knows which columns hold whole numbers, if that may be kept."""
+        if not self.policy.keeps_ranges:
+            return self
+        numbers = (
+            number_column(name, cells[place]) if levels is None else None
+            for place, (name, levels) in enumerate(zip(self.names, self.levels, strict=True))
+        )
+        return replace(self, numbers=tuple(numbers))
 
     def _with_medians(self, frame: pd.DataFrame) -> "MatrixEncoder":
         """Return the encoder with the medians of columns of numbers or ranks with missing cells."""
@@ -315,6 +336,8 @@ class MatrixEncoder:
         """Return the encoder as plain JSON types; the policy is that of the family."""
         levels = [None if levels is None else levels.to_dict() for levels in self.levels]
         record: dict[str, Any] = {"columns": list(self.columns), "levels": levels}
+        if any(self.numbers):
+            record["numbers"] = [one and one.to_dict() for one in self.numbers]
         if self.policy.missing == "level":
             record |= {"missing": "level", "medians": list(self.medians)}
         return record
@@ -347,12 +370,14 @@ class MatrixEncoder:
         for column, one in zip(columns, read, strict=True):
             if one is not None and (one.name != column_text(column) or one.kind == "continuous"):
                 raise ModelFileError(f"an encoding's levels must be of {column!r}, got {one}")
+        numbers = columns_of(record.get("numbers"), [column_text(column) for column in columns])
         if record.get("missing") is None:
-            return cls(tuple(columns), read, policy)
+            return cls(tuple(columns), read, policy, (), numbers)
         medians: Any = record.get("medians")
         if record["missing"] != "level" or not are_medians(medians, read):
             raise ModelFileError("an encoding's medians must be numbers of columns without levels")
-        return cls(tuple(columns), read, replace(policy, missing="level"), tuple(medians))
+        policy = replace(policy, missing="level")
+        return cls(tuple(columns), read, policy, tuple(medians), numbers)
 
     def _encode(
         self,

@@ -79,10 +79,16 @@ def probability_text(probability: float) -> str:
 
 
 def interval_text(interval: Sequence[float]) -> str:
-    """Return an interval as "0.96-0.99", with up to four decimals at an end near 0 or 1."""
+    """Return an interval as "0.96-0.99", with up to four decimals at an end near 0 or 1.
+
+    Ends that would read alike have as many decimals, up to nine, as tell them apart.
+    """
+    apart, n_ends = 2, len(set(interval))
+    while apart < _MOST_NINES and len({f"{end:.{apart}f}" for end in interval}) < n_ends:
+        apart += 1
     texts = []
     for end in interval:
-        decimals = 2
+        decimals = apart
         while decimals < _MOST_DECIMALS and float(f"{end:.{decimals}f}") in (0.0, 1.0):
             decimals += 1
         texts.append(f"{end:.{decimals}f}")
@@ -93,12 +99,14 @@ def estimate_text(probability: float, low: float, high: float) -> str:
     """Return a probability and its 95 % interval for a sentence: "0.95 (95% 0.84-1.00)".
 
     The probability has as many decimals as in tables: "0.003 (95% 0.00-0.01)". Two are enough for
-    the interval unless they say certainty, 0.00-0.00 or 1.00-1.00: "0.0005 (95% 0.0000-0.002)".
+    the interval unless both ends read alike: "0.0005 (95% 0.0000-0.002)".
     """
-    ends = f"{low:.2f}-{high:.2f}"
-    if ends in ("0.00-0.00", "1.00-1.00"):
+    told, ends = probability_text(probability), f"{low:.2f}-{high:.2f}"
+    if len(set(ends.split("-"))) == 1:
         ends = interval_text((low, high))
-    return f"{probability_text(probability)} (95% {ends})"
+        if not low <= float(told) <= high:
+            told = f"{probability:.{len(ends.partition('-')[0]) - 2}f}"
+    return f"{told} (95% {ends})"
 
 
 def density_text(

@@ -13,6 +13,7 @@ from bayescascade.report.numbers import (
     density_text,
     diagnostic_text,
     estimate_text,
+    interval_text,
     nats_text,
     probability_text,
     ratio_text,
@@ -62,6 +63,10 @@ from bayescascade.report.numbers import (
         (estimate_text, [0.003, 0.0001, 0.011], "0.003 (95% 0.00-0.01)"),
         (estimate_text, [0.0005, 1e-5, 0.0018], "0.0005 (95% 0.0000-0.002)"),
         (estimate_text, [0.9995, 0.9982, 0.9999], "0.9995 (95% 0.998-0.9999)"),
+        # ends that would read alike have another digit, and the probability is between them
+        (interval_text, [(0.841, 0.844)], "0.841-0.844"),
+        (interval_text, [(0.5, 0.5)], "0.50-0.50"),
+        (estimate_text, [0.8427, 0.841, 0.844], "0.843 (95% 0.841-0.844)"),
         # aligned columns need equal decimals, but a small weight is not 0.0
         (count_texts, [[2201.0, 470.0]], ["2,201", "470"]),
         (count_texts, [[1721.5, 3.0, 0.01]], ["1,721.5", "3.0", "0.010"]),

@@ -37,7 +37,7 @@ from bayescascade.model.roles import Predicted
 
 __all__ = ["BudgetedClassifier", "ReadRows", "read_rows"]
 
-CELLS = CellPolicy(missing="nan", dtype=np.float32)
+CELLS = CellPolicy(missing="nan", dtype=np.float32, keeps_ranges=True)
 """What forests take for a cell."""
 
 _TOLERANCE = 1e-9  # between the stored cost and what the shares give

@@ -1,11 +1,12 @@
 """Pictures of forests: one of its trees, or what its features cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
 from bayescascade.data.levels import quoted
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.number_words import split_at
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.report.axes import class_color
 from bayescascade.report.bars import Bar
@@ -66,15 +67,23 @@ def class_tree_boxes(
 
 
 def split_words(encoder: MatrixEncoder, column: int, threshold: float, is_left: bool) -> str:
-    """Return one side of a split of a matrix column in words, such as "age is at most 30"."""
+    """Return one side of a split of a matrix column in words, such as "age is at most 30".
+
+    Of a threshold above all numbers, the other side is that of missing cells.
+    """
     place = int(encoder.source[column])
-    levels, codes = encoder.levels[place], encoder.codes_up_to(column, threshold)
+    name, levels = quoted(encoder.names[place]), encoder.levels[place]
+    if threshold >= np.finfo(np.float32).max:
+        return f"{name} is {'not ' * is_left}missing"
+    codes: Collection[int] | None = encoder.codes_up_to(column, threshold)
+    number = encoder.numbers[place] if encoder.numbers else None
+    if number is not None:
+        levels, codes = split_at(number, threshold) or (None, None)
     if levels is None or codes is None:
-        name = quoted(encoder.names[place])
         return f"{name} is {'at most' if is_left else 'above'} {threshold:.6g}"
     if not is_left:
-        codes = tuple(code for code in range(levels.n_levels) if code not in codes)
-    return levels.condition_words(codes)
+        codes = [code for code in range(levels.n_levels) if code not in codes]
+    return levels.condition_words(codes, is_open=True)
 
 
 def cost_bars(acquired: Iterable[tuple[str, float, float]]) -> list[Bar]:

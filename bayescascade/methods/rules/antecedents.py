@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.data.column import Column
-from bayescascade.data.levels import quoted
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.kernels.layout import CandidateArrays
 
@@ -176,33 +175,10 @@ def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = 
 
     With `is_open` a bin at the end of a column's range has no end there.
     """
-    words = []
-    for index, low, high in antecedent:
-        column = schema.columns[index]
-        if is_open and column.kind == "continuous" and not _is_missing(column, low):
-            words.append(f"{quoted(column.name)} is {_describe_open_bins(column, low, high)}")
-        else:
-            words.append(column.condition_words(range(low, high)))
-    return " and ".join(words)
-
-
-def _describe_open_bins(column: Column, low: int, high: int) -> str:
-    n_bins = len(column.edges) - 1
-    if low == 0 and high == n_bins:
-        return "not missing"
-    if column.is_whole:
-        first, last = column.whole_ends(low, high - 1)
-        if low == 0 and first < last:
-            return f"at most {last}"
-        if high == n_bins and first < last:
-            return f"at least {first}"
-        return column.bin_words(low, high - 1)
-    texts = column.edge_texts()
-    if low == 0:
-        return f"below {texts[high]}"
-    if high == n_bins:
-        return f"{texts[low]} or more"
-    return f"in [{texts[low]}, {texts[high]})"
+    return " and ".join(
+        schema.columns[index].condition_words(range(low, high), is_open=is_open)
+        for index, low, high in antecedent
+    )
 
 
 def _is_missing(column: Column, low: int) -> bool:

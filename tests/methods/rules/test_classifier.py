@@ -17,6 +17,7 @@ import bayescascade
 from bayescascade import LabelList, RuleListClassifier, Table
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelWarning
 from bayescascade.data.declarations import ColumnKinds
+from bayescascade.data.inference import BinCollector
 from bayescascade.data.labels import LabeledRows
 from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
 from tests.scikit_learn import follow_scikit_learn
@@ -228,7 +229,7 @@ def test_whole_numbers_are_cut_where_real_ones_would_be(monkeypatch, tmp_path):
     model = RuleListClassifier(**fit).fit(frame, labels)
     assert all(column.is_whole for column in model.schema_.columns)
     with monkeypatch.context() as patched:
-        patched.setattr("bayescascade.data.labels._as_whole", lambda column, _: column)
+        patched.setattr(BinCollector, "is_whole", False)
         real = RuleListClassifier(**fit).fit(frame, labels)
     assert not any(column.is_whole for column in real.schema_.columns)
     assert_array_equal(model.predict_proba(frame), real.predict_proba(frame))

@@ -1,0 +1,72 @@
+"""Whole numbers and truth values of a matrix as columns, whose conditions are in their words.
+
+A matrix holds 4.0 where the data had 4, and 1.0 for True: a threshold of 4.5 is "at most 4" to a
+reader, and one of 0.5 is "False".
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.data.column import Column
+from bayescascade.data.levels import Cells
+
+__all__ = ["columns_of", "number_column", "split_at"]
+
+_LARGEST = 2.0**24  # beyond, float32 does not tell whole numbers apart
+
+
+def number_column(name: str, cells: Cells | NDArray[Any]) -> Column | None:
+    """Return cells of whole numbers as a column of one bin, truth values as two levels; else None.
+
+    cells: (n_rows,) of numbers, numbers as text, truth values or missing cells.
+    """
+    if pd.api.types.is_bool_dtype(cells.dtype):
+        return Column(name, "nominal", (False, True))
+    numbers = pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    numbers = numbers[~np.isnan(numbers)]
+    if not numbers.size or np.abs(numbers).max() > _LARGEST or (numbers != np.rint(numbers)).any():
+        return None
+    edges = (float(numbers.min()) - 0.5, float(numbers.max()) + 0.5)
+    return Column(name, "continuous", (), edges, is_whole=True)
+
+
+def split_at(column: Column, threshold: float) -> tuple[Column, list[int]] | None:
+    """Return a `number_column` cut at a threshold, and the codes up to it; None if all are."""
+    if column.kind == "nominal":
+        return (column, [0]) if 0 <= threshold < 1 else None
+    low, high = column.edges
+    cut = float(np.floor(threshold)) + 0.5
+    if not low < cut < high:
+        return None
+    return replace(column, edges=(low, cut, high)), [0]
+
+
+def columns_of(record: Any, names: Sequence[str]) -> tuple[Column | None, ...]:
+    """Return number columns as a file has them, or none where it has no such record.
+
+    Raises
+    ------
+    ModelFileError
+        If they are no number columns of these names.
+    """
+    if record is None:
+        return ()
+    if not isinstance(record, list) or len(record) != len(names):
+        raise ModelFileError(f"an encoding's numbers must be a list of {len(names)}")
+    found = tuple(None if one is None else Column.from_dict(one) for one in record)
+    for name, one in zip(names, found, strict=True):
+        if one is not None and (one.name != name or not _is_number_column(one)):
+            raise ModelFileError(f"an encoding's numbers must be those of {name!r}, got {one}")
+    return found
+
+
+def _is_number_column(column: Column) -> bool:
+    if column.kind == "continuous":
+        return column.is_whole and len(column.edges) == 2
+    return column.kind == "nominal" and column.levels == (False, True)
