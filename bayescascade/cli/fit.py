@@ -29,7 +29,7 @@ OF_MODELS = (
     "expected_rules", "expected_size", "max_size", "scratch", "start", "max_depth", "temper",
     "prior", "stop",
     "n_components", "kind", "smoothing", "n_starts", "max_iter", "tol", "n_steps", "n_chains",
-    "memory_limit", "predictive", "checkpoint", "resume",
+    "memory_limit", "predictive", "tree", "checkpoint", "resume",
 )  # fmt: skip
 """Options that not every model has."""
 
@@ -121,6 +121,12 @@ OF_MODELS = (
     "--start",
     type=click.Choice(["random", "greedy"]),
     help="Chains start from random trees, or from a greedy one (trees; random).",
+)
+@click.option(
+    "--tree",
+    type=click.Choice(["best", "typical"]),
+    help="Show the most probable tree, or that of the drawn ones which is nearest to all others "
+    "(auto, trees; best).",
 )
 @click.option(
     "--density",

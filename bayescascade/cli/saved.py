@@ -47,8 +47,9 @@ _BLOCK_ROWS = 100_000
 )
 @click.option(
     "--tree",
-    type=Integer(0),
-    help="The tree of a forest that --dot and --png draw, from 0 (--dot: the first).",
+    type=Integer(0, other="typical"),
+    help="The tree of a forest that --dot and --png draw, from 0 (--dot: the first); of a density, "
+    "typical is the drawn tree that is nearest to all others, in place of the best.",
 )
 @click.option(
     "--html", metavar="FILE.html", help="Write a report, to be read by anyone, into one file."
@@ -60,7 +61,7 @@ def show(
     as_json: bool,
     dot: bool,
     png: str | None,
-    tree: int | None,
+    tree: int | str | None,
     html: str | None,
 ) -> None:
     """Print the model saved in MODEL.json."""
@@ -68,13 +69,16 @@ def show(
         raise click.UsageError("--json, --dot, --png and --html exclude each other")
     if evidence and html is not None:
         raise click.UsageError("--html is about the whole model, not what --given leaves of it")
-    if tree is not None and not dot and png is None:
+    if tree not in (None, "typical") and not dot and png is None:
         raise click.UsageError("--tree needs --dot or --png, got neither")
     check_outputs({"--png": png, "--html": html}, {"MODEL.json": model})
     from bayescascade.model.record import load
-    from bayescascade.model.roles import Conditional, Drawn, Graphed, Reporting, Wooded
+    from bayescascade.model.roles import Conditional, Drawn, Graphed, Reporting, Typical, Wooded
 
     fitted = load(model)
+    if tree == "typical":
+        in_role(Typical, fitted, "--tree typical", model).set_params(tree=tree)
+        tree = None
     if html is not None:
         reporting: Reporting = in_role(Reporting, fitted, "--html", model)
         reporting.report(html)

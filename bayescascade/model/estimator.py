@@ -83,6 +83,7 @@ class _Readables:
 
     parameters: Sequence[Any] = ()
     draws: Sequence[Any] = ()
+    typical: int | None = None  # which of them that is, once it was asked for
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -348,7 +349,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         parameters = [vars(self)[name] for name in self._get_param_names()]
         kept = self._readables
         if not kept.parameters or not all(map(operator.is_, kept.parameters, parameters)):
-            kept.draws = self._readable_draws(counted)
+            kept.draws, kept.typical = self._readable_draws(counted), None
             kept.parameters = parameters
         return kept.draws, shares
 
@@ -377,6 +378,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
             *self._head(),
             Pieces(self._column_pieces(), noun="column"),
             BLANK,
+            *self._above_page(),
             *learned.page(),
             BLANK,
             *self._legend(learned),
@@ -403,8 +405,17 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         return [
             self.summary_.found_words(self.learned_word),
             f"log posterior {nats_text(self.log_posterior_)}",
-            counted(getattr(self.learned_, self.size_name), *self.size_words),
+            counted(getattr(self._readable(self._best), self.size_name), *self.size_words),
         ]
+
+    def _above_page(self) -> Page:
+        """Return what stands above what is shown, where that is not the best that was found."""
+        return ()
+
+    @property
+    def _shows_best(self) -> bool:
+        """Whether what is shown is the best that was found."""
+        return True
 
     def _warnings_page(self) -> Page:
         return tuple(warning(f"warning: {text}") for text in self.summary_.warnings)
@@ -417,7 +428,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         return [*(pieces[1:] if self.summary_.source else pieces), size]
 
     def _shown(self) -> Page:
-        return self.learned_.page()
+        return (*self._above_page(), *self.learned_.page())
 
     def _learned_from(self) -> list[str]:
         source = self.summary_.source
@@ -425,7 +436,9 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
 
     def _doubt(self) -> list[str]:
         size = getattr(self.learned_, self.size_name)
-        return doubt_sentences(self.summary_, self.learned_word, self.size_words, size)
+        word = self.learned_word
+        best = "What is shown" if self._shows_best else f"The best {word}, which is not shown,"
+        return doubt_sentences(self.summary_, word, self.size_words, size, best=best)
 
     def _column_items(self) -> list[tuple[str, str]]:
         split = (words.partition(": ") for words in self._column_pieces())

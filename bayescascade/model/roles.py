@@ -91,6 +91,13 @@ class Wooded(Protocol):
 
 
 @runtime_checkable
+class Typical(Protocol):
+    """A density that is shown as the best `tree` or the typical one of those drawn."""
+
+    tree: str
+
+
+@runtime_checkable
 class Conditional(Protocol):
     """A density that evidence narrows."""
 
@@ -225,6 +232,7 @@ ROLE_WORDS: Mapping[type, str] = {
     Drawn: "a model that has a picture",
     Graphed: "a tree or a forest",
     Wooded: "a forest",
+    Typical: "a density tree with draws",
     Reporting: "a model that makes reports",
     Conditional: "a density",
     Density: "a density",

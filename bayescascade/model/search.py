@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf
+from math import inf, nan
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
@@ -99,6 +99,12 @@ class Search:
             raise ParameterError("resume must be False without a checkpoint, got True")
         if self.watch.seconds != self.time_limit:
             object.__setattr__(self, "watch", Watch(self.time_limit))
+
+    def report(self, stage: str, share: float | None = None, **described: float) -> None:
+        """Say which stage is running, and how much of it is done, None where nobody knows."""
+        if self.progress is not None:
+            done, total = (0, 0) if share is None else (round(1000 * share), 1000)
+            self.progress(samplers.Progress(stage, done, total, nan, nan, nan, described))
 
     def run(
         self,
@@ -237,6 +243,7 @@ class Search:
         try:
             with self.watch.watching():
                 for state in states:
+                    self.report("polishing", len(better) / len(states))
                     better = (*better, polished(state))
         except OutOfTime:
             run = replace(run, timed_out=True)

@@ -26,7 +26,12 @@ _USUAL = 0.9  # of the draws, whose sizes are told
 
 
 def doubt_sentences(
-    summary: FitSummary, learned: str, size_words: tuple[str, str] | None, size: int | None
+    summary: FitSummary,
+    learned: str,
+    size_words: tuple[str, str] | None,
+    size: int | None,
+    *,
+    best: str = "What is shown",
 ) -> list[str]:
     """Return how what was learned was found, what was proved of it, and what else may be true.
 
@@ -39,8 +44,10 @@ def doubt_sentences(
         One of what its size counts, and several.
     size : int or None
         Its size.
+    best : str
+        What the best one is called, where another is shown.
     """
-    found = [_proved(summary, learned)]
+    found = [_proved(summary, learned, best)]
     for title, shares in summary.shares.items():
         if size_words is not None and title == size_words[1]:
             found.append(_sizes(shares, learned, size_words, size))
@@ -51,7 +58,7 @@ def doubt_sentences(
     return [sentence for sentence in found if sentence]
 
 
-def _proved(summary: FitSummary, learned: str) -> str:
+def _proved(summary: FitSummary, learned: str, best: str) -> str:
     certificate = summary.certificate
     stopped = "The search was stopped early. " if summary.is_partial else ""
     if certificate is not None and certificate.gap == 0:
@@ -59,18 +66,18 @@ def _proved(summary: FitSummary, learned: str) -> str:
         if certificate.scope:
             of_which, every = f" {learned} {certificate.scope.rstrip(',')}", "every possible one"
         return (
-            f"{stopped}What is shown is proved to be the most probable{of_which}: {every} was "
+            f"{stopped}{best} is proved to be the most probable{of_which}: {every} was "
             "taken into account, none was left to chance."
         )
     if certificate is not None:
         return (
-            f"{stopped}What is shown is the best that was found; it is proved that no {learned} is "
+            f"{stopped}{best} is the best that was found; it is proved that no {learned} is "
             f"more probable by over {certificate.gap:,.2f} nats (a factor of "
             f"{_factor(certificate.gap)}). A longer search may find a better one."
         )
     if not summary.diagnostics:
         return (
-            f"{stopped}What is shown is the best that a search found. Whether others are nearly as "
+            f"{stopped}{best} is the best that a search found. Whether others are nearly as "
             "good was not looked into."
         )
     chains = counted(summary.n_chains, "independent search", "independent searches")
@@ -81,11 +88,11 @@ def _proved(summary: FitSummary, learned: str) -> str:
     numbers = f"(R-hat {worst}, effective sample size {least})"
     if not summary.warnings:
         return (
-            f"{stopped}What is shown is the best of {chains}. They agree with each other on what "
+            f"{stopped}{best} is the best of {chains}. They agree with each other on what "
             f"is probable {numbers}, so what follows can be relied on."
         )
     return (
-        f"{stopped}What is shown is the best of {chains}. They do not agree well with each other "
+        f"{stopped}{best} is the best of {chains}. They do not agree well with each other "
         f"{numbers}: take it as one good description among others, and what follows as rough. A "
         "longer search would tell more."
     )

@@ -8,7 +8,7 @@ reads, the best tree of another candidate that has a few stands beside it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from math import inf, isnan, nan
+from math import inf, isnan
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ from bayescascade.data.declarations import declared
 from bayescascade.data.table import Table
 from bayescascade.data.usable import without_unusable
 from bayescascade.methods.cascades.candidates import MOST_READ, Candidate, chain_nanoseconds
-from bayescascade.methods.cascades.cascade import Cascade
+from bayescascade.methods.cascades.cascade import TREES, Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
@@ -78,6 +78,8 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         Gigabytes that sums over trees may take.
     predictive : {"average", "map"}
         Score and draw from the average over trees, or from the best.
+    tree : {"best", "typical"}
+        What `tree_` is, as in `LeafCascade`; the typical tree is always one of `cascade_`.
     n_steps : int >= 1 or None
         Proposals per chain and phase, if chains explore what was chosen; None for what the effort
         allows.
@@ -107,7 +109,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         where not all trees can be summed over), nats behind the largest, mean log density of rows
         held out, leaves of the best tree, seconds, and seconds expected.
     tree_, learned_ : DensityTree
-        The best tree of `cascade_`.
+        The best tree of `cascade_`, or what `tree` asks for.
     summary_, run_, exact_, posterior_, log_posterior_, leaf_
         Those of `cascade_`.
     schema_ : Schema
@@ -133,6 +135,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     size_words: ClassVar[tuple[str, str]] = Cascade.size_words
     search: ClassVar[str] = "auto"
     draws_states: ClassVar[bool] = True
+    _later_parameters: ClassVar[Mapping[str, Any]] = {"tree": "best"}
     _unlisted: ClassVar[tuple[str, ...]] = (
         "check_parameters", "draws_states", "learned_name", "learned_word", "search", "size_name",
         "size_words",
@@ -143,6 +146,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     time_limit: float | None = None
     memory_limit: float = 2.0
     predictive: str = "average"
+    tree: str = "best"
     n_steps: int | None = None
     n_chains: int = 4
     n_jobs: int | None = -1
@@ -167,10 +171,8 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         Watch(self.time_limit)
         check_real("memory_limit", self.memory_limit, above=0.0)
         check_choice("predictive", self.predictive, PREDICTIVES)
-        Search(
-            **{k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__},
-            search="auto",
-        )
+        check_choice("tree", self.tree, TREES)
+        self._search()
 
     def _read_rows(self, read: Callable[..., Table]) -> Table:
         return without_unusable(read, lambda told: warn_user(UserWarning(told)), **declared(self))
@@ -184,7 +186,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
             self.memory_limit * 1e9,
             self.n_jobs,
             int(chosen_by.generate_state(1)[0]),
-            self._report,
+            self._search().report,
         )
         with watch.part(0.5), watch.watching():
             choice = chooser.choose()
@@ -229,13 +231,16 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
             run = self._run_of(choice.readable, choice, table)
             if not choice.readable.is_summed:
                 run["search"] = "anneal"
+            if not choice.is_interrupted:
+                run["progress"] = self.progress
             readable = choice.readable.cascade(random_state=seed, **run).fit(table)
         self.cascade_, self.readable_, self._candidates = cascade, readable, choice.candidates
         self.mixture_ = choice.mixture
 
-    def _report(self, phase: str) -> None:
-        if self.progress is not None:
-            self.progress(samplers.Progress(phase, 0, 0, nan, nan, nan, {}))
+    def _search(self) -> Search:
+        """Return how to search what is chosen; raises ParameterError if that cannot be."""
+        own = {k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__}
+        return Search(**own, search="auto")
 
     # -- what was found ----------------------------------------------------------------------------
 
@@ -259,9 +264,9 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
 
     @property
     def learned_(self) -> DensityTree:
-        """The best tree of the cascade that was chosen."""
+        """The tree that `tree` asks for, of the cascade that was chosen."""
         check_is_fitted(self)
-        return self.cascade_.learned_
+        return self._asked.learned_
 
     tree_ = learned_
 
@@ -275,18 +280,19 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         return self.cascade_.summary_.total_weight
 
     @property
-    def _predicting(self) -> Cascade:
-        """The cascade, which predicts as `predictive` says."""
-        check_choice("predictive", self.predictive, PREDICTIVES)
-        if self.cascade_.predictive != self.predictive:
-            self.cascade_.predictive = self.predictive
+    def _asked(self) -> Cascade:
+        """The cascade, with `predictive` and `tree` as they are asked for."""
+        for name, choices in (("predictive", PREDICTIVES), ("tree", TREES)):
+            asked = check_choice(name, getattr(self, name), choices)
+            if getattr(self.cascade_, name) != asked:
+                setattr(self.cascade_, name, asked)
         return self.cascade_
 
     def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        return self._predicting._score_known(codes)
+        return self._asked._score_known(codes)
 
     def _sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
-        return self._predicting._sample_codes(n, rng)
+        return self._asked._sample_codes(n, rng)
 
     def to_dot(self) -> str:
         """Return the tree that is printed as Graphviz source."""
@@ -302,20 +308,20 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
             there is one, has SQL of its own.
         """
         check_is_fitted(self)
-        return self._predicting.to_sql()
+        return self._asked.to_sql()
 
     @property
     def _shown_cascade(self) -> Cascade:
         check_is_fitted(self)
-        return self.readable_ or self.cascade_
+        return (self.tree == "best" and self.readable_) or self._asked
 
     # -- what is printed ---------------------------------------------------------------------------
 
     def page(self) -> Page:
         """Return the tree that is there to be read, then what was chosen, and by what."""
         check_is_fitted(self)
-        chosen, shown = self.cascade_, self._shown_cascade
-        beside: Page = () if self.readable_ is None else (Pieces([self._beside_words()]), BLANK)
+        chosen, shown = self._asked, self._shown_cascade
+        beside: Page = () if shown is chosen else (Pieces([self._beside_words()]), BLANK)
         return (
             Heading(chosen._data_pieces()),
             Pieces(self._found_pieces()),
@@ -323,7 +329,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
             Pieces(chosen._column_pieces(), noun="column"),
             BLANK,
             *beside,
-            *shown.learned_.page(),
+            *shown._shown(),
             BLANK,
             *shown._legend(shown.learned_),
             *shown._posterior_page(),
@@ -333,7 +339,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
 
     def _found_pieces(self) -> list[str]:
         """Return how the best tree was found, and its size."""
-        if self.tree_.n_leaves == 1:
+        if self.cascade_._best.tree.n_leaves == 1:
             return [f"one {self.leaf_} leaf describes these rows best: no tree was found better"]
         found, _, size = self.cascade_._found_pieces()
         return [f"{found} (of its kind, see the end)", size]
@@ -365,7 +371,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     def _beside_words(self) -> str:
         """Return why another tree is shown, and what it loses."""
         assert self.readable_ is not None
-        n_leaves = counted(self.tree_.n_leaves, *self.size_words)
+        n_leaves = counted(self.cascade_._best.tree.n_leaves, *self.size_words)
         beside = next(one for one in self._candidates if self._is_of(one, self.readable_))
         best, by = self._candidates[0], "of evidence"
         lost = (best.log_evidence - beside.log_evidence) / self._total_weight
@@ -389,7 +395,7 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         return {"candidates": candidates, "cascade": self.cascade_.to_dict(), **beside}
 
     def _facts(self) -> list[str]:
-        return self.cascade_._facts()
+        return self._asked._facts()
 
     def _shown(self) -> Page:
         return self._shown_cascade._shown()
@@ -398,14 +404,15 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         return self._shown_cascade._in_words()
 
     def _how_to_read(self) -> list[tuple[str, str]]:
-        beside = [] if self.readable_ is None else [("", self._beside_words())]
-        return [*beside, *self._shown_cascade._how_to_read()]
+        shown = self._shown_cascade
+        beside = [] if shown is self.cascade_ else [("", self._beside_words())]
+        return [*beside, *shown._how_to_read()]
 
     def _learned_from(self) -> list[str]:
         return self.cascade_._learned_from()
 
     def _doubt(self) -> list[str]:
-        return self.cascade_._doubt()
+        return self._asked._doubt()
 
     def _details(self) -> Page:
         chosen = self.cascade_

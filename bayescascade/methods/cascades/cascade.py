@@ -54,6 +54,9 @@ from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.estimator import PREDICTIVES, Draws
 from bayescascade.model.search import SAMPLED, Search
 from bayescascade.model.solution import Solution
+from bayescascade.model.typical import MOST_COMPARED, typical_draw
+from bayescascade.report.numbers import nats_text
+from bayescascade.report.page import BLANK, Page, Pieces, counted
 
 if TYPE_CHECKING:
     pass
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
 __all__ = ["Cascade"]
 
 STARTS = ("random", "greedy")
+TREES = ("best", "typical")
 
 _OF_SUMS, _FOR_CHAINS = 0.5, 60.0  # of the time, and seconds left if it was not enough
 _QUICK = 1.0  # seconds that a greedy tree may take where Ctrl-C came before any other
@@ -80,6 +84,7 @@ class CascadeParameters:
     memory_limit: float = 2.0
     scratch: str | Path | None = None
     start: str = "random"
+    tree: str = "best"
 
 
 class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree]):
@@ -106,6 +111,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         "start": "random",
         "stop": 0.5,
         "temper": None,
+        "tree": "best",
     }
 
     _unlisted: ClassVar[tuple[str, ...]] = ("credible_interval_codes",)
@@ -118,8 +124,47 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
 
     @property
     def tree_(self) -> DensityTree:
-        """The most probable tree found, with counts, volumes and probabilities."""
+        """The tree that `tree` asks for, with counts, volumes and probabilities."""
         return self.learned_
+
+    @property
+    def learned_(self) -> DensityTree:
+        """The tree that `tree` asks for, as `tree_`."""
+        check_is_fitted(self, "_best")
+        return self._readable(self._shown_tree)
+
+    @property
+    def _shown_tree(self) -> CountedTree:
+        """The most probable tree found, or the typical one of the draws (`model.typical`)."""
+        if check_choice("tree", self.tree, TREES) == "best":
+            return self._best
+        if not self._draws.times and not self.summary_.is_partial:
+            raise ParameterError('tree must be "best" where no draws were kept, got "typical"')
+        (densities, shares), kept = self._drawn(), self._readables
+        if kept.typical is None:
+            kept.typical = typical_draw(densities, shares)
+        return self._drawn_counted()[0][kept.typical]
+
+    def _above_page(self) -> Page:
+        if self.tree == "best":
+            return ()
+        times = self._draws.times
+        n_drawn = sum(times) if len(times) <= MOST_COMPARED else MOST_COMPARED
+        told = (
+            f"The typical tree of {counted(max(n_drawn, 1), 'drawn one')}: the densities that it "
+            "gives to rows are nearest to those of all others."
+        )
+        if self._shows_best:
+            return (Pieces([f"{told} It is the best tree, too."], indent=0), BLANK)
+        shown, best = self._shown_tree, self._best
+        sizes = [counted(one.tree.n_leaves, *self.size_words) for one in (shown, best)]
+        less = nats_text(self._log_density(best) - self._log_density(shown))
+        told += f" It has {sizes[0]}; the best tree, of {sizes[1]}, is {less} nats more probable."
+        return (Pieces([told], indent=0), BLANK)
+
+    @property
+    def _shows_best(self) -> bool:
+        return self.tree == "best" or self._shown_tree.tree == self._best.tree
 
     @classmethod
     def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
@@ -196,6 +241,11 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
 
             Scratch(self.scratch)
         check_choice("start", self.start, STARTS)
+        if check_choice("tree", self.tree, TREES) == "typical" and not self.draws_states:
+            raise ParameterError(
+                f'tree must be "best" with search "{self.search}", which draws no others, '
+                'got "typical"'
+            )
         if self.leaf == "dependent" and self.density == "empirical":
             raise ParameterError(
                 'density must be "posterior_mean" with leaf "dependent", got "empirical"'
@@ -237,6 +287,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
                 with search.watch.part(1.0 / (len(leaves) - place)):
                     summed = self._summed_if_small(posterior, search, in_use)
                     if summed is None:
+                        search.report(f"annealing {leaf} leaves")
                         left = search.watch.left
                         choice.best[leaf] = best_of_few_steps(posterior, search.n_steps, left)
                         continue
@@ -426,7 +477,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         """
         learned = self.learned_  # which says if nothing is fitted
         concentration = self._model().leaf_concentration
-        return split_shares(self.schema_, self._best, learned.log_volumes, concentration)
+        return split_shares(self.schema_, self._shown_tree, learned.log_volumes, concentration)
 
     def _count(self, state: Tree) -> CountedTree:
         counts, _ = self.posterior_.node_statistics(state)
@@ -484,7 +535,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             See `score_samples`; missing cells are integrated out, unknown ones are as there.
         level : float in (0, 1)
             Posterior probability that the density at a row is inside, for each row by itself. With
-            ``predictive="average"`` over trees as well, else given the most probable tree. That
+            ``predictive="average"`` over trees as well, else given `tree_`. That
             `density` is "empirical" is of no effect: the posterior is what says how sure one is.
 
         Raises
@@ -509,7 +560,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             )
         trees: Sequence[CountedTree]
         if check_choice("predictive", self.predictive, PREDICTIVES) == "map":
-            trees, shares = (self._best,), np.ones(1)
+            trees, shares = (self._shown_tree,), np.ones(1)
         else:
             trees, shares = self._drawn_counted()
         unknown = codes == UNKNOWN

@@ -77,7 +77,7 @@ class Chooser:
     seed : int
         Of folds and chains.
     report : callable
-        Takes what is being done.
+        Takes which stage is running.
     """
 
     table: Table
@@ -261,6 +261,7 @@ class Chooser:
         if best.held_out != best.held_out:
             held_out = held_out.affordable([best], _OF_HELD * self._all / 2)
             (best, *_) = self._scored(held_out, [best], 0)
+        self.report("fitting mixtures")
         of_cascade = held_out.rows[best.key]
         n_rows = np.cumsum([held.n_distinct for _, held in held_out.folds])
         folds = held_out.folds[: int(np.searchsorted(n_rows, of_cascade.size)) + 1]

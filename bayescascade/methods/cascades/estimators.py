@@ -104,6 +104,11 @@ class LeafCascade(Cascade):
     start : {"random", "greedy"}
         Each chain starts from a small random tree of its own, or all from the density estimation
         tree (`bayescascade.DensityEstimationTree`).
+    tree : {"best", "typical"}
+        What `tree_` is, which is printed, and which rows are scored by if `predictive` is "map":
+        the most probable tree found, or, of the draws, the one whose densities of rows are nearest
+        to those of all others (`bayescascade.model.typical`). The best tree has only what each of
+        its splits wins; drawn ones have more leaves, some of which differ from draw to draw.
     n_jobs : int or None
         Chains run in parallel, as joblib counts workers; the result does not depend on it.
     random_state : int, SeedSequence, Generator or None
@@ -131,9 +136,9 @@ class LeafCascade(Cascade):
     Attributes
     ----------
     tree_ : DensityTree
-        The most probable tree found.
+        The most probable tree found, or what `tree` asks for.
     log_posterior_ : float
-        Its log posterior density, nats, unnormalized.
+        The log posterior density of the most probable one, nats, unnormalized.
     leaf_ : str
         What leaves are: `leaf`, or which was chosen if that is "auto".
     leaf_choice_ : LeafChoice
@@ -214,7 +219,7 @@ class BranchCascade(Cascade):
         makes.
     partitions, leaf, leaf_concentration, prior, stop, density, predictive, search, n_steps, \
 n_chains, n_jobs, random_state, columns, drop, nominal, ordinal, continuous, missing, unknown, \
-memory_limit, scratch, start, checkpoint, resume, progress, time_limit
+memory_limit, scratch, start, tree, checkpoint, resume, progress, time_limit
         As in `LeafCascade`, but for prior "size", which is the leaf model's alone; the posterior
         mean of a leaf is a product along its path. With
         `feature_inclusion` only tables of few columns are searched exactly.
@@ -287,8 +292,10 @@ n_features_in_, feature_names_in_
 
         check_magnitudes(posterior)
         table = posterior.table
+        search.report("all trees")
         extent = fitting_trees(posterior, self.max_depth, self.memory_limit * 1e9 - in_use)
-        temper = self._chosen_temper(posterior, *extent)
+        temper = self._chosen_temper(posterior, search, *extent)
+        search.report("all trees")
         exact = ShallowTrees(posterior, extent[0], temper, extent[1])
         scope = f"of depth up to {exact.max_depth}"
         if exact.n_columns < (table.schema.n_levels > 1).sum():
@@ -302,17 +309,19 @@ n_features_in_, feature_names_in_
         names = (*table.schema.names, "none")
         first = dict(zip(names, exact.first_splits.tolist(), strict=True))
         log_sum = exact.tempered(None).log_normalizer if exact.is_complete else None
+        search.report("drawing trees")
         drawn = exact.sample(n_draws_of(search, posterior), search.rng())
         return Summed(exact, certificate, {"first split": shares_of(first)}, log_sum, drawn)
 
     def _chosen_temper(
-        self, posterior: CascadePosterior, max_depth: int, columns: Sequence[int]
+        self, posterior: CascadePosterior, search: Search, max_depth: int, columns: Sequence[int]
     ) -> float | None:
         """Return `temper`, or by which of them rows held out score best."""
         if not isinstance(self.temper, str):
             return self.temper
         table, leaf, scores = posterior.table, posterior.model.leaf, np.zeros(len(TEMPERS))
-        for held in deal(table.weights, _N_FOLDS, np.random.default_rng(0)):
+        for fold, held in enumerate(deal(table.weights, _N_FOLDS, np.random.default_rng(0))):
+            search.report("choosing temper", fold / _N_FOLDS)
             learned = table.weights - held
             if not (held.any() and learned.any()):
                 return None
