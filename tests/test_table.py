@@ -120,6 +120,11 @@ def test_a_number_of_bins_leaves_whole_numbers_whole() -> None:
     told = [column.condition_words([k]) for k in range(3)]
     assert told == ["x is 0", "x is 1 to 3", "x is 4 to 9"]
     assert column.condition_words([0, 1], is_open=True) == "x is at most 3"
+    gaps = only_column([0, 1, 3, 4, None], continuous={"x": 2}, missing="level")
+    assert [gaps.condition_words(one) for one in ([0, 1], [2])] == [
+        "x is not missing",
+        "x is missing",
+    ]
     edges = only_column([0, 1, 1, 3, 4, 9], continuous={"x": [0, 2, 9]})
     assert edges.condition_words([0]) == "x is in [0, 2)"
 

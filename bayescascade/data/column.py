@@ -230,8 +230,8 @@ class Column:
         most of all are "not 1st" (see `level_words`); "1, 2" or "3 to 7" for an ordinal one; "in
         [0, 2.5)" for a continuous one, "29 to 54" if it is of whole numbers, and with `is_open`,
         where the outer bins have no ends, "below 2.5" or "at most 54"; "missing" for the missing
-        level; "anything" for all codes. Levels that would read as several, or as several
-        conditions, are in quotes.
+        level, "not missing" for all others; "anything" for all codes. Levels that would read as
+        several, or as several conditions, are in quotes.
         """
         chosen = sorted({int(code) for code in codes})
         if len(chosen) == self.n_levels:
@@ -242,6 +242,9 @@ class Column:
         if self.kind == "nominal":
             gap = is_missing if self.has_missing_level else None
             return level_set_words(self.levels, chosen, gap, is_full=is_full)
+        is_all_else = self.has_missing_level and not is_missing and len(chosen) == self.n_levels - 1
+        if is_all_else and (len(chosen) > 1 or self.kind == "continuous"):
+            return "not missing"
         words = ["missing"] * is_missing
         if self.kind == "ordinal" and chosen:
             told = itertools.chain(*(run_words(self.levels, *run) for run in runs(chosen)))
@@ -265,8 +268,6 @@ class Column:
     def _open_bins(self, first: int, last: int) -> str:
         """Return neighboring bins in words, where the outer ones have no ends: "below 2.5"."""
         is_lowest, is_highest = first == 0, last == len(self.edges) - 2
-        if is_lowest and is_highest:
-            return "not missing"
         if self.is_whole:
             low, high = self.whole_ends(first, last)
             if (is_lowest or is_highest) and low < high:

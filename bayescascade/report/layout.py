@@ -4,6 +4,7 @@ Names and levels come from files: what a terminal would act on is escaped, and w
 count as the two columns that they take.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len, chop_cells
@@ -39,7 +40,8 @@ class Ink:
 def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
     """Break text between words into lines of at most `width` columns, >= 1; longer words within.
 
-    All lines but the first are `hanging` columns narrower: room for an indent by the caller.
+    Within, they break after "_", "-" or "/" if that is enough. All lines but the first are
+    `hanging` columns narrower: room for an indent by the caller.
     """
     lines: list[str] = []
     line = ""
@@ -52,11 +54,22 @@ def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
         if line:
             lines.append(line)
             room = width - hanging
-        *full, line = chop_cells(word, width - hanging) or [""]
+        *full, line = _broken(word, width - hanging)
         if full:
             lines.extend(full)
             room = width - hanging
     return [*lines, line]
+
+
+def _broken(word: str, width: int) -> list[str]:
+    """Break a long word into lines, after its "_", "-" or "/" if that does."""
+    lines = [""]
+    for part in re.findall(r"[^_/-]*[_/-]+|[^_/-]+", word):
+        if cell_len(lines[-1] + part) <= width:
+            lines[-1] += part
+        else:
+            lines += chop_cells(part, width)
+    return lines[0 if lines[0] else 1 :] or [""]
 
 
 def flow(

@@ -39,6 +39,7 @@ LEAST_WIDTH = 60
 _LEAST_BESIDE = 12  # columns with fewer of which labels stand above their numbers
 _MOST_NAMES = 40  # that are not folded
 _LEAST_GUIDED = 18  # columns that a label has at least beside its guides
+_LEAST_LEVELS = 3  # of a tree beside its longest word, which else is broken
 _WIDE_GUIDE, _NARROW_GUIDE = 3, 2  # columns per level of a tree
 
 
@@ -274,9 +275,11 @@ class Guided:
     def lines(self, width: int, ink: Ink) -> Iterator[str]:
         """Yield the lines, each of at most `width` columns; long labels go on below."""
         room = width - sum(column.width + self.gaps[0] for column in self.columns)
-        is_deep = room < _LEAST_GUIDED + _WIDE_GUIDE * max(self.depths)
+        least = longest([word for label in self.labels for word in printable(label).split(" ")])
+        least = max(_LEAST_GUIDED, min(least, room - _LEAST_LEVELS * _NARROW_GUIDE))
+        is_deep = room < least + _WIDE_GUIDE * max(self.depths)
         guide_width = _NARROW_GUIDE if is_deep else _WIDE_GUIDE
-        rows = list(self._rows(max(1, (room - _LEAST_GUIDED) // guide_width), guide_width))
+        rows = list(self._rows(max(1, (room - least) // guide_width), guide_width))
         label_width = min(room, longest([row.guide + row.label for row in rows]))
         return _table_lines(self, rows, label_width, width, ink)
 

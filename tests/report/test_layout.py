@@ -21,6 +21,12 @@ def test_wrapped_lines_fit_and_lose_nothing(text: str, width: int, hanging: int)
     assert "".join([first, *others]).replace(" ", "") == printable(text).replace(" ", "")
 
 
+def test_long_words_break_at_their_joints() -> None:
+    """A column's name cut anywhere, "arr" and "est", is hard to read and to search for."""
+    assert wrap("days_b_screening_arrest is 3", 20) == ["days_b_screening_", "arrest is 3"]
+    assert wrap("is a_bcdefghij", 6) == ["is", "a_", "bcdefg", "hij"]
+
+
 @given(pieces=st.lists(WORDS, max_size=8), width=st.integers(12, 40), indent=st.integers(0, 4))
 def test_flowing_pieces_fit_and_lose_nothing(pieces: list[str], width: int, indent: int) -> None:
     """Every column and level that is printed must be there to the end."""
