@@ -1,8 +1,9 @@
 """What fit and classify have in common: options, the search, and where its result goes."""
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import click
@@ -17,7 +18,7 @@ from bayescascade.cli.options import (
     split_commas,
 )
 from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_page, note
-from bayescascade.cli.progress_lines import search_progress
+from bayescascade.cli.progress_lines import search_progress, stage_progress
 
 __all__ = [
     "CHOICE_OPTIONS",
@@ -291,7 +292,7 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
             if task.trace is not None:
                 stack.callback(model.run_.save_trace, task.trace)
             if task.out is not None:
-                stack.callback(model.save, task.out)
+                stack.callback(_save, task)
     if model.summary_.interrupted:
         exact = getattr(model, "exact_", None)
         keeps = exact is None or getattr(exact, "is_resumable", False)
@@ -322,11 +323,26 @@ def _fit(task: Task, rows: Any) -> None:
         model.fit(rows)
 
 
+def _save(task: Task) -> None:
+    """Save the model, for which its draws are counted: that may take as long as to draw them."""
+    with nullcontext() if task.quiet else stage_progress("saving"):
+        task.model.save(task.out)
+
+
+def _is_one_stream() -> bool:
+    """Return whether stdout and stderr are the same file or pipe, as by ``2>&1``."""
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):  # such as a stream in memory
+        return False
+
+
 def _print(task: Task) -> None:
     if task.as_json:
         echo_json(task.model.to_dict())
     elif not task.quiet:
         echo_page(task.model.page(), full=task.full)
-    if task.as_json or task.quiet or not sys.stdout.isatty():  # else the text has said it
+    has_said = not (task.as_json or task.quiet) and (sys.stdout.isatty() or _is_one_stream())
+    if not has_said:
         for text in task.model.summary_.warnings:
             click.echo(f"warning: {text}", err=True)

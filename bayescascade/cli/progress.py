@@ -94,10 +94,10 @@ class _Rows(ProgressColumn):
 
 
 class _Share(ProgressColumn):
-    """How much is done, of a phase that knows."""
+    """How much of a stage is done, where that is known."""
 
     def render(self, task: Task) -> Text:
-        return Text("" if task.total is None else f"{task.percentage:3.0f} %")
+        return Text("" if task.total is None else f"{task.percentage:3.0f} %", no_wrap=True)
 
 
 class _Left(ProgressColumn):
@@ -136,6 +136,8 @@ def _update(
             f"log posterior {report.log_density:,.1f}  "
             f"{report.described[size]:.0f} {sizes}  {report.acceptance_rate:.0%} accepted"
         )
-    bar.update(
-        task, description=report.phase, completed=report.done, total=report.total or None, news=news
-    )
+    shown, total = bar.tasks[0], report.total or None
+    if total != shown.total or report.done < shown.completed:  # another stage, with its own speed
+        bar.reset(task)
+        shown.total = total  # which no method sets to None
+    bar.update(task, description=report.phase, completed=report.done, news=news)

@@ -13,7 +13,7 @@ import click
 if TYPE_CHECKING:
     import samplers
 
-__all__ = ["ProgressLines", "search_progress"]
+__all__ = ["ProgressLines", "search_progress", "stage_progress"]
 
 _FIRST, _EVERY = 10.0, 60.0  # seconds from the first report on, and between lines
 _SOON, _LONG = 2.0, 20.0  # seconds from when on a search says that it will take as long
@@ -44,6 +44,16 @@ def search_progress(size: str, sizes: str) -> Iterator[Callable[["samplers.Progr
     finally:
         is_over.set()
         thread.join()
+
+
+@contextmanager
+def stage_progress(stage: str) -> Iterator[None]:
+    """Say that a stage is running while the block does, of which nobody knows the end."""
+    from samplers import Progress
+
+    with search_progress("", "") as show:
+        show(Progress(stage, 0, 0, math.nan, math.nan, math.nan, {}))
+        yield
 
 
 class _Heard(NamedTuple):

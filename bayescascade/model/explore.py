@@ -6,7 +6,7 @@ compiled block of steps. Whatever else a posterior offers is used where it is th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -233,7 +233,11 @@ def explore_by(
     if solution is None and search.search in ("auto", "exact"):
         search = search.sampled()
     if solution is not None:
-        run = solution.as_run(posterior)
+        try:
+            run = solution.as_run(posterior, search.report)
+        except KeyboardInterrupt:  # what was found is there, only its draws are not
+            solution = replace(solution, draws=(), interrupted=True)
+            run = solution.as_run(posterior)
     elif guess is not None:
         run = guess
     else:

@@ -6,8 +6,9 @@ reads a run (averages, traces, saved models) reads them too.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,6 +19,8 @@ from bayescascade.model.posterior import Posterior
 __all__ = ["Certificate", "Solution", "state_run"]
 
 S = TypeVar("S")
+
+_EVERY = 0.5  # seconds between reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,13 @@ class Solution(Generic[S]):
     timed_out: bool = False
     chains: samplers.Run[S] | None = None
 
-    def as_run(self, posterior: Posterior[S]) -> samplers.Run[S]:
-        """Return the draws as the run of an engine that accepts every proposal, or the chains."""
+    def as_run(
+        self, posterior: Posterior[S], report: Callable[[str, float], object] | None = None
+    ) -> samplers.Run[S]:
+        """Return the draws as the run of an engine that accepts every proposal, or the chains.
+
+        `report` hears about twice a second which stage is running, and how much of it is done.
+        """
         if self.chains is not None:
             return replace(
                 self.chains,
@@ -101,10 +109,14 @@ class Solution(Generic[S]):
                 best_log_density=self.log_density,
                 seconds={"exact": self.seconds, **self.chains.seconds},
             )
-        known = {
-            state: {"log_density": posterior.log_density(state), **posterior.describe(state)}
-            for state in {self.state: None} | dict.fromkeys(s for c in self.draws for s in c)
-        }
+        states = {self.state: None} | dict.fromkeys(s for c in self.draws for s in c)
+        known, heard = dict[S, dict[str, float]](), perf_counter()
+        for place, state in enumerate(states):
+            if report is not None and perf_counter() > heard + _EVERY:
+                report("scoring draws", place / len(states))
+                heard = perf_counter()
+            log_density = posterior.log_density(state)
+            known[state] = {"log_density": log_density, **posterior.describe(state)}
         chains = self.draws or [[]]
         traces = {
             name: np.array([[known[s][name] for s in chain] for chain in chains], np.float64)

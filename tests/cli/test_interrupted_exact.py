@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import bayescascade
+import samplers
 from bayescascade.methods.cascades import cascade
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from tests.cli.conftest import TITANIC, run
@@ -102,3 +104,22 @@ def test_without_a_tree_a_greedy_one_is_kept(
     assert "interrupted: best found so far by greedy growth" in found.stdout
     assert found.stderr == "interrupted: the tree is the best found so far\n"
     assert bayescascade.load(out).summary_.interrupted
+
+
+def test_the_best_tree_is_kept_while_draws_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That may take longer than to find it, and whoever stops it must not lose everything."""
+    from bayescascade.model import solution
+
+    monkeypatch.setattr(solution, "_EVERY", 0.0)
+    model = bayescascade.BranchCascade(search="exact", drop=["survived"], random_state=0)
+
+    def stop(report: samplers.Progress) -> None:
+        if report.phase == "scoring draws":
+            raise KeyboardInterrupt
+
+    frame = pd.read_csv(TITANIC)
+    whole = bayescascade.BranchCascade(**model.get_params()).fit(frame)
+    model.set_params(progress=stop).fit(frame)
+    assert model.tree_.to_dict() == whole.tree_.to_dict()
+    assert (model.summary_.interrupted, model.summary_.n_draws) == (True, 0)
+    assert model.summary_.certificate == whole.summary_.certificate

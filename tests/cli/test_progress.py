@@ -1,9 +1,13 @@
 """What is said of a search while it runs, on a terminal and elsewhere."""
 
 import io
+import math
+import re
+import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import bayescascade
@@ -105,3 +109,51 @@ def test_a_time_limit_of_a_command_ends_it_with_a_model(tmp_path: Path) -> None:
     summary = bayescascade.load(out).summary_
     assert (summary.interrupted, summary.stopped_after) == (False, 0.2)
     assert run("show", out).stdout == found.stdout
+
+
+@pytest.mark.parametrize(
+    ("n_stages", "stage", "percent"),
+    [(1, "all trees", 100), (2, "drawing", None), (3, "scoring", 0)],
+)
+def test_a_stage_that_follows_does_not_stand_at_100_percent(
+    n_stages: int, stage: str, percent: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 73 s a bar said "all trees 100 %" for 68: trees were drawn, and scored."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    with progress_bar("n_leaves", "leaves") as show:
+        stages = [("all trees", 9, 9), ("drawing", 0, 0), ("scoring", 0, 9)]
+        for name, done, total in stages[:n_stages]:
+            show(samplers.Progress(name, done, total, math.nan, math.nan, math.nan, {}))
+    shown = re.findall(r"(\d+) %", terminal.getvalue().rpartition(stage)[2])
+    assert shown == ([] if percent is None else [str(percent)])
+
+
+def test_all_stages_of_a_fit_are_reported() -> None:
+    """Between the sums and the end a fit must say what it does."""
+    heard: list[samplers.Progress] = []
+    fit = {"random_state": 0, "progress": heard.append, "drop": ["survived"]}
+    frame = pd.read_csv(TITANIC)
+    bayescascade.BranchCascade(search="exact", **fit).fit(frame)
+    stages = list(dict.fromkeys(report.phase for report in heard))
+    assert stages == ["counting boxes", "all trees", "drawing trees", "adding up splits"]
+    heard.clear()
+    bayescascade.BranchCascade(partitions="levels", max_depth=2, **fit).fit(frame)
+    assert [report.phase for report in heard][-1] == "drawing trees"
+    heard.clear()
+    bayescascade.AutoCascade(effort="quick", **fit).fit(frame)
+    assert heard[0].phase == "weighing"
+    assert "drawing trees" in {report.phase for report in heard}
+
+
+@pytest.mark.parametrize("is_one", [True, False])
+def test_what_chains_lack_is_said_once(is_one: bool, tmp_path: Path) -> None:
+    """With 2>&1 a reader saw each line of it twice; in another file nobody would see it."""
+    command = [sys.executable, "-m", "bayescascade", "fit", TITANIC, "--model", "leaf", "--search"]
+    options = ["anneal+metropolis", "--steps", "40", "--chains", "2", "--jobs", "1", "--seed", "0"]
+    with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
+        subprocess.run([*command, *options], stdout=out, stderr=out if is_one else err, check=True)
+    said = [(tmp_path / name).read_text().count("log posterior: R-hat") for name in ("out", "err")]
+    assert said == [1, 0 if is_one else 1]

@@ -1,11 +1,9 @@
 """Sums over all trees of a posterior, as the search of a cascade makes and keeps them."""
 
 from collections.abc import Mapping
-from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import samplers
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.tree import Tree
@@ -62,21 +60,19 @@ def sum_up(
         needed = 'a branch cascade with partitions "levels" and no feature_inclusion'
         raise TooLargeError(f'search "exact" with leaf "dependent" takes {needed}', needed)
 
-    def report(phase: str, share: float, described: Mapping[str, float]) -> None:
-        if search.progress is not None:
-            done = round(1000 * share)
-            search.progress(samplers.Progress(phase, done, 1000, nan, nan, nan, described))
-
     def report_pass(n_passes: int, share: float, best: "BestTree | None") -> None:
-        report(f"pass {n_passes + 1}", share, {} if best is None else {"gap": best.gap})
+        gap = {} if best is None else {"gap": best.gap}
+        search.report(f"pass {n_passes + 1}", share, **gap)
 
+    search.report("counting boxes")
     exact, drawn = solve_or_tilt(
         posterior,
         memory_limit=max(1.0, memory_limit),
         work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS,
         rng=search.rng(),
-        progress=lambda share: report("all trees", share, {}),
+        progress=lambda share: search.report("all trees", share),
         pass_progress=report_pass,
+        draw_progress=lambda: search.report("drawing trees"),
         n_jobs=search.n_jobs,
         n_draws=n_draws_of(search, posterior),
         scratch=scratch,
@@ -87,6 +83,7 @@ def sum_up(
     shares, is_interrupted = dict[str, dict[str, float]](), exact.is_interrupted
     if isinstance(exact, SummedPosterior) and not is_interrupted:
         try:
+            search.report("adding up splits")
             shares = _shares(exact)
         except KeyboardInterrupt:
             is_interrupted = True

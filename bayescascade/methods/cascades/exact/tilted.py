@@ -52,6 +52,7 @@ def solve_or_tilt(
     rng: np.random.Generator | int | None = None,
     progress: Progress | None = None,
     pass_progress: PassProgress | None = None,
+    draw_progress: Callable[[], None] | None = None,
     n_jobs: int | None = 1,
     n_draws: int = 0,
     scratch: str | Path | None = None,
@@ -60,7 +61,8 @@ def solve_or_tilt(
 ) -> "tuple[SummedPosterior | StoppedPosterior | TiltedPosterior, list[Tree]]":
     """Solve a posterior, by tilts where `solve` does not fit; return that, and draws from it.
 
-    Parameters and errors are those of both; Ctrl-C ends either early once it has a tree.
+    Parameters and errors are those of both, `draw_progress` is called before trees are drawn;
+    Ctrl-C ends either early once it has a tree.
     """
     rng = np.random.default_rng(rng)
     try:
@@ -80,6 +82,8 @@ def solve_or_tilt(
     except SummationStopped as stopped:
         return stopped.found, []
     try:
+        if draw_progress is not None:
+            draw_progress()
         return exact, exact.sample(n_draws, rng)
     except KeyboardInterrupt:
         exact.is_interrupted = True
