@@ -25,6 +25,7 @@ from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.averages import average_intervals, average_probabilities
+from bayescascade.methods.rules.class_concentration import with_chosen_concentration
 from bayescascade.methods.rules.estimators import RuleListEstimator
 from bayescascade.methods.rules.label_list import UNKNOWNS, LabelList, encode_for_labels
 from bayescascade.methods.rules.models import label_log_likelihood
@@ -49,8 +50,10 @@ class RuleListClassifier(LabeledFiles, RuleListEstimator[LabelList]):
     expected_rules, expected_size, max_size, search, n_chains, n_jobs, random_state, memory_limit, \
 time_limit, checkpoint, resume, progress
         As in `DensityRuleList`.
-    concentration : float > 0
+    concentration : float > 0 or "auto"
         Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
+        "auto": 1 of two classes; of more, that of 1, 1/2, 1/4, .. >= 1 / n_classes that makes the
+        labels most probable, given a list that is quickly found.
     min_support : float in [0, 1)
         Share of the rows, by weight, that a candidate for a rule captures at least.
     n_bins : int >= 2
@@ -79,6 +82,8 @@ time_limit, checkpoint, resume, progress
     ----------
     classes_ : (n_classes,) array
         The labels, sorted; of a Table, in the order of the column's levels.
+    concentration_ : float
+        `concentration`, or the one that was chosen.
     target_ : str
         Name of the column of labels; "label" if `y` had none.
     rules_ : LabelList
@@ -113,11 +118,13 @@ time_limit, checkpoint, resume, progress
         "takes_texts",
     )  # fmt: skip
 
+    concentration: float | str = "auto"  # type: ignore[assignment] # of others a float
     min_support: float = 0.05
     _: KW_ONLY
     n_bins: int = 4
     unknown: str = "none"
 
+    concentration_: float = field(init=False)
     classes_: NDArray[Any] = field(init=False)
     target_: str = field(init=False)
     posterior_: LabelListPosterior = field(init=False)
@@ -190,6 +197,20 @@ time_limit, checkpoint, resume, progress
         owner = type(self).__name__
         return LabeledRows.of(X, y, sample_weight, n_bins=self.n_bins, kinds=self, owner=owner)
 
+    def _check_concentration(self) -> None:
+        if self.concentration != "auto":
+            check_real("concentration", self.concentration, above=0.0)
+
+    def _told(self) -> list[str]:
+        value: float | str = self.concentration_
+        if self.concentration == "auto" and self._n_classes > 2:
+            value = f"{value:g} (of most evidence)"
+        return self.parameter_words({**self.get_params(), "concentration": value})
+
+    @property
+    def _n_classes(self) -> int:
+        return len(self.classes_ if self._labeled is None else self._labeled.classes)
+
     def _check_model(self) -> None:
         super()._check_model()
         check_real("min_support", self.min_support, minimum=0.0, below=1.0)
@@ -203,10 +224,16 @@ time_limit, checkpoint, resume, progress
 
     def _make_posterior(self, table: Table) -> LabelListPosterior:
         assert self._labeled is not None, "set by fit"
-        return LabelListPosterior(
+        given = self.concentration
+        posterior = LabelListPosterior(
             table, self._labeled.target, self.expected_rules, self.expected_size,
-            self.concentration, self.max_size, self.min_support, self.memory_limit,
+            1.0 if isinstance(given, str) else given, self.max_size, self.min_support,
+            self.memory_limit,
         )  # fmt: skip
+        if isinstance(given, str):
+            posterior = with_chosen_concentration(posterior)
+        self.concentration_ = posterior.concentration
+        return posterior
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -370,7 +397,7 @@ time_limit, checkpoint, resume, progress
         return 1_000_000
 
     def _list(self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]) -> LabelList:
-        return LabelList(self.schema_, self.classes_, rules, counts, self.concentration)
+        return LabelList(self.schema_, self.classes_, rules, counts, self.concentration_)
 
     def _data_pieces(self) -> list[str]:
         *pieces, _ = super()._data_pieces()  # cells say little of what is learned from labels
@@ -421,7 +448,7 @@ time_limit, checkpoint, resume, progress
         ]
 
     def _log_likelihood(self, counted: LabelList) -> float:
-        return label_log_likelihood(counted.counts, self.concentration)
+        return label_log_likelihood(counted.counts, self.concentration_)
 
     def _read_counted(self, record: Mapping[str, Any]) -> LabelList:
         n_classes = len(self.classes_)
@@ -429,7 +456,8 @@ time_limit, checkpoint, resume, progress
 
     def _own_record(self) -> dict[str, Any]:
         classes = classes_record(self.classes_)
-        return {**super()._own_record(), "target": self.target_, "classes": classes}
+        own = {"target": self.target_, "classes": classes, "concentration": self.concentration_}
+        return {**super()._own_record(), **own}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         super()._read_own(record)
@@ -438,4 +466,6 @@ time_limit, checkpoint, resume, progress
                 f"a saved classifier's target must be text, got {record['target']!r}"
             )
         self.target_ = record["target"]
+        given = record["concentration"] if self.concentration == "auto" else self.concentration
+        self.concentration_ = check_real("concentration", given, above=0.0)
         self.classes_ = read_classes(record["classes"])

@@ -116,9 +116,12 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     def _check_model(self) -> None:
         self._prior()
-        check_real("concentration", self.concentration, above=0.0)
+        self._check_concentration()
         check_integer("max_size", self.max_size, minimum=1)
         check_real("memory_limit", self.memory_limit, above=0.0)
+
+    def _check_concentration(self) -> None:
+        check_real("concentration", self.concentration, above=0.0)
 
     def _solve(self, posterior: RuleListPosterior, search: Search) -> Solution[RuleList]:
         from bayescascade.methods.rules.exact import best_list

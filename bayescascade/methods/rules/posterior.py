@@ -6,6 +6,7 @@ that samplers call through `advance`.
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -391,6 +392,14 @@ class LabelListPosterior(RuleListPosterior):
         )  # fmt: skip
         self.target = target
         self._parameters["min_support"] = float(min_support)
+
+    def with_concentration(self, concentration: float) -> "LabelListPosterior":
+        """Return the posterior with another concentration, and the same candidates."""
+        other = copy(self)
+        other.__dict__.pop("model_arrays", None)  # the only ones that depend on it
+        other.concentration = check_real("concentration", concentration, above=0.0)
+        other._parameters = {**self._parameters, "concentration": other.concentration}
+        return other
 
     def log_likelihood(self, state: RuleList) -> float:
         """Return the log likelihood of the labels, nats."""
