@@ -1,7 +1,8 @@
 """``bayescascade classify``: from a data file with labels to a printed and saved classifier."""
 
+import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +20,9 @@ from bayescascade.cli.learning import (
 )
 from bayescascade.cli.options import Integer, Real
 
+if TYPE_CHECKING:
+    from bayescascade.model.held_out import HeldOut
+
 __all__ = ["classify"]
 
 _KINDS = ("nominal", "ordinal", "continuous", "missing")
@@ -27,7 +31,11 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
 @click.command(short_help="Find the most probable rule list for a table's labels.")
 @click.argument("data")
 @click.option("--target", metavar="NAME", required=True, help="Column of the labels.")
-@click.option("--concentration", type=POSITIVE, help="Dirichlet parameter of a class (1).")
+@click.option(
+    "--concentration",
+    type=POSITIVE,
+    help="Dirichlet parameter of a class (1 of two classes, of more that of most evidence).",
+)
 @click.option(
     "--min-support",
     type=Real(minimum=0.0, below=1.0),
@@ -39,6 +47,14 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
     type=Integer(2),
     help="Quantiles that numbers are cut at unless declared otherwise (4).",
 )
+@click.option(
+    "--cv",
+    "n_folds",
+    type=Integer(0),
+    metavar="FOLDS",
+    help="Folds that measure the accuracy on rows held out (5; of very many cells one of them); "
+    "0: none.",
+)
 @unknown_option(none="meets no condition", error="is an error")
 @with_options(*RULE_OPTIONS, *COLUMN_OPTIONS, search_option("exact"), *RUN_OPTIONS)
 @with_cluster
@@ -49,7 +65,10 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
     The file (.csv, .csv.gz, .parquet) holds the labels in the column --target; rules use all
     others. Ctrl-C ends the search early: what was found is printed and saved.
     """
-    target = options.pop("target")
+    target, n_folds = options.pop("target"), options.pop("n_folds")
+    if n_folds == 1:
+        raise click.UsageError("--cv must be 0, or an integer >= 2, got 1")
+    is_unseen = options["quiet"] and not options["as_json"] and options["out"] is None
     task = set_up("rule_classifier", data, options, taken=_KINDS)
     _check_target(target, task.declared)
     from bayescascade.cli.rows import open_rows, read_labeled
@@ -67,7 +86,33 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
         labels_name=f'column "{target}"',
         source=source.label,
     )
-    learn(context, task, rows, rows.table.notes)
+
+    def measured() -> "HeldOut | None":
+        from sklearn.base import clone
+
+        from bayescascade.model import held_out
+        from bayescascade.model.search import seed_sequence
+
+        if n_folds == 0 or is_unseen:
+            return None
+        if task.model.summary_.is_partial:
+            return held_out.HeldOut(reason="for the search was ended early")
+        if n_folds is None and task.model.time_limit is not None:
+            return held_out.HeldOut(reason="for there is a --time-limit; --cv 5 measures it")
+        folds, is_once = held_out.default_folds(frame) if n_folds is None else (n_folds, False)
+        model, effort = task.model.fold_model()
+
+        def fit(X: Any, y: Any, weights: Any, seed: int) -> Any:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # chains of folds are short, as is printed
+                return clone(model).set_params(random_state=seed).fit(X, y, weights)
+
+        return held_out.measure(
+            fit, frame, labels, row_weights, seed_sequence(task.model.random_state).spawn(3)[2],
+            name="list", effort=effort, n_folds=folds, is_once=is_once,
+        )  # fmt: skip
+
+    learn(context, task, rows, rows.table.notes, measured)
 
 
 def _check_target(target: str, declared: Mapping[str, Any]) -> None:

@@ -4,7 +4,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import click
 
@@ -19,6 +20,9 @@ from bayescascade.cli.options import (
 )
 from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_page, note
 from bayescascade.cli.progress_lines import search_progress, stage_progress
+
+if TYPE_CHECKING:
+    from bayescascade.model.held_out import HeldOut
 
 __all__ = [
     "CHOICE_OPTIONS",
@@ -268,10 +272,17 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
     return Task(model, declared, **outputs)
 
 
-def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -> None:
+def learn(
+    context: click.Context,
+    task: Task,
+    rows: Any,
+    notes: Sequence[str],
+    measure: Callable[[], "HeldOut | None"] = lambda: None,
+) -> None:
     """Fit the model to rows, save it and print it; exit with 130 if Ctrl-C ended it early.
 
-    What was found by then is saved and printed as a whole: another Ctrl-C waits for that.
+    What was found by then is saved and printed as a whole: another Ctrl-C waits for that. Once the
+    model is fitted, `measure` may say how it does on rows held out.
     """
     model = task.model
     if task.trace is not None and model.search == "exact" and not model.draws_states:
@@ -286,6 +297,7 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
         except KeyboardInterrupt:
             click.echo("interrupted: nothing was found yet", err=True)
             context.exit(INTERRUPTED)
+        model.summary_ = replace(model.summary_, held_out=_measured(measure))
         with deferred_interrupts(), ExitStack() as stack:
             # from the last to the first, each whatever becomes of the others
             stack.callback(_print, task)
@@ -305,6 +317,15 @@ def learn(context: click.Context, task: Task, rows: Any, notes: Sequence[str]) -
             told = model.summary_.found_words(word)
         click.echo(f"{told}{drawn}{goes_on}", err=True)
         context.exit(INTERRUPTED)
+
+
+def _measured(measure: Callable[[], "HeldOut | None"]) -> "HeldOut | None":
+    from bayescascade.model.held_out import HeldOut
+
+    try:
+        return measure()
+    except KeyboardInterrupt:
+        return HeldOut(reason="which was interrupted")
 
 
 def listed(texts: Sequence[str]) -> list[str] | None:

@@ -386,9 +386,11 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         )
 
     def _head(self) -> Page:
-        """Return data, model, search and convergence."""
+        """Return data, how well rows held out are classed if measured, model and search."""
+        held_out = self.summary_.held_out
         return (
             Heading(self._data_pieces()),
+            *(() if held_out is None else held_out.page()),
             Pieces([self._model_words()]),
             Pieces(self._found_pieces()),
             Pieces(self.summary_.convergence_pieces),

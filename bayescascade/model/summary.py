@@ -14,6 +14,7 @@ from bayescascade.model.diagnostics import (
     fallen_chains,
 )
 from bayescascade.model.draws import PosteriorRun
+from bayescascade.model.held_out import HeldOut
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.trace import trace_words
 from bayescascade.report.numbers import diagnostic_text, nats_text
@@ -82,6 +83,8 @@ class FitSummary:
         Chains whose annealing ended below where one of them had been at its first temperature.
     stopped_after : float or None
         The time limit, seconds, if that ended the search.
+    held_out : HeldOut or None
+        How the model does on rows held out, if that was measured.
     """
 
     source: str
@@ -100,6 +103,7 @@ class FitSummary:
     reason: str = ""
     fallen: int = 0
     stopped_after: float | None = None
+    held_out: HeldOut | None = None
 
     @property
     def is_partial(self) -> bool:
@@ -190,12 +194,14 @@ class FitSummary:
             name: {k: _plain(v) for k, v in asdict(d).items()}
             for name, d in self.diagnostics.items()
         }
-        return record
+        del record["held_out"]  # few models have it
+        return record if self.held_out is None else record | {"held_out": self.held_out.to_dict()}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "FitSummary":
         """Rebuild from what `to_dict` returned; raises KeyError, TypeError or ValueError if odd."""
         certificate = record.get("certificate")  # not in files of version 0.1
+        held_out = record.get("held_out")
         return cls(
             source=str(record["source"]),
             n_rows=int(record["n_rows"]),
@@ -219,6 +225,7 @@ class FitSummary:
             reason=str(record.get("reason", "")),
             fallen=int(record.get("fallen", 0)),
             stopped_after=_seconds(record.get("stopped_after")),
+            held_out=None if held_out is None else HeldOut.from_dict(held_out),
         )
 
 

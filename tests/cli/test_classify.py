@@ -42,6 +42,7 @@ def people(n_rows: int = 120) -> pd.DataFrame:
 def without_source(path: Path) -> dict[str, object]:
     record: dict[str, dict[str, object]] = json.loads(path.read_text())
     del record["summary"]["source"]
+    record["summary"].pop("held_out", None)  # the command alone measures it
     return dict(record)
 
 
@@ -135,11 +136,11 @@ def test_options_are_the_estimators_parameters() -> None:
     options = {param.name: param for param in classify.params}
     assert set(parameters) - {"progress"} == set(options) - {
         "data", "target", "columns", "drop", "weights", "trace", "out", "as_json", "full", "quiet",
-        "cluster",
+        "cluster", "n_folds",
     }  # fmt: skip
     for name in (
-        "expected_rules", "expected_size", "concentration", "max_size", "min_support", "n_bins",
-        "memory_limit", "n_chains",
+        "expected_rules", "expected_size", "max_size", "min_support", "n_bins", "memory_limit",
+        "n_chains",
     ):  # fmt: skip
         told = getattr(options[name], "help", "")
         assert told.endswith(f"({parameters[name].default:g}).")
@@ -167,6 +168,7 @@ def test_options_are_the_estimators_parameters() -> None:
         (["--target", "age", "--min-support", "1"], "must be a finite number >= 0 and < 1, got 1"),
         (["--target", "age", "--memory-limit", "1e-9"], "raise memory_limit"),
         (["--target", "age", "--model", "rules"], "No such option"),
+        (["--target", "age", "--cv", "1"], "--cv must be 0, or an integer >= 2, got 1"),
     ],
 )  # fmt: skip
 def test_wrong_options(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,3 +224,21 @@ def test_many_columns_are_no_warning(tmp_path: Path) -> None:
     found = run("classify", tmp_path / "wide.csv", "--target", "label", "--max-size", 1, *edges,
                 *FEW)  # fmt: skip
     assert (found.exit_code, "fragmented" in found.stderr) == (0, False), found.stderr
+
+
+def test_the_page_begins_with_rows_held_out(tmp_path: Path) -> None:
+    """The figures are the seed's alone, are saved, and are left out only where a line says why."""
+    path = tmp_path / "m.json"
+    options = ("classify", TIC_TAC_TOE, "--target", "outcome", *FEW)
+    found = run(*options, "--jobs", 1, "--out", path)
+    head, table = found.stdout.split("\n\n")[:2]
+    assert head.startswith("tic_tac_toe.csv")
+    assert [line.split("  ")[0] for line in table.splitlines()[:4]] == [
+        "958 rows held out", "this list", "logistic regression", "most common class",
+    ]  # fmt: skip
+    assert "65.3 ± 1.5 %" in table  # of 958 boards x has won 626
+    assert run("show", path).stdout == found.stdout
+    assert run(*options, "--jobs", 2).stdout == found.stdout
+    assert "held out" not in run(*options, "--cv", 0).stdout
+    assert "2 folds, each held out once" in run(*options, "--cv", 2).stdout
+    assert "not measured, for there is a --time-limit" in run(*options, "--time-limit", 60).stdout

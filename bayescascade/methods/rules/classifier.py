@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -39,6 +40,10 @@ from bayescascade.model.roles import Predicted
 from bayescascade.report.page import Page, Pieces, counted
 
 __all__ = ["RuleListClassifier"]
+
+_FOLD_SHARE = 10  # folds take so many times fewer steps; see `fold_model`
+_LEAST_FOLD_STEPS = 20_000
+_FOLD_CHAINS = 2
 
 
 @dataclass(eq=False, repr=False)
@@ -114,8 +119,8 @@ time_limit, checkpoint, resume, progress
     unknowns: ClassVar[tuple[str, ...]] = UNKNOWNS
 
     _unlisted: ClassVar[tuple[str, ...]] = (
-        "credible_interval_codes", "feature_texts", "predict_block", "predict_proba_codes",
-        "takes_texts",
+        "credible_interval_codes", "feature_texts", "fold_model", "predict_block",
+        "predict_proba_codes", "takes_texts",
     )  # fmt: skip
 
     concentration: float | str = "auto"  # type: ignore[assignment] # of others a float
@@ -221,6 +226,21 @@ time_limit, checkpoint, resume, progress
         super()._set_features(schema)
         if self._labeled is not None:
             self.classes_, self.target_ = self._labeled.classes, self._labeled.target
+
+    def fold_model(self) -> tuple[Self, str]:
+        """Return an unfitted model with less effort, for folds of the rows, and the effort."""
+        table = self.posterior_.table
+        steps = self.n_steps or self._default_steps(table)
+        n_steps = max(min(steps, _LEAST_FOLD_STEPS), steps // _FOLD_SHARE)
+        is_map = self._is_map()
+        chains = counted(min(self.n_chains, _FOLD_CHAINS), "chain")
+        model = clone(self).set_params(
+            search="anneal" if is_map else "anneal+metropolis", n_steps=n_steps,
+            n_chains=min(self.n_chains, _FOLD_CHAINS), unknown="none", checkpoint=None,
+            resume=False, progress=None, time_limit=None,
+        )  # fmt: skip
+        how = "annealing" if is_map else "annealing and sampling"
+        return model, f"fitted by {how}, {chains} of {n_steps:,} steps"
 
     def _make_posterior(self, table: Table) -> LabelListPosterior:
         assert self._labeled is not None, "set by fit"

@@ -1,0 +1,235 @@
+"""How often a classifier is right on rows held out, beside two baselines: measured, printed, saved.
+
+Rows are dealt into folds, of each class alike. Each fold is predicted by models that learned from
+the other folds: the classifier itself, a logistic regression, and the shares of the classes. A
+class that the other folds lack gets the probability ``1 / (n + 1)`` from all three, n their rows.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import BayesCascadeError
+from bayescascade.data.dealing import deal_by_class
+from bayescascade.data.labels import check_labels, find_classes
+from bayescascade.data.matrix import CellPolicy, Matrix, MatrixEncoder
+from bayescascade.model.scores import LabelScores
+from bayescascade.report.numbers import diagnostic_text
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, counted
+
+__all__ = ["Figures", "HeldOut", "default_folds", "measure"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+DEFAULT_FOLDS = 5
+
+_MOST_CELLS = 2_000_000  # rows x columns; of more, one fold is held out
+_LEAST_PROBABILITY = 1e-15  # so that the log loss is finite
+_MOST_ITERATIONS = 200  # of the logistic regression
+
+
+class Figures(NamedTuple):
+    """How one model does: the part of the rows that it classes rightly, and its mean log loss."""
+
+    name: str
+    accuracy: float
+    standard_error: float  # NaN of one row
+    log_loss: float  # nats
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """What was measured on rows held out.
+
+    Parameters
+    ----------
+    n_rows, n_folds : int
+        Rows that were predicted, and the parts that all rows were dealt into.
+    is_once : bool
+        Whether only the first part was held out.
+    effort : str
+        How the folds were fitted, in words.
+    figures : tuple of Figures
+        The model first; empty if nothing was measured.
+    reason : str
+        Why nothing was measured; empty if something was.
+    """
+
+    n_rows: int = 0
+    n_folds: int = 0
+    is_once: bool = False
+    effort: str = ""
+    figures: tuple[Figures, ...] = ()
+    reason: str = ""
+
+    @property
+    def extent(self) -> str:
+        """Which rows were held out, in words."""
+        if self.is_once:
+            return f"1 of {self.n_folds} folds held out: the table has many cells"
+        return f"{self.n_folds} folds, each held out once"
+
+    def page(self) -> Page:
+        """Return the figures as a table, or why there are none."""
+        if self.reason:
+            return (Pieces([f"accuracy on rows held out: not measured, {self.reason}"]),)
+        accuracies = [
+            f"{100 * one.accuracy:.1f} ± {diagnostic_text(100 * one.standard_error, 1)} %"
+            for one in self.figures
+        ]
+        losses = [diagnostic_text(one.log_loss, 3) for one in self.figures]
+        table = Table(
+            [one.name for one in self.figures],
+            [Numbers("accuracy", accuracies), Numbers("log loss", losses)],
+            f"{counted(self.n_rows, 'row')} held out",
+        )
+        told = [self.extent, self.effort, "±: standard error", "log loss: nats a row"]
+        return (BLANK, table, Pieces(told, "dim"), BLANK)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {**asdict(self), "figures": [_plain(one) for one in self.figures]}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "HeldOut":
+        """Rebuild from `to_dict`; raises KeyError, TypeError or ValueError if it is odd."""
+        figures = tuple(
+            Figures(str(one["name"]), *(_number(one[name]) for name in Figures._fields[1:]))
+            for one in record["figures"]
+        )
+        if not all(0 <= one.accuracy <= 1 for one in figures):
+            raise ValueError(f"an accuracy must be from 0 to 1, got {figures}")
+        return cls(
+            n_rows=int(record["n_rows"]),
+            n_folds=int(record["n_folds"]),
+            is_once=bool(record["is_once"]),
+            effort=str(record["effort"]),
+            figures=figures,
+            reason=str(record["reason"]),
+        )
+
+
+def default_folds(X: pd.DataFrame) -> tuple[int, bool]:
+    """Return the folds of rows, and whether one is enough: of so many cells that all take long."""
+    return DEFAULT_FOLDS, X.size > _MOST_CELLS
+
+
+def measure(
+    fit: Callable[[pd.DataFrame, Any, Floats, int], Any],
+    X: pd.DataFrame,
+    y: Any,
+    weights: Floats | None,
+    seeds: np.random.SeedSequence,
+    *,
+    name: str,
+    effort: str,
+    n_folds: int,
+    is_once: bool = False,
+) -> HeldOut:
+    """Return how a classifier and the baselines do on rows held out.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(X, y, weights, seed)`` returns a classifier that learned from these rows.
+    X : DataFrame
+    y : (n_rows,) labels
+    weights : (n_rows,) float64 >= 0 or None
+    seeds : SeedSequence
+        Of the dealing, and of each fold.
+    name, effort : str
+        What the model is called, and how a fold is fitted.
+    n_folds : int >= 2
+    is_once : bool
+        Hold out only the first fold.
+    """
+    weights = np.ones(len(X)) if weights is None else weights
+    counts = weights > 0
+    X, weights = X[counts].reset_index(drop=True), weights[counts]
+    labels = check_labels(y, "y", name)[counts]
+    classes, codes = find_classes(labels, "y")
+    dealing, *fold_seeds = seeds.spawn(1 + n_folds)
+    parts = deal_by_class(codes, [1 / n_folds] * n_folds, np.random.default_rng(dealing))
+    rows = _standardized(X)
+    scores = [LabelScores(len(classes)) for _ in range(3)]
+    for part in range(1 if is_once else n_folds):
+        is_held = parts == part
+        if not is_held.any():
+            continue
+        known, held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
+        try:
+            found = fit(
+                X.take(known).reset_index(drop=True),
+                pd.Series(labels[known], name=getattr(y, "name", None)),
+                weights[known],
+                int(fold_seeds[part].generate_state(1)[0]),
+            )
+            probabilities = found.predict_proba(X.take(held).reset_index(drop=True))
+        except BayesCascadeError as error:
+            return HeldOut(reason=f"for {counted(n_folds, 'fold')}: {error}")
+        if found.summary_.is_partial:
+            return HeldOut(reason=f"which was {found.summary_.ending}")
+        shares = np.bincount(codes[known], weights[known], len(classes)).astype(np.float64)
+        predicted = (
+            (probabilities, np.searchsorted(classes, found.classes_)),
+            _logistic(rows, codes, weights, known, held),
+            (np.tile(shares, (held.size, 1)), np.arange(len(classes))),
+        )
+        for score, (of_known, seen) in zip(scores, predicted, strict=True):
+            aligned = _aligned(of_known, seen, shares)
+            score.add(codes[held], aligned, weights[held])
+    names = (f"this {name}", "logistic regression", "most common class")
+    figures = tuple(
+        Figures(called, score.accuracy, score.accuracy_error, score.log_loss)
+        for called, score in zip(names, scores, strict=True)
+    )
+    return HeldOut(scores[0].n_rows, n_folds, is_once, effort, figures)
+
+
+def _aligned(probabilities: Floats, seen: NDArray[np.integer], shares: Floats) -> Floats:
+    """Return probabilities of some classes as those of all, (n_rows, n_classes), finite logs."""
+    aligned = np.zeros((len(probabilities), shares.size))
+    aligned[:, seen] = probabilities / probabilities.sum(axis=1, keepdims=True)
+    unseen = shares == 0
+    aligned *= 1 - unseen.sum() / (shares.sum() + unseen.sum())
+    aligned[:, unseen] = 1 / (shares.sum() + unseen.sum())
+    return np.maximum(aligned, _LEAST_PROBABILITY)
+
+
+def _standardized(X: pd.DataFrame) -> Matrix:
+    """Return the rows as numbers, text as columns of 0 and 1, each of mean 0 and variance 1."""
+    from sklearn.preprocessing import StandardScaler
+
+    encoder = MatrixEncoder.learn(X, CellPolicy(missing="level"))
+    rows: Matrix = StandardScaler().fit_transform(encoder.transform(X, "logistic regression"))
+    return rows
+
+
+def _logistic(
+    rows: Matrix,
+    codes: NDArray[np.integer],
+    weights: Floats,
+    known: NDArray[np.intp],
+    held: NDArray[np.intp],
+) -> tuple[Floats, NDArray[np.integer]]:
+    """Return the probabilities of held rows by a logistic regression, and of which classes."""
+    from sklearn.linear_model import LogisticRegression
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a baseline need not converge to the last digit
+        model = LogisticRegression(max_iter=_MOST_ITERATIONS)
+        model.fit(rows[known], codes[known], weights[known])
+    return model.predict_proba(rows[held]), model.classes_
+
+
+def _plain(one: Figures) -> dict[str, Any]:
+    return {k: None if v != v else v for k, v in one._asdict().items()}
+
+
+def _number(value: Any) -> float:
+    return np.nan if value is None else float(value)
