@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.files import replaced_file
-from bayescascade.model.sentences import doubt_sentences, held_out_sentences
+from bayescascade.model.sentences import doubt_sentences, held_out_told
 from bayescascade.report.document import Section, to_document
 from bayescascade.report.page import Page, counted, named
 from bayescascade.report.printed import PrintedModel
@@ -96,8 +96,12 @@ class Reported(PrintedModel):
     def _document(self, title: str | None, held_out: Any) -> str:
         from bayescascade import __version__
 
-        source = getattr(getattr(self, "summary_", None), "source", "")
-        tried = [] if held_out is None else held_out_sentences(self, held_out)
+        summary = getattr(self, "summary_", None)
+        source = getattr(summary, "source", "")
+        measured = getattr(summary, "held_out", None)
+        tried, tables = ([], () if measured is None else measured.page())
+        if held_out is not None:
+            tried, tables = held_out_told(self, held_out)
         kind = self.title[0].upper() + self.title[1:]
         columns, names = self._column_items(), self._column_names()
         sections = (
@@ -111,7 +115,7 @@ class Reported(PrintedModel):
             Section("What was learned", page=self._shown()),
             Section("How to read it", items=self._how_to_read()),
             Section("How sure it is", self._doubt()),
-            Section("How it does on other rows", tried),
+            Section("How it does on other rows", tried, page=tables),
             Section("What it cannot tell", items=[("", words) for words in self._cannot_tell()]),
             Section(
                 "What it was learned from",

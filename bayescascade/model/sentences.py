@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.labels import check_labels, label_codes
+from bayescascade.data.levels import level_text
 from bayescascade.model.scores import LabelScores
 from bayescascade.model.summary import FitSummary
 from bayescascade.model.trace import COLUMNS_USED
 from bayescascade.report.numbers import cost_texts, diagnostic_text, ratio_text, share_text
-from bayescascade.report.page import counted
+from bayescascade.report.page import Page, counted
 
-__all__ = ["doubt_sentences", "held_out_sentences"]
+__all__ = ["doubt_sentences", "held_out_told"]
 
 _MOST_NAMES = 12
 _NEARLY = 0.95  # from which share on something is so of practically all draws
@@ -153,8 +154,8 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + more
 
 
-def held_out_sentences(model: Any, held_out: Any) -> list[str]:
-    """Return how well a model does on rows that it was not learned from.
+def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page]:
+    """Return how well a model does on rows that it was not learned from, and the confusion.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def held_out_sentences(model: Any, held_out: Any) -> list[str]:
         f"{counted(left, 'more row')} cannot be, according to the model, and "
         f"{'is' if left == 1 else 'are'} not in this average."
     )
-    return [told, impossible] if left else [told]
+    return ([told, impossible] if left else [told]), ()
 
 
 def _with_labels(model: Any, held_out: Any) -> tuple[Any, Any]:
@@ -207,7 +208,7 @@ def _with_labels(model: Any, held_out: Any) -> tuple[Any, Any]:
     return held_out, held_out[target]
 
 
-def _classified(model: Any, X: Any, y: Any) -> list[str]:
+def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page]:
     labels = check_labels(y, "held_out", type(model).__name__)
     codes = label_codes(labels, model.classes_, "held_out")
     probabilities: NDArray[np.float64] = model.predict_proba(X)
@@ -228,4 +229,10 @@ def _classified(model: Any, X: Any, y: Any) -> list[str]:
         costs = np.asarray(model.acquisition_cost(X), np.float64)
         (cost,) = cost_texts([float(costs.mean())])
         told.append(f"That costs {cost} a row on average.")
-    return told
+    if math.isfinite(scores.auc):
+        told.append(
+            f"The log loss is {diagnostic_text(scores.log_loss, 4)} nats a row, and the area under "
+            f"the ROC curve {diagnostic_text(scores.auc, 3)}."
+        )
+    target = str(getattr(model, "target_", "true class"))
+    return told, scores.confusion_page(target, [level_text(c) for c in model.classes_.tolist()])

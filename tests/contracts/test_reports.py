@@ -21,7 +21,7 @@ from bayescascade import (
 )
 from bayescascade.model.diagnostics import Diagnostic
 from bayescascade.model.record import Saved
-from bayescascade.model.sentences import doubt_sentences, held_out_sentences
+from bayescascade.model.sentences import doubt_sentences, held_out_told
 from bayescascade.model.solution import Certificate
 from tests.cli.conftest import assert_error
 from tests.commands import run
@@ -143,6 +143,8 @@ def test_rows_held_out_are_scored(name, tmp_path):
     if case.is_labeled:
         right = 100 * float((model.predict(rows()) == labels).mean())
         assert f"names the right class for {right:.1f} " in told
+        assert "the area under the ROC curve 0." in told
+        assert "predicted" in told
         with pytest.raises(ParameterError, match=r"held_out must be \(rows, labels\)"):
             model.report(path, held_out=rows())
     else:
@@ -154,7 +156,7 @@ def test_impossible_rows_are_told_apart():
     frame = pd.DataFrame({"a": ["x"] * 30 + ["y"] * 10, "b": ["x", "y"] * 20})
     model = LeafCascade(density="empirical", expected_leaves=50.0, random_state=0)
     model.set_params(nominal={"a": ["x", "y"]}).fit(frame[frame["a"] == "x"])
-    told = held_out_sentences(model, frame)
+    told, _ = held_out_told(model, frame)
     assert np.isneginf(model.score_samples(frame)).sum() == 10
     assert "tried on 30 rows" in told[0]
     assert told[1].startswith("10 more rows cannot be")
