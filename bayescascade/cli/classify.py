@@ -52,7 +52,7 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
     "n_folds",
     type=Integer(0),
     metavar="FOLDS",
-    help="Folds that measure the accuracy on rows held out (5; of very many cells one of them); "
+    help="Folds that measure the accuracy on rows held out (5; of a large table only one of them); "
     "0: none.",
 )
 @unknown_option(none="meets no condition", error="is an error")
@@ -99,7 +99,9 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
             return held_out.HeldOut(reason="for the search was ended early")
         if n_folds is None and task.model.time_limit is not None:
             return held_out.HeldOut(reason="for there is a --time-limit; --cv 5 measures it")
-        folds, is_once = held_out.default_folds(frame) if n_folds is None else (n_folds, False)
+        folds, is_once = n_folds, False
+        if folds is None:
+            folds, is_once = held_out.default_folds(frame, len(task.model.classes_))
         model, effort = task.model.fold_model()
 
         def fit(X: Any, y: Any, weights: Any, seed: int) -> Any:

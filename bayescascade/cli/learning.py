@@ -325,7 +325,7 @@ def _measured(measure: Callable[[], "HeldOut | None"]) -> "HeldOut | None":
     try:
         return measure()
     except KeyboardInterrupt:
-        return HeldOut(reason="which was interrupted")
+        return HeldOut(reason="for it was interrupted")
 
 
 def listed(texts: Sequence[str]) -> list[str] | None:

@@ -28,9 +28,9 @@ Floats: TypeAlias = NDArray[np.float64]
 
 DEFAULT_FOLDS = 5
 
-_MOST_CELLS = 2_000_000  # rows x columns; of more, one fold is held out
+_MOST_ROWS, _MOST_CELLS = 60_000, 10_000_000  # cells: times classes; of more, one fold is held out
 _LEAST_PROBABILITY = 1e-15  # so that the log loss is finite
-_MOST_ITERATIONS = 200  # of the logistic regression
+_MOST_ITERATIONS = 100  # of the logistic regression
 
 
 class Figures(NamedTuple):
@@ -71,7 +71,7 @@ class HeldOut:
     def extent(self) -> str:
         """Which rows were held out, in words."""
         if self.is_once:
-            return f"1 of {self.n_folds} folds held out: the table has many cells"
+            return f"1 of {self.n_folds} folds held out: the table is large"
         return f"{self.n_folds} folds, each held out once"
 
     def page(self) -> Page:
@@ -114,9 +114,9 @@ class HeldOut:
         )
 
 
-def default_folds(X: pd.DataFrame) -> tuple[int, bool]:
-    """Return the folds of rows, and whether one is enough: of so many cells that all take long."""
-    return DEFAULT_FOLDS, X.size > _MOST_CELLS
+def default_folds(X: pd.DataFrame, n_classes: int) -> tuple[int, bool]:
+    """Return the folds of rows, and whether one is enough: five of a large table take long."""
+    return DEFAULT_FOLDS, len(X) > _MOST_ROWS or X.size * n_classes > _MOST_CELLS
 
 
 def measure(
@@ -171,9 +171,9 @@ def measure(
             )
             probabilities = found.predict_proba(X.take(held).reset_index(drop=True))
         except BayesCascadeError as error:
-            return HeldOut(reason=f"for {counted(n_folds, 'fold')}: {error}")
+            return HeldOut(reason=f"for a fold cannot be fitted: {error}")
         if found.summary_.is_partial:
-            return HeldOut(reason=f"which was {found.summary_.ending}")
+            return HeldOut(reason=f"for a fold was {found.summary_.ending}")
         shares = np.bincount(codes[known], weights[known], len(classes)).astype(np.float64)
         predicted = (
             (probabilities, np.searchsorted(classes, found.classes_)),

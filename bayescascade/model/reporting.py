@@ -99,7 +99,8 @@ class Reported(PrintedModel):
         summary = getattr(self, "summary_", None)
         source = getattr(summary, "source", "")
         measured = getattr(summary, "held_out", None)
-        tried, tables = ([], () if measured is None else measured.page())
+        tried: list[str] = []
+        tables = () if measured is None else measured.page()
         if held_out is not None:
             tried, tables = held_out_told(self, held_out)
         kind = self.title[0].upper() + self.title[1:]

@@ -238,6 +238,8 @@ def test_the_page_begins_with_rows_held_out(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "65.3 ± 1.5 %" in table  # of 958 boards x has won 626
     assert run("show", path).stdout == found.stdout
+    bayescascade.load(path).report(tmp_path / "report.html")
+    assert "logistic regression" in (tmp_path / "report.html").read_text()
     assert run(*options, "--jobs", 2).stdout == found.stdout
     assert "held out" not in run(*options, "--cv", 0).stdout
     assert "2 folds, each held out once" in run(*options, "--cv", 2).stdout

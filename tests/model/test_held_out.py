@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from bayescascade.base.errors import DataError
-from bayescascade.model.held_out import Figures, HeldOut, measure
+from bayescascade.model.held_out import Figures, HeldOut, default_folds, measure
 from bayescascade.report.page import render
 
 
@@ -86,6 +86,8 @@ def test_one_fold_reasons_and_records() -> None:
         raise DataError("no rule")
 
     refused = measure(refuse, X, y, None, np.random.SeedSequence(1), name="", effort="", n_folds=2)
-    assert "not measured, for 2 folds: no rule" in render(refused.page())
+    assert "not measured, for a fold cannot be fitted: no rule" in render(refused.page())
+    assert default_folds(X, 2) == (5, False)
+    assert default_folds(pd.concat([X] * 600), 2) == (5, True)  # five folds would take minutes
     with pytest.raises(ValueError, match="accuracy must be"):
         HeldOut.from_dict(HeldOut(figures=(Figures("x", 2.0, 0.0, 0.0),)).to_dict())
