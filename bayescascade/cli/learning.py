@@ -94,8 +94,8 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
         "--continuous",
         multiple=True,
         metavar="NAME:BINS|EDGE,...",
-        help="Column of real numbers: so many bins, or these edges: income:10, income:0,10,50 (in "
-        "at most 10 bins, by the number of rows).",
+        help="Column of numbers cut into this many bins, or at these edges: income:10, "
+        "income:0,10,50 (in at most 10 bins, by the number of rows).",
     ),
     missing_option("a level of their own"),
 )  # fmt: skip
