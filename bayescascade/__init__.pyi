@@ -20,6 +20,7 @@ from .costs.curve import (
 )
 from .costs.items import FeatureCosts as FeatureCosts
 from .costs.limits import BudgetError as BudgetError
+from .data.read_as import ReadAs as ReadAs
 from .data.schema import Schema as Schema
 from .data.table import Table as Table
 from .methods.cascades.auto_cascade import AutoCascade as AutoCascade

@@ -69,6 +69,7 @@ def test_files_of_one_table_may_differ(tmp_path):
         ("a|b\n1|2\n3|4\n", 2),
         ("a;b\n1,5;x\n2,5;y\n", 2),
         ("a;b\n1,5;x\n1,5;y", 2),  # no end of the last line
+        ("a, b;c;d\n1,5;x;y\n2,5;y;z\n", 3),  # a comma in each row, and in a name
     ],
 )
 def test_what_is_in_cells_is_no_delimiter(tmp_path, text, n_columns):

@@ -46,8 +46,9 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
         (
             {"s": [f"s{i}" for i in range(65)] * 2},
             {},
-            'nominal column "s" has 65 levels, more than 64: group rare levels, declare it ordinal '
-            "with its levels in order, or drop it (--drop s)",
+            'nominal column "s" has 65 levels, more than 64: group rare levels '
+            "(ReadAs(rare=), --rare s:0.01), declare it ordinal with its levels in order, or drop "
+            "it (--drop s)",
         ),
         (
             {

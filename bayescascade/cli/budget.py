@@ -18,6 +18,7 @@ from bayescascade.cli.output import (
     save_figure,
     shown_count,
 )
+from bayescascade.cli.reading import with_reading
 
 if TYPE_CHECKING:
     from bayescascade.costs.curve import CostAccuracyCurve
@@ -69,6 +70,7 @@ _TREES = 40
 )
 @unknown_option(missing="counts as missing", error="is an error")
 @with_options(*CHOICE_OPTIONS)
+@with_reading(learns=True, labels=True)
 @click.option(
     "--jobs",
     "n_jobs",

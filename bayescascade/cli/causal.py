@@ -6,6 +6,7 @@ import click
 
 from bayescascade.cli.options import Bounds, Integer, Real
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
+from bayescascade.cli.reading import with_reading
 
 __all__ = ["causal"]
 
@@ -49,6 +50,7 @@ def _refuse(context: click.Context, parameter: click.Parameter, value: Any) -> N
     help="Both scores with noise (default), or the direction alone.",
 )
 @click.option("--repeat", callback=_refuse, expose_value=False, help="Refused: see above.")
+@with_reading(learns=False)
 @click.option("--seed", type=Integer(0), help="Deals the rows. No seed is taken for noise.")
 @click.option("--out", metavar="FILE.json", help="Save the model: scores, and no rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")

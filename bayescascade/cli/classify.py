@@ -19,6 +19,7 @@ from bayescascade.cli.learning import (
     with_options,
 )
 from bayescascade.cli.options import Integer, Real
+from bayescascade.cli.reading import with_reading
 
 if TYPE_CHECKING:
     from bayescascade.model.held_out import HeldOut
@@ -57,6 +58,7 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
 )
 @unknown_option(none="meets no condition", error="is an error")
 @with_options(*RULE_OPTIONS, *COLUMN_OPTIONS, search_option("exact"), *RUN_OPTIONS)
+@with_reading(learns=True, labels=True)
 @with_cluster
 @click.pass_context
 def classify(context: click.Context, /, data: str, **options: Any) -> None:

@@ -19,6 +19,7 @@ from bayescascade.cli.output import (
     save_figure,
     shown_count,
 )
+from bayescascade.cli.reading import with_reading
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
@@ -43,6 +44,7 @@ MODELS = ("auto", "leaf", "branch", "rules", "mixture", "histogram", "det")
     "--repeats", type=Integer(1), default=5, show_default=True, help="Random halvings of the rows."
 )
 @with_options(*COLUMN_OPTIONS)
+@with_reading(learns=True)
 @click.option(
     "--jobs",
     "n_jobs",

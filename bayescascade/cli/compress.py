@@ -22,6 +22,7 @@ from bayescascade.cli.output import (
     write_texts,
 )
 from bayescascade.cli.progress_lines import search_progress
+from bayescascade.cli.reading import with_reading
 
 if TYPE_CHECKING:
     from bayescascade.data.dealing import DealtRows
@@ -52,6 +53,7 @@ __all__ = ["compress"]
 @test_share_option("Part of the rows that test; the rest is learned from.")
 @unknown_option(mean="counts as the mean of its column", error="is an error")
 @with_options(*CHOICE_OPTIONS, GAPS_OPTION)
+@with_reading(learns=True, labels=True)
 @click.option(
     "--jobs", "n_jobs", type=JOBS, default=-1, help="Cores used; -1, the default: all there are."
 )

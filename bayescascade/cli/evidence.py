@@ -10,6 +10,7 @@ from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.learning import COLUMN_OPTIONS, POSITIVE, declarations, with_options
 from bayescascade.cli.options import split_commas
 from bayescascade.cli.output import INTERRUPTED, echo_json, echo_page, note
+from bayescascade.cli.reading import with_reading
 
 __all__ = ["evidence"]
 
@@ -35,6 +36,7 @@ __all__ = ["evidence"]
     "--memory-limit", type=POSITIVE, default=2.0, help="Gigabytes that one of them may take (2)."
 )
 @with_options(*COLUMN_OPTIONS)
+@with_reading(learns=True)
 @with_cluster
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 @click.pass_context

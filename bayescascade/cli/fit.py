@@ -17,6 +17,7 @@ from bayescascade.cli.learning import (
     with_options,
 )
 from bayescascade.cli.options import Integer, Real
+from bayescascade.cli.reading import with_reading
 
 __all__ = ["fit"]
 
@@ -162,6 +163,7 @@ OF_MODELS = (
     error="is an error",
 )
 @with_options(*RULE_OPTIONS, *COLUMN_OPTIONS, search_option("auto", "exact"), *RUN_OPTIONS)
+@with_reading(learns=True)
 @with_cluster
 @click.pass_context
 def fit(context: click.Context, /, data: str, **options: Any) -> None:

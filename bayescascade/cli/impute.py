@@ -9,6 +9,7 @@ import click
 from bayescascade.cli.loading import UNKNOWN_OPTION, in_role, load_model, open_for
 from bayescascade.cli.options import Integer
 from bayescascade.cli.output import check_outputs, csv_texts, write_texts
+from bayescascade.cli.reading import with_reading
 
 if TYPE_CHECKING:
     from bayescascade.cli.streaming import Columns
@@ -35,6 +36,7 @@ __all__ = ["impute"]
 )
 @click.option("--seed", type=Integer(0), help="Of draws: same seed, same values.")
 @UNKNOWN_OPTION
+@with_reading(learns=False)
 def impute(
     model: str, data: str, out: str | None, how: str, seed: int | None, unknown: str | None
 ) -> None:
@@ -71,7 +73,7 @@ def _filled_blocks(
 
     rng, unknown = np.random.default_rng(seed), UnknownRows()
     stored = {} if source.is_text else _stored_types(source)
-    kinds = {column.name: column for column in model.schema_.columns}
+    kinds = {c.name: c for c in model.schema_.columns if c.name in source.names}
     spellings: dict[str, dict[str, str]] = {name: {} for name in kinds}
     for first_row, cells, _ in read_blocks(source, source.names, None):
         with unknown.noticed():
@@ -96,7 +98,7 @@ def _spell(column: Any, cells: Any, filled: Any, spelled: dict[str, str]) -> Non
     texts = pd.Series(cells.dropna().unique(), dtype=object)
     codes = column.encode(texts, allow_unknown=True)
     for text, code in zip(texts, codes.tolist(), strict=True):
-        if 0 <= code < len(column.levels):
+        if 0 <= code < len(column.levels) and code != column.other_code:
             spelled.setdefault(level_text(column.levels[code]), text)
     gaps = (cells.isna() & filled[column.name].notna()).to_numpy()
     if gaps.any():

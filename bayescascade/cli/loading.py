@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from bayescascade.data.read_as import ReadAs
     from bayescascade.data.sources import Source
 
 __all__ = ["UNKNOWN_OPTION", "in_role", "load_model", "open_for"]
@@ -43,10 +44,13 @@ def load_model(path: str, unknown: str | None = None) -> Any:  # Any: each famil
     return model
 
 
-def open_for(model: Any, data: str) -> "Source":
+def open_for(model: Any, data: "str | ReadAs") -> "Source":
     """Open a file in blocks that a model takes seconds for at most, so that Ctrl-C is heard."""
     from bayescascade.cli.rows import open_rows
+    from bayescascade.data.read_as import ReadAs
 
+    if isinstance(data, ReadAs) and data.labels is None:
+        data = data.with_names(labels=getattr(model, "target_", None), weights=None)
     is_slow = getattr(model, "predictive", "map") == "average"  # a thousand states for each row
     return open_rows(data, _SLOW_ROWS if is_slow else None)
 

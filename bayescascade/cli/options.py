@@ -1,6 +1,7 @@
 """Options as people type them: numbers in their range, lists of columns, declared kinds."""
 
 import csv
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -15,6 +16,7 @@ __all__ = [
     "Integer",
     "Real",
     "TwoLevels",
+    "name_and_rest",
     "parse_continuous",
     "parse_given",
     "parse_kinds",
@@ -103,6 +105,7 @@ class Bounds(click.ParamType):  # type: ignore[type-arg] # before click 8.4
     ) -> Any:  # a pair of floats; if `named`, the column's name, perhaps "", and the pair
         """Return both, or the name and both."""
         name, sign, ends = value.rpartition("=") if self.named else ("", "", value)
+        name = name_and_rest(f"{name}=", "=")[0]  # which may be in quotes
         try:
             low, high = (float(end) for end in split_commas(ends))
             if sign and not name:
@@ -137,6 +140,26 @@ class TwoLevels(click.ParamType):  # type: ignore[type-arg] # before click 8.4
         return parse_texts(texts)
 
 
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+
+
+def name_and_rest(text: str, sign: str) -> tuple[str, str, str]:
+    """Return a column's name, the sign after it and the rest, as `str.partition` does.
+
+    A name that has signs or commas may be in quotes; one in quotes without a sign is the text.
+
+    >>> name_and_rest('"a:b":c', ":")
+    ('a:b', ':', 'c')
+    """
+    quoted = _QUOTED.match(text)
+    if quoted is None:
+        return text.partition(sign)
+    rest = text[quoted.end() :]
+    if not rest.startswith(sign):
+        return (text, "", "")
+    return quoted[1].replace('""', '"'), sign, rest[len(sign) :]
+
+
 def split_commas(text: str) -> list[str]:
     """Return what stands between commas; as in CSV, quotes hold together what has commas.
 
@@ -158,7 +181,7 @@ def parse_kinds(option: str, texts: Sequence[str]) -> "dict[str, list[Level] | N
 
     declared: dict[str, list[Level] | None] = {}
     for text in texts:
-        name, colon, levels = text.partition(":")
+        name, colon, levels = name_and_rest(text, ":")
         for column in [name] if colon else split_commas(text):
             if column in declared:
                 raise click.UsageError(f'{option} must name column "{column}" once, got {text!r}')
@@ -170,7 +193,7 @@ def parse_continuous(texts: Sequence[str]) -> dict[str, int | list[float]] | Non
     """Return bins or edges by column from texts such as "income:10" or "income:0,10,50"."""
     declared: dict[str, int | list[float]] = {}
     for text in texts:
-        name, _, spec = text.partition(":")
+        name, _, spec = name_and_rest(text, ":")
         try:
             parsed = [float(edge) for edge in spec.split(",")] if "," in spec else int(spec)
         except ValueError:
@@ -192,7 +215,7 @@ def parse_given(texts: Sequence[str], continuous: Sequence[str]) -> dict[str, An
     """
     evidence: dict[str, Any] = {}
     for text in texts:
-        name, sign, values = text.partition("=")
+        name, sign, values = name_and_rest(text, "=")
         if not sign:
             raise click.UsageError(
                 f"--given must be NAME=LEVEL or NAME=LEVEL,LEVEL,..., got {text!r}"

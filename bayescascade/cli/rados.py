@@ -15,6 +15,7 @@ from bayescascade.cli.learning import (
 )
 from bayescascade.cli.options import Bounds, Integer, Real, TwoLevels
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
+from bayescascade.cli.reading import with_reading
 
 if TYPE_CHECKING:
     from bayescascade.methods.rado.rados import Rados
@@ -65,6 +66,7 @@ def rados() -> None:
     "--noise-on", type=click.Choice(["edges", "rados"]), help="What that noise is put on; edges."
 )
 @with_options(*CHOICE_OPTIONS, GAPS_OPTION)
+@with_reading(learns=True, labels=True)
 @click.option("--seed", type=Integer(0), help="Same seed, same sums. No seed is taken for privacy.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def make(data: str, **options: Any) -> None:
@@ -79,6 +81,11 @@ def make(data: str, **options: Any) -> None:
     check_outputs({"--out": out}, {"DATA": data, "--like": like_path})
     feature, bounds, epsilon = options["private_feature"], options["bounds"], options["epsilon"]
     _check_private(options)
+    if options["epsilon"] is not None and getattr(data, "depends_on_all_rows", False):
+        raise click.UsageError(
+            "--rare, --dates and --missing-labels must not come with --epsilon: how a row is read "
+            "would tell of the others"
+        )
     from bayescascade.cli.rows import open_rows, read_labeled, read_typed
     from bayescascade.methods.rado.rados import Rados
 

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.cli.output import note
+from bayescascade.data.changed_source import with_parts
 from bayescascade.data.declarations import Declarations
 from bayescascade.data.file_frames import TextTypes, typed_frame
 from bayescascade.data.files import open_files
 from bayescascade.data.levels import Cells
-from bayescascade.data.schema import check_distinct_names, check_known, check_present
-from bayescascade.data.sources import Source, weighted_blocks
+from bayescascade.data.names import check_distinct_names, check_known, check_present
+from bayescascade.data.read_as import ReadAs
+from bayescascade.data.sources import Source, weighted_blocks, with_missing_codes
 from bayescascade.data.table import Table
 from bayescascade.data.usable import without_unusable
 from bayescascade.model.roles import Predictor
@@ -35,7 +37,7 @@ Floats: TypeAlias = NDArray[np.float64]
 _CHUNK_ROWS = 100_000
 
 
-def read_table(path: str, **declared: Any) -> Table:
+def read_table(path: str | ReadAs, **declared: Any) -> Table:
     """Read a data file as a table; `declared` as in `Table.from_csv`.
 
     Columns that no density can use are left out, which a note says.
@@ -43,7 +45,7 @@ def read_table(path: str, **declared: Any) -> Table:
     return without_unusable(partial(Table.from_files, path), note, **declared)
 
 
-def open_rows(path: str, chunk_rows: int | None = None) -> Source:
+def open_rows(path: str | ReadAs, chunk_rows: int | None = None) -> Source:
     """Open a data file to be read in blocks of at most `chunk_rows`, and say how it is written."""
     source = open_files(path, chunk_rows or _CHUNK_ROWS)
     for text in source.notes:
@@ -64,6 +66,7 @@ def read_blocks(
         If a column is missing or stands twice, a weight is no number >= 0, or there are no rows.
     """
     needed = list(names) if weights is None else [*names, weights]
+    source = with_parts(source, needed)
     check_distinct_names([name for name in source.names if name in needed])
     check_present(needed, source.names)
     others = [name for name in names if name != weights]
@@ -81,7 +84,8 @@ def read_frame(
     """
     blocks = list(read_blocks(source, names, weights))
     cells = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
-    frame = typed_frame(source, cells).assign(**{name: cells[name] for name in as_texts})
+    typed = with_missing_codes(typed_frame(source, cells), source)
+    frame = typed.assign(**{name: cells[name] for name in as_texts})
     if weights is None:
         return frame, None
     row_weights = np.concatenate([block_weights for _, _, block_weights in blocks])

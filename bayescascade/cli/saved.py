@@ -20,6 +20,7 @@ from bayescascade.cli.output import (
     save_plot,
     write_texts,
 )
+from bayescascade.cli.reading import with_reading
 
 __all__ = ["diagnose", "predict", "sample", "score", "show"]
 
@@ -122,6 +123,7 @@ def show(
 )
 @click.option("--weights", metavar="NAME", help="Column of how many rows each row stands for.")
 @UNKNOWN_OPTION
+@with_reading(learns=False, labels=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 def score(
     model: str,
@@ -186,6 +188,7 @@ def score(
 )
 @click.option("--explain", is_flag=True, help="Add the rule that fires, or the features acquired.")
 @UNKNOWN_OPTION
+@with_reading(learns=False)
 def predict(
     model: str,
     data: str,

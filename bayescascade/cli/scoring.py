@@ -111,7 +111,7 @@ class ScoredLabels:
                 row = first_row + int((labels == MISSING).argmax())
                 raise DataError(
                     f'column "{target}" must not have missing labels, got none in row {row}: '
-                    "predict needs no labels"
+                    "predict needs no labels, --missing-labels drop leaves such rows out"
                 )
             with self._unknown.noticed():
                 predicted = model.predict_block(cells, first_row)

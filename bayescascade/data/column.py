@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError, UnknownLevelError
 from bayescascade.data.level_words import level_set_words, run_words, runs
 from bayescascade.data.levels import (
+    OTHER_LEVELS,
     Cells,
     Level,
     check_numbers,
@@ -30,6 +31,7 @@ from bayescascade.data.levels import (
     quoted,
     tidy_levels,
     to_numbers,
+    without_codes,
 )
 
 __all__ = [
@@ -51,6 +53,7 @@ MAX_LEVELS = 65_536  # codes are at most uint16
 LARGEST_WHOLE = 2.0**51  # below, every half is a float
 
 _FIELDS = {"name", "kind", "levels", "edges", "has_missing_level"}
+_LATER_FIELDS = {"is_whole", "missing_codes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class Column:
     is_whole : bool
         Whether a continuous column is of whole numbers, below 2**51. Its edges are then all halfway
         between two of them, such as 29.5.
+    missing_codes : tuple of str, int, float or bool
+        Values of cells, such as -9, that stand for missing ones.
 
     Raises
     ------
@@ -85,6 +90,7 @@ class Column:
     edges: tuple[float, ...] = ()
     has_missing_level: bool = False
     is_whole: bool = False
+    missing_codes: tuple[Level, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in ("nominal", "ordinal", "continuous"):
@@ -106,6 +112,12 @@ class Column:
     def n_levels(self) -> int:
         """Number of codes: levels or bins, and the missing level if there is one."""
         return max(len(self.levels), len(self.edges) - 1) + self.has_missing_level
+
+    @property
+    def other_code(self) -> int:
+        """The code of a level that the column has not: of `OTHER_LEVELS` if it has those."""
+        has_others = self.kind == "nominal" and OTHER_LEVELS in self.levels
+        return self.levels.index(OTHER_LEVELS) if has_others else UNKNOWN
 
     @property
     def widths(self) -> NDArray[np.float64]:
@@ -135,6 +147,7 @@ class Column:
             or is no finite number of a continuous one; names the column, the value and the row.
         """
         missing_code = self.n_levels - 1 if self.has_missing_level else MISSING
+        cells = without_codes(cells, self.missing_codes)
         if self.kind == "continuous":
             numbers = to_numbers(f'continuous column "{self.name}"', cells, first_row)
             if allow_unknown:  # what is no number is nowhere, not outside
@@ -194,7 +207,7 @@ class Column:
         DataError
             If it names no level, an unknown one, or a pair that is not two increasing edges.
         """
-        if pd.api.types.is_scalar(evidence) and pd.Series([evidence], dtype=object).isna()[0]:
+        if pd.api.types.is_scalar(evidence) and self._is_missing(evidence):
             if not self.has_missing_level:
                 raise DataError(
                     f'column "{self.name}" has no level for missing cells, got {evidence}'
@@ -296,7 +309,7 @@ class Column:
         return texts
 
     def to_dict(self) -> dict[str, object]:
-        """Return the column as plain JSON types; `is_whole` is there only if it is true."""
+        """Return the column as plain JSON types; later fields are there only if they say more."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -304,6 +317,7 @@ class Column:
             "edges": list(self.edges),
             "has_missing_level": self.has_missing_level,
             **({"is_whole": True} if self.is_whole else {}),
+            **({"missing_codes": list(self.missing_codes)} if self.missing_codes else {}),
         }
 
     @classmethod
@@ -315,7 +329,7 @@ class Column:
         ModelFileError
             If anything in the record is missing, superfluous, of a wrong type or inconsistent.
         """
-        if not isinstance(record, Mapping) or set(record) - {"is_whole"} != _FIELDS:
+        if not isinstance(record, Mapping) or set(record) - _LATER_FIELDS != _FIELDS:
             raise ModelFileError(f"a column must have exactly the fields {sorted(_FIELDS)}")
         if record.get("is_whole", True) is not True:
             raise ModelFileError(f"is_whole of column {record['name']!r} must be true or left out")
@@ -326,6 +340,9 @@ class Column:
             raise ModelFileError(f'levels and edges of column "{name}" must be lists')
         if not all(isinstance(edge, (int, float)) and not isinstance(edge, bool) for edge in edges):
             raise ModelFileError(f'edges of column "{name}" must be numbers')
+        codes = record.get("missing_codes", ["-9"])
+        if not isinstance(codes, list) or not codes:
+            raise ModelFileError(f'missing_codes of column "{name}" must be a list or left out')
         if not isinstance(record["has_missing_level"], bool):
             raise ModelFileError(f'has_missing_level of column "{name}" must be true or false')
         try:
@@ -336,6 +353,9 @@ class Column:
                 edges=tuple(float(edge) for edge in edges),
                 has_missing_level=record["has_missing_level"],
                 is_whole="is_whole" in record,
+                missing_codes=tuple(
+                    plain_level(name, code) for code in record.get("missing_codes", ())
+                ),
             )
         except (DataError, OverflowError) as error:
             raise ModelFileError(str(error)) from None
@@ -380,10 +400,14 @@ class Column:
             )
 
     def _codes_of_levels(self, values: list[Level]) -> NDArray[np.int32]:
-        """Return the code of each value, (len(values),) int32, UNKNOWN where there is none."""
+        """Return the code of each value, (len(values),) int32, `other_code` where there is none."""
         code_of_text = {level_text(level): code for code, level in enumerate(self.levels)}
-        texts = match_texts(values, self.levels)
-        return np.array([code_of_text.get(text, UNKNOWN) for text in texts], dtype=np.int32)
+        texts, other = match_texts(values, self.levels), self.other_code
+        return np.array([code_of_text.get(text, other) for text in texts], dtype=np.int32)
+
+    def _is_missing(self, value: object) -> bool:
+        cells = without_codes(pd.Series([value], dtype=object), self.missing_codes)
+        return bool(cells.isna()[0])
 
     def _bins(self, numbers: NDArray[np.float64]) -> NDArray[np.int32]:
         bins = np.searchsorted(self.edges, numbers, side="right").astype(np.int32) - np.int32(1)

@@ -1,9 +1,11 @@
 """How a text file is written: what stands between cells, its encoding, and decimal commas.
 
 Spreadsheets of many countries save ";" between cells and commas in numbers, and older ones write
-in Windows' Western European code page. What is found is said by a note, as it may be wrong.
+in Windows' Western European code page. What is found is said by a note, as it may be wrong; what is
+given is not looked for.
 """
 
+import codecs
 import csv
 import io
 import re
@@ -13,7 +15,9 @@ from dataclasses import dataclass
 import pyarrow
 from pyarrow import compute
 
-__all__ = ["SNIFFED_BYTES", "Dialect", "sniffed"]
+from bayescascade.base.errors import ParameterError
+
+__all__ = ["SNIFFED_BYTES", "TO_BE_FOUND", "Dialect", "GivenDialect", "sniffed"]
 
 SNIFFED_BYTES = 1 << 18
 _MOST_RECORDS = 1_000
@@ -35,23 +39,14 @@ class Dialect:
         As Python calls it.
     has_decimal_commas : bool
         Whether cells such as "3,5" are numbers.
+    words : str
+        What was found that differs from UTF-8 with commas between cells; empty if nothing was.
     """
 
     delimiter: str = ","
     encoding: str = "utf-8-sig"
     has_decimal_commas: bool = False
-
-    @property
-    def words(self) -> str:
-        """What differs from UTF-8 with commas between cells; empty if nothing does."""
-        told = []
-        if self.delimiter != ",":
-            told.append(f"{_DELIMITERS[self.delimiter]} between cells")
-        if self.has_decimal_commas:
-            told.append("decimal commas")
-        if self.encoding != "utf-8-sig":
-            told.append(f"encoding {self.encoding}")
-        return ", ".join(told)
+    words: str = ""
 
     def with_points(self, column: pyarrow.Array) -> pyarrow.Array:
         """Return texts, or a dictionary of them, in which decimal commas are points."""
@@ -66,25 +61,91 @@ class Dialect:
         return compute.replace_substring_regex(column, pattern, r"\1.\2")
 
 
-def sniffed(start: bytes) -> Dialect:
+@dataclass(frozen=True, slots=True)
+class GivenDialect:
+    """What is known of a text file's dialect; None is to be found.
+
+    Parameters
+    ----------
+    sep : str or None
+        One character between cells.
+    encoding : str or None
+        As Python calls it.
+    decimal : {".", ","} or None
+
+    Raises
+    ------
+    ParameterError
+        If one is no such thing.
+    """
+
+    sep: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.sep is not None and (len(self.sep) != 1 or not self.sep.isascii()):
+            raise ParameterError(f"sep must be one ASCII character, got {self.sep!r}")
+        if self.sep in ('"', "\n", "\r"):
+            raise ParameterError(f"sep must be no quote or line break, got {self.sep!r}")
+        if self.decimal not in (None, ".", ","):
+            raise ParameterError(f'decimal must be "." or ",", got {self.decimal!r}')
+        if self.encoding is not None and not _is_text_encoding(self.encoding):
+            raise ParameterError(
+                f"encoding must be one that Python knows, such as cp1252, got {self.encoding!r}"
+            )
+
+    def __bool__(self) -> bool:
+        """Return whether anything is given."""
+        return self != TO_BE_FOUND
+
+
+TO_BE_FOUND = GivenDialect()
+
+
+def sniffed(start: bytes, given: GivenDialect = TO_BE_FOUND) -> Dialect:
     """Return how a file is written whose first bytes these are, at most `SNIFFED_BYTES`.
 
-    Commas are between cells unless with them rows differ in width, or have one cell, and with
-    another delimiter they do not. Decimal commas need another delimiter, and a column of nothing
-    but numbers, some with a comma. What is neither UTF-8 nor begins with the mark of UTF-16 is
-    cp1252.
+    Between cells is the delimiter with which rows are of one width and have the most cells: a comma
+    if several have as many, or none does. Decimal commas need another delimiter, and a column of
+    nothing but numbers, some with a comma. What is neither UTF-8 nor begins with the mark of UTF-16
+    is cp1252. What is given is taken as it is.
     """
-    encoding = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "utf-8-sig")
+    encoding = given.encoding or _found_encoding(start)
+    if codecs.lookup(encoding).name == "utf-8":
+        encoding = "utf-8-sig"  # which skips a mark, if there is one
     text = start.decode(encoding, errors="ignore")
-    if encoding == "utf-8-sig" and not _is_utf8(start):
-        encoding = "cp1252"
-        text = start.decode(encoding, errors="ignore")
     is_whole = len(start) < SNIFFED_BYTES
-    for delimiter in _DELIMITERS:
-        rows = list(_records(text, delimiter, is_whole))
-        if _are_regular(rows):
-            return Dialect(delimiter, encoding, delimiter != "," and _have_commas(rows[1:]))
-    return Dialect(encoding=encoding)
+    delimiter, rows = given.sep or ",", list[list[str]]()
+    for tried in (given.sep,) if given.sep else _DELIMITERS:
+        found = list(_records(text, tried, is_whole))
+        # the most cells: decimal commas may be as many in each row, and in a name
+        if given.sep or (_are_regular(found) and (not rows or len(found[0]) > len(rows[0]))):
+            delimiter, rows = tried, found
+    has_commas = given.decimal == ","
+    if given.decimal is None:
+        has_commas = delimiter != "," and _have_commas(rows[1:])
+    told = []
+    if given.sep is None and delimiter != ",":
+        told.append(f"{_DELIMITERS[delimiter]} between cells")
+    if given.decimal is None and has_commas:
+        told.append("decimal commas")
+    if given.encoding is None and encoding != "utf-8-sig":
+        told.append(f"encoding {encoding}")
+    return Dialect(delimiter, encoding, has_commas, ", ".join(told))
+
+
+def _found_encoding(start: bytes) -> str:
+    marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+    return marked or ("utf-8-sig" if _is_utf8(start) else "cp1252")
+
+
+def _is_text_encoding(name: str) -> bool:
+    try:
+        b"a".decode(name, errors="ignore")
+    except (LookupError, ValueError):  # also of codecs such as hex
+        return False
+    return True
 
 
 def _is_utf8(start: bytes) -> bool:

@@ -7,8 +7,9 @@ import pandas as pd
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.files import are_paths, open_files
 from bayescascade.data.levels import Cells, parse_texts
+from bayescascade.data.read_as import ReadAs
 from bayescascade.data.schema import check_distinct_names, listed_names
-from bayescascade.data.sources import Source, as_frame, weighted_blocks
+from bayescascade.data.sources import Source, as_frame, weighted_blocks, with_missing_codes
 
 __all__ = ["Given", "TextTypes", "as_rows", "typed_frame", "with_labels"]
 
@@ -41,7 +42,7 @@ def as_rows(rows: Any, *, is_typed: bool = True) -> Any:
     check_distinct_names(source.names)
     blocks = [cells for _, cells, _ in weighted_blocks(source, source.names, None)]
     frame = pd.concat(blocks, ignore_index=True)
-    return typed_frame(source, frame) if is_typed else frame
+    return with_missing_codes(typed_frame(source, frame) if is_typed else frame, source)
 
 
 def with_labels(X: Any, y: Any, sample_weight: Any = None, *, is_typed: bool = True) -> Given:
@@ -64,6 +65,8 @@ def with_labels(X: Any, y: Any, sample_weight: Any = None, *, is_typed: bool = T
     """
     if not are_paths(X):
         return Given(X, y, sample_weight)
+    if isinstance(X, ReadAs):
+        X = X.with_names(labels=y, weights=sample_weight)
     frame = as_rows(X, is_typed=is_typed)
     columns = listed_names(list(frame.columns))
     if y is None:
@@ -90,8 +93,10 @@ class TextTypes:
         self._has_missing: dict[str, bool] = {}
 
     def see(self, block: pd.DataFrame) -> None:
-        """Take note of a block's texts."""
+        """Take note of a block's texts; categories stay as they are."""
         for name in block.columns:
+            if isinstance(block[name].dtype, pd.CategoricalDtype):
+                continue
             positions, distinct = pd.factorize(block[name])
             seen = self._witnesses.get(name, ())
             self._witnesses[name] = _witnesses(pd.Series(parse_texts([*distinct, *seen])))
@@ -102,6 +107,8 @@ class TextTypes:
         return pd.DataFrame({name: self._typed(block[name]) for name in block.columns})
 
     def _typed(self, texts: Cells) -> Cells:
+        if isinstance(texts.dtype, pd.CategoricalDtype):
+            return texts.reset_index(drop=True)
         name = str(texts.name)
         positions, distinct = pd.factorize(texts)
         values: Cells = pd.Series(parse_texts([*distinct, *self._witnesses[name]]))

@@ -16,13 +16,17 @@ from typing import TypeAlias, TypeGuard
 
 import pandas as pd
 
-from bayescascade.base.errors import DataError
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.arrow_sources import source_of
+from bayescascade.data.dialects import TO_BE_FOUND, GivenDialect
+from bayescascade.data.read_as import ReadAs
 from bayescascade.data.readers import READERS, DataFile, FileSource
-from bayescascade.data.sources import BLOCK_ROWS, Batch, Source
+from bayescascade.data.sources import BLOCK_ROWS, Batch, Source, missing_codes_of
 
 __all__ = ["FilesSource", "Paths", "are_paths", "located_errors", "open_each", "open_files"]
 
-Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
+FilePaths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
+Paths: TypeAlias = FilePaths | ReadAs
 
 Reader: TypeAlias = Callable[[DataFile, int], FileSource]
 
@@ -32,7 +36,12 @@ _ROW = re.compile(r'"[^"]*"|\bin row (\d+)')  # a value in quotes may read like 
 
 
 def are_paths(rows: object) -> TypeGuard[Paths]:
-    """Return whether rows are given as files: text, a path, or a list of what looks like these."""
+    """Return whether rows are given as files: text, a path, or a list of what looks like these.
+
+    `ReadAs` stands for files, whatever it wraps.
+    """
+    if isinstance(rows, ReadAs):
+        return True
     if isinstance(rows, list | tuple):
         return bool(rows) and all(isinstance(row, str | PathLike) and _is_path(row) for row in rows)
     return isinstance(rows, str | PathLike)
@@ -66,16 +75,34 @@ def open_files(
 
 def open_each(
     paths: Paths, chunk_rows: int = BLOCK_ROWS, reader: type[FileSource] | None = None
-) -> tuple[str, list[FileSource]]:
+) -> tuple[str, list[Source]]:
     """Return what several files are called, and each of them; see `open_files`."""
+    if not isinstance(paths, ReadAs):
+        return _open_each(paths, chunk_rows, reader, TO_BE_FOUND)
+    if are_paths(paths.rows):
+        label, sources = _open_each(paths.rows, chunk_rows, reader, paths.dialect)
+        whole = sources[0] if len(sources) == 1 else FilesSource(sources, label)
+        return label, paths.changed(sources, whole)
+    opened = source_of(paths.rows)
+    if opened is None or paths.dialect:
+        raise ParameterError(
+            "rows must be files, or a table with named columns to which sep, encoding and decimal "
+            f"do not apply, got {type(paths.rows).__name__}"
+        )
+    return opened.label, paths.changed([opened], opened)
+
+
+def _open_each(
+    paths: FilePaths, chunk_rows: int, reader: type[FileSource] | None, dialect: GivenDialect
+) -> tuple[str, list[Source]]:
     listed = [paths] if isinstance(paths, str | PathLike) else list(paths)
     if not listed:
         raise DataError("at least one file must be given, got none")
     files = [file for path in listed for file in _find(path, reader)]
-    sources: list[FileSource] = []
+    sources: list[Source] = []
     for file in files:
         chosen = reader or _reader_of(file.path) or READERS[".csv"]
-        sources.append(chosen(file, chunk_rows))
+        sources.append(chosen(file, chunk_rows, dialect))
     for other in sources[1:]:
         _check_same_columns(sources[0], other)
     label = sources[0].label
@@ -101,6 +128,7 @@ class FilesSource:
         self.names = first.names
         self.is_text = first.is_text
         self.categorical = first.categorical
+        self.missing_codes = missing_codes_of(first)
         self.notes = list(dict.fromkeys(text for source in sources for text in source.notes))
         self._sources = sources
         self._n_rows: list[int] = []  # of the files that were read last, as far as that went

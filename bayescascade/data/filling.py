@@ -60,6 +60,7 @@ def filled(
         categories = cells.cat.categories
         known = column.encode(pd.Series(categories), allow_unknown=True)
         of_code = dict(zip(known.tolist(), categories, strict=True))
+        of_code.pop(column.other_code, None)  # none of the levels that are grouped
         found = [of_code.get(code, v) for code, v in zip(codes.tolist(), found, strict=True)]
         cells = cells.cat.add_categories([v for v in dict.fromkeys(found) if v not in categories])
     elif pd.api.types.infer_dtype(cells, skipna=True) == "string" and not isinstance(found[0], str):

@@ -37,7 +37,7 @@ from bayescascade.data.levels import (
     tidy_levels,
     to_numbers,
 )
-from bayescascade.data.schema import listed_names
+from bayescascade.data.names import listed_names, typed_names
 
 __all__ = [
     "BinCollector",
@@ -80,9 +80,9 @@ def collected_columns(
         names = list(reasons)
         raise UndeclaredError(
             f"{len(names)} columns must be declared or dropped: {reason_words(reasons)}; "
-            f"drop={names} (--drop {','.join(names)}) leaves them out, rare levels can be grouped, "
-            "text be declared ordinal with its levels in order, dates be converted to text or "
-            "numbers",
+            f"drop={names} (--drop {typed_names(*names)}) leaves them out, rare levels can be "
+            "grouped (ReadAs(rare=), --rare), text be declared ordinal with its levels in order, "
+            "dates become their parts (ReadAs(dates=), --dates parts)",
             reasons,
         )
     return tuple(columns)
@@ -103,6 +103,11 @@ class Collector(ABC):
     n_rows: int = 0
     n_missing: int = 0
     first_missing_row: int = 0
+
+    @property
+    def typed_name(self) -> str:
+        """The name as a person types it."""
+        return typed_names(self.name)
 
     @abstractmethod
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
@@ -133,7 +138,9 @@ class Collector(ABC):
                 "(--missing level)"
             )
         if self.n_missing == self.n_rows:
-            message = f'column "{self.name}" has only missing cells: drop it (--drop {self.name})'
+            message = (
+                f'column "{self.name}" has only missing cells: drop it (--drop {self.typed_name})'
+            )
             raise UndeclaredError(message, {self.name: "only missing cells"})
         return self.n_missing > 0
 
@@ -256,7 +263,8 @@ class LevelCollector(Collector):
             some = [level_text(level) for level in sorted(levels)[:3]]
             raise DataError(
                 f'ordinal column "{self.name}" holds text: give its levels in order, as in '
-                f'ordinal={{"{self.name}": {some}}} (--ordinal {self.name}:{",".join(some)})'
+                f'ordinal={{"{self.name}": {some}}} '
+                f"(--ordinal {self.typed_name}:{','.join(some)})"
             )
         return Column(
             self.name, kind, tuple(levels if is_in_order else sorted(levels)), (), has_missing_level
@@ -265,7 +273,7 @@ class LevelCollector(Collector):
     def _different(self) -> UndeclaredError:
         message = (
             f'column "{self.name}" has a different value in every row ({self.n_rows:,} read): '
-            f"drop it (--drop {self.name}) or declare its kind"
+            f"drop it (--drop {self.typed_name}) or declare its kind"
         )
         return UndeclaredError(message, {self.name: "different in every row"})
 
@@ -273,8 +281,8 @@ class LevelCollector(Collector):
         counted = f"{count} levels" + (" (one of them for missing cells)" * has_missing_level)
         message = (
             f'nominal column "{self.name}" has {counted}, more than {MAX_NOMINAL_LEVELS}: '
-            "group rare levels, declare it ordinal with its levels in order, "
-            f"or drop it (--drop {self.name})"
+            f"group rare levels (ReadAs(rare=), --rare {self.typed_name}:0.01), declare it ordinal "
+            f"with its levels in order, or drop it (--drop {self.typed_name})"
         )
         return UndeclaredError(message, {self.name: f"{count} levels"})
 
@@ -320,7 +328,7 @@ class BinCollector(Collector):
         elif self._lowest == self._highest:
             raise DataError(
                 f'continuous column "{self.name}" must vary, got {self._lowest:g} in every row: '
-                f"drop it (--drop {self.name}) or give its bin edges"
+                f"drop it (--drop {self.typed_name}) or give its bin edges"
             )
         else:
             n_bins = self.declared.n_bins or default_bins(self._weight)
@@ -375,8 +383,8 @@ def _note_of_bins(one: BinCollector) -> str:
     bins = "1 bin" if one.n_bins == 1 else f"{one.n_bins} bins of about equally many rows"
     told = (
         f'column "{one.name}" holds {whole}, cut into {bins}: '
-        f"continuous= (--continuous {one.name}:BINS) chooses others"
+        f"continuous= (--continuous {one.typed_name}:BINS) chooses others"
     )
     if one.may_be_nominal:
-        told += f', nominal=["{one.name}"] (--nominal {one.name}) keeps them as levels'
+        told += f', nominal=["{one.name}"] (--nominal {one.typed_name}) keeps them as levels'
     return told

@@ -17,7 +17,7 @@ from bayescascade.data.file_frames import with_labels
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, level_text, to_numbers
 from bayescascade.data.matrix import Matrix, MatrixEncoder
 from bayescascade.data.row_frames import rows_frame
-from bayescascade.data.sources import as_column
+from bayescascade.data.sources import as_column, with_missing_codes
 from bayescascade.data.table import Table
 
 __all__ = [
@@ -61,7 +61,10 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
     is_missing = pd.isna(labels)
     if is_missing.any():
         row = 1 + int(np.argmax(is_missing))
-        raise DataError(f"{name} must not have missing labels, got NaN in row {row}")
+        raise DataError(
+            f"{name} must not have missing labels, got NaN in row {row}: fill them, or leave such "
+            'rows out (ReadAs(missing_labels="drop"), --missing-labels drop)'
+        )
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         row = 1 + int(np.argmax(np.isinf(labels)))
         raise DataError(f"{name} must hold labels, got {labels[row - 1]} in row {row}")
@@ -352,8 +355,9 @@ class LabeledRows:
         while target in names:
             target += "_"
         columns[target] = codes
+        whole = pd.DataFrame(columns, copy=False)  # at once: one by one, many would warn
         table = Table.from_arrays(
-            pd.DataFrame(columns, copy=False),  # at once: one by one, many would warn
+            with_missing_codes(whole, frame),
             sample_weight=weights,
             nominal=nominal,
             ordinal={**ordinal, **dict.fromkeys(few), target: list(range(len(classes)))},

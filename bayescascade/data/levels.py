@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError
 
 __all__ = [
+    "OTHER_LEVELS",
     "Cells",
     "DatesError",
     "Factor",
@@ -38,7 +39,11 @@ __all__ = [
     "quoted",
     "tidy_levels",
     "to_numbers",
+    "without_codes",
 ]
+
+OTHER_LEVELS = "other levels"
+"""The level that rare ones are grouped as; in a column without order, unseen ones are it, too."""
 
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # of columns of objects
 
@@ -98,7 +103,8 @@ def plain_level(name: str, value: object) -> Level:
     if isinstance(value, (datetime.date, datetime.time, datetime.timedelta, pd.Period)):
         raise DatesError(
             f'column "{name}" holds dates or times such as {value}: '
-            "convert it to text or numbers, or drop it"
+            "convert it to text or numbers, drop it, or read its parts "
+            "(ReadAs(dates=), --dates parts)"
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise DataError(f'column "{name}" must hold finite numbers, got {value}')
@@ -253,6 +259,38 @@ def match_texts(values: Sequence[Level], levels: Sequence[Level]) -> list[str]:
         if math.isfinite(number):
             texts[i] = level_text(number)
     return texts
+
+
+def without_codes(cells: Cells, codes: Sequence[Level]) -> Cells:
+    """Return a column in which cells that equal a code, such as -9, are missing.
+
+    Numbers equal codes however they are written: "-9.0" is -9.
+    """
+    if not codes:
+        return cells
+    texts = {level_text(code) for code in codes}
+    numbers = {_number(code) for code in codes} - {None}
+    if pd.api.types.is_float_dtype(cells.dtype) or pd.api.types.is_integer_dtype(cells.dtype):
+        gone = cells.isin(numbers).to_numpy(np.bool_)
+        return cells.mask(gone) if gone.any() else cells
+    positions, distinct = pd.factorize(cells.astype(object))
+    is_code = [str(value) in texts or _number(value) in numbers for value in distinct]
+    if not any(is_code):
+        return cells
+    gone = np.array([*is_code, False])[positions]
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        cells = cells.cat.remove_categories(distinct[np.array(is_code)])
+    return cells.mask(gone)
+
+
+def _number(value: object) -> float | None:
+    """Return a number, or that of a text; None of truth values and other texts."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, str | int | float | Decimal):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _tidy_interval(text: str) -> str:

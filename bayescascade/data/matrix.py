@@ -24,20 +24,25 @@ from bayescascade.base.errors import (
 )
 from bayescascade.base.validation import check_choice
 from bayescascade.data.column import UNKNOWN, Column
+from bayescascade.data.date_parts import with_date_parts
 from bayescascade.data.file_frames import as_rows
 from bayescascade.data.gaps import are_medians, gap_texts, median_of, with_median
 from bayescascade.data.levels import (
     Cells,
+    Level,
     check_numbers,
     factorize,
     holds_numbers,
     level_text,
+    plain_level,
     tidy_levels,
     to_numbers,
+    without_codes,
 )
 from bayescascade.data.number_words import columns_of, number_column
 from bayescascade.data.row_frames import as_numbers, rows_frame
 from bayescascade.data.schema import check_present, check_width, column_text
+from bayescascade.data.sources import missing_codes_of
 from bayescascade.data.unknown import UnknownCells
 
 __all__ = ["CellPolicy", "MatrixEncoder"]
@@ -103,6 +108,8 @@ class MatrixEncoder:
     numbers : tuple of Column or None
         Of each column of whole numbers or truth values, these as a column: one bin, or two levels.
         None of others. Empty if the policy does not keep them.
+    missing_codes : tuple of tuple of str, int, float or bool
+        For each column, values that stand for missing cells. Empty if no column has some.
     """
 
     columns: tuple[str | int, ...]
@@ -110,6 +117,7 @@ class MatrixEncoder:
     policy: CellPolicy = CellPolicy()
     medians: tuple[float | None, ...] = ()
     numbers: tuple[Column | None, ...] = ()
+    missing_codes: tuple[tuple[Level, ...], ...] = ()
 
     @classmethod
     def learn(cls, X: Any, policy: CellPolicy = CellPolicy()) -> "MatrixEncoder":
@@ -149,7 +157,13 @@ class MatrixEncoder:
             _learned_levels(column_text(column), frame.iloc[:, place], is_level)
             for place, column in enumerate(columns)
         )
-        found = cls(columns, levels, policy)
+        codes = missing_codes_of(X)
+        of_columns = tuple(codes.get(str(column), ()) for column in columns)
+        levels = tuple(
+            one if one is None else replace(one, missing_codes=told)
+            for one, told in zip(levels, of_columns, strict=True)
+        )
+        found = cls(columns, levels, policy, missing_codes=of_columns if any(of_columns) else ())
         found = found._with_numbers({j: cells for j, (_, cells) in enumerate(frame.items())})
         return found._with_medians(frame) if is_level else found
 
@@ -188,7 +202,8 @@ class MatrixEncoder:
     @property
     def is_numeric(self) -> bool:
         """Whether all columns hold numbers, and the matrix has the same columns."""
-        return not self.medians and all(levels is None for levels in self.levels)
+        has_more = bool(self.medians or self.missing_codes)
+        return not has_more and all(levels is None for levels in self.levels)
 
     @property
     def widths(self) -> list[int]:
@@ -201,6 +216,10 @@ class MatrixEncoder:
     def _median(self, place: int) -> float | None:
         """Return what a column's missing cells have in place of a number or rank."""
         return self.medians[place] if self.medians else None
+
+    def codes_of(self, column: int) -> tuple[Level, ...]:
+        """Return the values of a column's cells that stand for missing ones."""
+        return self.missing_codes[column] if self.missing_codes else ()
 
     @property
     def source(self) -> NDArray[np.int64]:
@@ -281,6 +300,7 @@ class MatrixEncoder:
                 )
         frame = rows_frame(X, self.names, owner)
         if self.is_named and isinstance(X, pd.DataFrame | pd.Series | Mapping):
+            frame = with_date_parts(frame, self.names)
             check_present(self.names, list(frame.columns))
             frame = frame[self.names]
         check_width(frame.shape[1], len(self.columns), owner)
@@ -310,11 +330,11 @@ class MatrixEncoder:
         name, levels = self.names[column], self.levels[column]
         if not pd.api.types.is_scalar(value):
             raise DataError(f'column "{name}" must have a single value, got {value!r}')
-        if pd.isna(value):  # type: ignore[call-overload] # a scalar
+        cells = without_codes(pd.Series([value], dtype=object), self.codes_of(column))
+        if cells.isna()[0]:
             if self.policy.missing == "error":
                 raise DataError(f'column "{name}" must have a value, got {value!r}')
             if self.policy.missing == "level":
-                cells = pd.Series([value], dtype=object)
                 return self._encode(column, cells, UnknownCells(), None).ravel()
             return np.full(self.widths[column], np.nan, self.policy.dtype)
         if levels is not None:
@@ -340,6 +360,8 @@ class MatrixEncoder:
             record["numbers"] = [one and one.to_dict() for one in self.numbers]
         if self.policy.missing == "level":
             record |= {"missing": "level", "medians": list(self.medians)}
+        if self.missing_codes:
+            record["missing_codes"] = [list(codes) for codes in self.missing_codes]
         return record
 
     @classmethod
@@ -371,13 +393,17 @@ class MatrixEncoder:
             if one is not None and (one.name != column_text(column) or one.kind == "continuous"):
                 raise ModelFileError(f"an encoding's levels must be of {column!r}, got {one}")
         numbers = columns_of(record.get("numbers"), [column_text(column) for column in columns])
+        codes = record.get("missing_codes", [])
+        if not isinstance(codes, list) or len(codes) not in (0, len(columns)):
+            raise ModelFileError("an encoding's missing_codes must be lists, one for each column")
+        told = tuple(tuple(plain_level("", code) for code in each) for each in codes)
         if record.get("missing") is None:
-            return cls(tuple(columns), read, policy, (), numbers)
+            return cls(tuple(columns), read, policy, (), numbers, told)
         medians: Any = record.get("medians")
         if record["missing"] != "level" or not are_medians(medians, read):
             raise ModelFileError("an encoding's medians must be numbers of columns without levels")
         policy = replace(policy, missing="level")
-        return cls(tuple(columns), read, policy, tuple(medians), numbers)
+        return cls(tuple(columns), read, policy, tuple(medians), numbers, told)
 
     def _encode(
         self,
@@ -387,6 +413,7 @@ class MatrixEncoder:
         means: NDArray[np.float64] | None,
     ) -> Matrix:
         name, levels = self.names[column], self.levels[column]
+        cells = without_codes(cells, self.codes_of(column))
         if levels is None:
             numbers = to_numbers(f'column "{name}"', cells)
             check_numbers(f'column "{name}"', numbers)

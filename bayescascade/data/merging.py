@@ -85,7 +85,8 @@ def _join(columns: Sequence[Column]) -> Column:
             "or ordinal=, when they are read"
         )
     is_whole = all(column.is_whole for column in columns)
-    return Column(first.name, first.kind, levels, first.edges, has_missing_level, is_whole)
+    codes = tuple(dict.fromkeys(code for column in columns for code in column.missing_codes))
+    return Column(first.name, first.kind, levels, first.edges, has_missing_level, is_whole, codes)
 
 
 def _union(columns: Sequence[Column]) -> tuple[Level, ...]:

@@ -6,9 +6,10 @@ No task changes what another made: a task that is run again, as after a worker w
 same.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -18,8 +19,14 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError
 from bayescascade.data.counting import RawRows
 from bayescascade.data.files import Paths, are_paths, open_each
-from bayescascade.data.levels import level_text
-from bayescascade.data.sources import Batch, FrameSource, Source, is_partitioned
+from bayescascade.data.levels import Level, level_text
+from bayescascade.data.sources import (
+    Batch,
+    FrameSource,
+    Source,
+    is_partitioned,
+    missing_codes_of,
+)
 
 __all__ = ["PartitionedSource", "are_partitions", "by_partitions", "open_partitions"]
 
@@ -71,6 +78,8 @@ class PartitionedSource:
     label : str
     is_text : bool
     notes : sequence of str
+    missing_codes : mapping of str to tuple of levels
+        See `missing_codes_of`.
     """
 
     categorical: frozenset[str] = frozenset()
@@ -82,7 +91,9 @@ class PartitionedSource:
         label: str = "",
         is_text: bool = False,
         notes: Sequence[str] = (),
+        missing_codes: Mapping[str, tuple[Level, ...]] = MappingProxyType({}),
     ) -> None:
+        self.missing_codes = missing_codes
         self.names, self.label, self.is_text, self.notes = names, label, is_text, notes
         self._parts = parts
 
@@ -168,7 +179,8 @@ def _of_files(paths: Paths, delayed: Callable[[Any], Any]) -> PartitionedSource:
     def parts(_: Sequence[str]) -> list[Any]:
         return [delayed(each) for each in sources]
 
-    return PartitionedSource(names, parts, label, is_text, notes)
+    codes = missing_codes_of(sources[0])
+    return PartitionedSource(names, parts, label, is_text, notes, codes)
 
 
 def _source(part: Any) -> Source:

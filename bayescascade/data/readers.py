@@ -1,7 +1,8 @@
-"""Readers of one file each: CSV, Parquet and Arrow's own format (Feather), chunk by chunk."""
+"""Readers of one file each: CSV, Parquet, Arrow's own format (Feather) and Excel, by chunks."""
 
 import csv
 import io
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,12 +16,12 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
 
-from bayescascade.base.errors import DataError
+from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.texts import shortened
 from bayescascade.base.validation import check_integer
 from bayescascade.data.arrow_sources import categorical_names, column_names
-from bayescascade.data.dialects import SNIFFED_BYTES, sniffed
-from bayescascade.data.sources import Batch, frame_of_arrow
+from bayescascade.data.dialects import SNIFFED_BYTES, TO_BE_FOUND, GivenDialect, sniffed
+from bayescascade.data.sources import Batch, FrameSource, frame_of_arrow
 
 __all__ = [
     "MISSING_TEXTS",
@@ -28,6 +29,7 @@ __all__ = [
     "ArrowFileSource",
     "CsvSource",
     "DataFile",
+    "ExcelSource",
     "FileSource",
     "ParquetSource",
 ]
@@ -97,12 +99,18 @@ class CsvSource:
     is_text = True
     categorical: frozenset[str] = frozenset()
 
-    def __init__(self, path: str | PathLike[str] | DataFile, chunk_rows: int) -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str] | DataFile,
+        chunk_rows: int,
+        dialect: GivenDialect = TO_BE_FOUND,
+    ) -> None:
         self._file = DataFile.of(path)
         self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
+        self._encoding = dialect.encoding
         self.label = self._file.label
         with _explained_errors(self.label), self._file.stream() as stream:
-            self._dialect = sniffed(stream.read(SNIFFED_BYTES))
+            self._dialect = sniffed(stream.read(SNIFFED_BYTES), dialect)
         told = self._dialect.words
         self.notes = [f"{self.label} is read as text with {told}"] if told else []
         self._raw_names = self._read_header()
@@ -150,7 +158,7 @@ class CsvSource:
             ),
         )
         with (
-            _explained_errors(self.label, broken_rows),
+            _explained_errors(self.label, broken_rows, self._encoding),
             self._file.stream() as stream,
             pyarrow.csv.open_csv(stream, *options) as reader,
         ):
@@ -162,7 +170,7 @@ class CsvSource:
 
     def _read_header(self) -> list[str]:
         with (
-            _explained_errors(self.label),
+            _explained_errors(self.label, encoding=self._encoding),
             self._file.stream() as stream,
             io.TextIOWrapper(stream, encoding=self._dialect.encoding, newline="") as text,
         ):
@@ -182,10 +190,16 @@ class _ColumnFile(ABC):
     is_text = False
     notes: Sequence[str] = ()
 
-    def __init__(self, path: str | PathLike[str] | DataFile, chunk_rows: int) -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str] | DataFile,
+        chunk_rows: int,
+        dialect: GivenDialect = TO_BE_FOUND,
+    ) -> None:
         self._file = DataFile.of(path)
         self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
         self.label = self._file.label
+        _check_no_dialect(self.label, dialect)
         self._schema = self._read_schema()
         with _explained_notes(self.label, self._schema):
             self.names = column_names(self._schema)
@@ -269,7 +283,39 @@ class ArrowFileSource(_ColumnFile):
             yield file
 
 
-FileSource: TypeAlias = CsvSource | ParquetSource | ArrowFileSource
+class ExcelSource(FrameSource):
+    """The rows of an Excel file's first sheet, all of them in memory."""
+
+    format_name = "Excel"
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | DataFile,
+        chunk_rows: int,  # noqa: ARG002 # a sheet is read at once
+        dialect: GivenDialect = TO_BE_FOUND,
+    ) -> None:
+        file = DataFile.of(path)
+        _check_no_dialect(file.label, dialect)
+        try:
+            with file.stream() as stream, pd.ExcelFile(io.BytesIO(stream.read())) as book:
+                frame = pd.read_excel(book)
+                n_sheets = len(book.sheet_names)
+        except ImportError as error:
+            found = re.search(r"dependency '(\w+)'", str(error))
+            library = found[1] if found else "openpyxl"
+            raise DataError(
+                f"{file.label} is an Excel file, and {library}, which reads such, is not "
+                f"installed: pip install {library}"
+            ) from None
+        except Exception as error:  # of whatever library reads it
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise DataError(f"cannot read {file.label} as an Excel file: {reason}") from None
+        super().__init__(frame, file.label)
+        if n_sheets > 1:
+            self.notes = [f"{file.label} has {n_sheets} sheets: the first one is read"]
+
+
+FileSource: TypeAlias = CsvSource | ParquetSource | ArrowFileSource | ExcelSource
 
 READERS: dict[str, type[FileSource]] = {
     ".csv": CsvSource,
@@ -278,8 +324,15 @@ READERS: dict[str, type[FileSource]] = {
     ".arrow": ArrowFileSource,
     ".feather": ArrowFileSource,
     ".ipc": ArrowFileSource,
+    ".xlsx": ExcelSource,
+    ".xls": ExcelSource,
 }
 """The reader of files whose names end so, but for the end of compressed ones."""
+
+
+def _check_no_dialect(label: str, dialect: GivenDialect) -> None:
+    if dialect:
+        raise ParameterError(f"sep, encoding and decimal must be of a text file, got {label}")
 
 
 def _is_text(kind: pyarrow.DataType) -> bool:
@@ -289,7 +342,9 @@ def _is_text(kind: pyarrow.DataType) -> bool:
 
 @contextmanager
 def _explained_errors(
-    label: str, broken_rows: Sequence[pyarrow.csv.InvalidRow] = ()
+    label: str,
+    broken_rows: Sequence[pyarrow.csv.InvalidRow] = (),
+    encoding: str | None = None,
 ) -> Iterator[None]:
     """Turn what the readers raise into a DataError of one line."""
     try:
@@ -303,7 +358,10 @@ def _explained_errors(
                 f"got {row.actual_columns}{where}"
             ) from None
         if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
-            raise DataError(f"{label} must be UTF-8 text: convert its encoding") from None
+            raise DataError(
+                f"{label} must be {encoding or 'UTF-8'} text: convert its encoding, or name it "
+                "(encoding=, --encoding)"
+            ) from None
         reason = str(error).splitlines()[0]
         raise DataError(f"cannot read {label}: {reason}") from None
 

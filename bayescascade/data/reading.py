@@ -8,7 +8,7 @@ name the first row that is wrong.
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.changed_source import with_parts
 from bayescascade.data.column import Column
 from bayescascade.data.counting import Codebook, KnownCodes, ManyValuesError, RawRows
 from bayescascade.data.declarations import ColumnDeclaration, Declarations
@@ -30,7 +31,7 @@ from bayescascade.data.inference import (
 )
 from bayescascade.data.partitions import PartitionedSource
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
-from bayescascade.data.sources import FrameSource, Source, weighted_blocks
+from bayescascade.data.sources import FrameSource, Source, missing_codes_of, weighted_blocks
 
 __all__ = ["CountedRows", "RowReader"]
 
@@ -85,6 +86,7 @@ class RowReader:
                 raise ParameterError(
                     "schema excludes columns, drop, nominal, ordinal and continuous"
                 )
+            source = with_parts(source, schema.names)
             needed = schema.names if weights_column is None else [*schema.names, weights_column]
             check_present(needed, source.names)
         return cls(source, columns, schema, weights, declarations.missing)
@@ -210,7 +212,10 @@ class RowReader:
     def _found(self, collectors: Sequence[Collector]) -> tuple[Schema, tuple[str, ...]]:
         """Return the columns that fit what was collected, and what a user should know of them."""
         is_weighted = self.weights is not None
-        schema = Schema(collected_columns(collectors, self.missing, is_weighted))
+        found = collected_columns(collectors, self.missing, is_weighted)
+        codes = missing_codes_of(self.source)
+        columns = (replace(c, missing_codes=codes.get(c.name, ())) for c in found)
+        schema = Schema(tuple(columns) if codes else found)
         return schema, tuple(notes_of(collectors))
 
     def _with_bins(self, collectors: Sequence[Collector]) -> list[Collector]:

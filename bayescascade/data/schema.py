@@ -7,10 +7,8 @@ piece of evidence into the same codes, or says which column, value and row does 
 import hashlib
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -19,9 +17,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.data.changed_source import with_parts
 from bayescascade.data.column import MISSING, Column
+from bayescascade.data.date_parts import needed_dates, with_date_parts
 from bayescascade.data.files import Paths, are_paths, located_errors, open_files
 from bayescascade.data.levels import Cells
+from bayescascade.data.names import (
+    check_distinct_names,
+    check_known,
+    check_present,
+    listed_names,
+    near_names,
+)
 from bayescascade.data.sources import as_column, as_frame, is_lazy
 from bayescascade.data.unknown import UnknownCells
 
@@ -41,8 +48,6 @@ __all__ = [
     "listed_names",
     "near_names",
 ]
-
-_MOST_LISTED = 8  # names in a message
 
 
 @runtime_checkable
@@ -163,7 +168,7 @@ class Schema:
             return data.codes.astype(np.int32)
         if are_paths(data):
             return self._encode_files(data, allow_missing, first_row, unknown)
-        columns = self._select(data)
+        columns = self._select(data, first_row)
         codes = np.empty((self.n_columns, len(columns[0])), dtype=np.int32)
         for column, cells, column_codes in zip(self.columns, columns, codes, strict=True):
             column_codes[:] = column.encode(cells, first_row, allow_unknown=unknown is not None)
@@ -180,7 +185,7 @@ class Schema:
     def _encode_files(
         self, paths: Paths, allow_missing: bool, row: int, unknown: UnknownCells | None
     ) -> NDArray[np.int32]:
-        source = open_files(paths)
+        source = with_parts(open_files(paths), self.names)
         check_distinct_names([name for name in source.names if name in self.names])
         check_present(self.names, source.names)
         parts = [np.empty((self.n_columns, 0), np.int32)]
@@ -273,63 +278,25 @@ class Schema:
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def _select(self, data: Rows) -> list[Cells]:
+    def _select(self, data: Rows, first_row: int) -> list[Cells]:
         """Return the cells of each column of the schema."""
         data = as_frame(data)
         if isinstance(data, pd.Series):
             data = {str(name): value for name, value in data.items()}
         if isinstance(data, Mapping):
-            frame = frame_from_mapping({name: data[name] for name in self.names if name in data})
+            dates = needed_dates(self.names, list(data))
+            used = [*self.names, *(column for column, _ in dates.values())]
+            frame = frame_from_mapping({name: data[name] for name in used if name in data})
         elif isinstance(data, pd.DataFrame):
             frame = data
         else:
             frame = frame_from_array(data, self.names)
+        frame = with_date_parts(frame, self.names, first_row)
         names = [str(name) for name in frame.columns]
         wanted = [name for name in names if name in set(self.names)]
         check_distinct_names(wanted)
         check_present(self.names, names)
         return [frame.iloc[:, names.index(name)] for name in self.names]
-
-
-def check_distinct_names(names: Sequence[str]) -> None:
-    """Raise DataError if a column name occurs twice, naming it."""
-    repeated = [f'"{name}"' for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise DataError(
-            f"column names must be different, got {listed_names(repeated)} more than once"
-        )
-
-
-def check_known(option: str, chosen: Iterable[object], names: Sequence[str]) -> None:
-    """Raise DataError if an option names a column that is not among the names."""
-    for name in chosen:
-        if name not in names:
-            meant = near_names(str(name), names)
-            raise DataError(
-                f'{option} names the unknown column "{name}"{meant}; columns: {listed_names(names)}'
-            )
-
-
-def check_present(needed: Sequence[str], names: Sequence[str]) -> None:
-    """Raise DataError if a needed column is not among the names."""
-    for name in needed:
-        if name not in names:
-            raise DataError(f'column "{name}" is missing; columns: {listed_names(names)}')
-
-
-def near_names(name: str, names: Sequence[str]) -> str:
-    """Return what may have been meant, for a message: the nearest names, if any are near."""
-    by_lower = {each.lower(): each for each in names}
-    near = [f'"{by_lower[each]}"' for each in get_close_matches(name.lower(), by_lower)]
-    return f" (did you mean {' or '.join(near)}?)" if near else ""
-
-
-def listed_names(names: Sequence[str]) -> str:
-    """Return names for a message: the first eight, and how many more there are."""
-    n_more = len(names) - _MOST_LISTED
-    if n_more <= 1:  # to say "1 more" takes no less room than the name
-        return ", ".join(names)
-    return f"{', '.join(names[:_MOST_LISTED])} and {n_more:,} more"
 
 
 def column_text(column: str | int) -> str:

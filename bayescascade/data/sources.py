@@ -16,7 +16,7 @@ from pyarrow import compute
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weight_values
-from bayescascade.data.levels import to_numbers
+from bayescascade.data.levels import Level, to_numbers
 
 __all__ = [
     "BLOCK_ROWS",
@@ -33,12 +33,16 @@ __all__ = [
     "is_dataset",
     "is_lazy",
     "is_partitioned",
+    "missing_codes_of",
     "weighted_blocks",
     "with_distinct_entries",
+    "with_missing_codes",
 ]
 
 BLOCK_ROWS = 100_000
 _LONG = 10_000  # rows
+
+_CODES = "missing codes"  # in `attrs` of a frame
 
 NATIVE = (pd.DataFrame, pd.Series, np.ndarray, Sequence, Mapping)
 
@@ -272,6 +276,7 @@ class FrameSource:
         self.label = label
         self.names = [str(name) for name in frame.columns]
         self.n_rows = len(frame)
+        self.missing_codes = missing_codes_of(frame)
         self._frame = frame
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -284,6 +289,23 @@ class FrameSource:
     def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
         """Yield the same as `blocks`."""
         yield from self.blocks(names)
+
+
+def missing_codes_of(rows: Any) -> Mapping[str, tuple[Level, ...]]:
+    """Return the codes of missing cells, by column, that a source or a frame was read with.
+
+    What learns from such rows, in which these cells are missing, remembers them for later rows.
+    """
+    found: Mapping[str, tuple[Level, ...]] = getattr(rows, "missing_codes", {})
+    return rows.attrs.get(_CODES, {}) if isinstance(rows, pd.DataFrame) else found
+
+
+def with_missing_codes(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:
+    """Return a frame that says which codes the rows that it is made of were read with."""
+    codes = missing_codes_of(rows)
+    if codes:
+        frame.attrs[_CODES] = codes
+    return frame
 
 
 def weighted_blocks(

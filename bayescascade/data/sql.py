@@ -12,10 +12,19 @@ import numpy as np
 from bayescascade.base.errors import DataError
 from bayescascade.data.column import Column
 from bayescascade.data.level_words import runs
-from bayescascade.data.levels import Level
+from bayescascade.data.levels import Level, level_text
 from bayescascade.data.schema import Schema
 
-__all__ = ["sql_case", "sql_condition", "sql_domain", "sql_is_up_to", "sql_literal", "sql_name"]
+__all__ = [
+    "sql_case",
+    "sql_cell",
+    "sql_column",
+    "sql_condition",
+    "sql_domain",
+    "sql_is_up_to",
+    "sql_literal",
+    "sql_name",
+]
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -29,6 +38,15 @@ _INFINITE = (
 def sql_name(name: str) -> str:
     """Return a column's name in quotes."""
     return '"' + _plain(name).replace('"', '""') + '"'
+
+
+def sql_cell(name: str, missing_codes: Iterable[Level], *, is_text: bool) -> str:
+    """Return what a row has in a column of text, or of numbers; NULL for codes of missing cells."""
+    told = sql_name(name)
+    for code in missing_codes:
+        if is_text or not isinstance(code, str):
+            told = f"NULLIF({told}, {sql_literal(level_text(code) if is_text else code)})"
+    return told
 
 
 def sql_literal(value: Level) -> str:
@@ -61,6 +79,12 @@ def sql_case(
     return ["CASE", *told, *others, "END"]
 
 
+def sql_column(column: Column) -> str:
+    """Return what a row has in a column; see `sql_cell`."""
+    is_text = bool(column.levels) and isinstance(column.levels[0], str)
+    return sql_cell(column.name, column.missing_codes, is_text=is_text)
+
+
 def sql_condition(column: Column, codes: Collection[int], *, is_open: bool = False) -> str:
     """Return the condition that a cell has one of some codes; the missing level is NULL.
 
@@ -71,13 +95,18 @@ def sql_condition(column: Column, codes: Collection[int], *, is_open: bool = Fal
     is_open : bool
         Whether outer bins have no end.
     """
-    name, chosen = sql_name(column.name), sorted({int(code) for code in codes})
+    name = sql_column(column)
+    chosen = sorted({int(code) for code in codes})
     parts = []
     if column.has_missing_level and chosen and chosen[-1] == column.n_levels - 1:
         parts.append(f"{name} IS NULL")
         chosen.pop()
     if column.kind == "continuous":
         parts = [_bins(column, *run, is_open) for run in runs(chosen)] + parts
+    elif column.other_code in chosen:  # which is all but the levels that are not chosen
+        left = [code for code in range(len(column.levels)) if code not in chosen]
+        levels = ", ".join(sql_literal(column.levels[code]) for code in left)
+        parts.insert(0, f"{name} NOT IN ({levels})" if left else f"{name} IS NOT NULL")
     elif chosen:
         levels = ", ".join(sql_literal(column.levels[code]) for code in chosen)
         parts.insert(0, f"{name} IN ({levels})")
@@ -114,7 +143,7 @@ def sql_is_up_to(name: str, threshold: float) -> str:
 
 def _bins(column: Column, first: int, last: int, is_open: bool) -> str:
     """Return the condition that a cell is in bins, `first` to `last`."""
-    name, n_bins, ends = sql_name(column.name), len(column.edges) - 1, []
+    name, n_bins, ends = sql_column(column), len(column.edges) - 1, []
     if not (is_open and first == 0):
         ends.append(f"{name} >= {sql_literal(column.edges[first])}")
     if not (is_open and last == n_bins - 1):

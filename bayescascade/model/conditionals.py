@@ -151,7 +151,7 @@ class Conditionals:
             self._fill_draws(codes, rng, first_row)
         rows_filled, names = frame.copy(), [str(name) for name in frame.columns]
         for column, of_column, gone in zip(self.schema_.columns, codes, is_missing, strict=True):
-            if gone.any():
+            if gone.any() and column.name in names:  # else it is a part of a date
                 place, rows = names.index(column.name), np.flatnonzero(gone)
                 values = values_of(column, of_column[rows], rng if how == "draw" else None)
                 cells = filled(frame.iloc[:, place], column, rows, of_column[rows], values)

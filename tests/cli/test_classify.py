@@ -136,7 +136,7 @@ def test_options_are_the_estimators_parameters() -> None:
     options = {param.name: param for param in classify.params}
     assert set(parameters) - {"progress"} == set(options) - {
         "data", "target", "columns", "drop", "weights", "trace", "out", "as_json", "full", "quiet",
-        "cluster", "n_folds",
+        "cluster", "n_folds", "sep", "encoding", "decimal", "na", "rare", "dates", "missing_labels",
     }  # fmt: skip
     for name in (
         "expected_rules", "expected_size", "max_size", "min_support", "n_bins", "memory_limit",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.sql import sql_case, sql_condition, sql_is_up_to, sql_name
+from bayescascade.data.sql import sql_case, sql_cell, sql_column, sql_condition, sql_is_up_to
 from bayescascade.methods.forests.forest import Forest
 
 __all__ = ["forest_sql"]
@@ -48,7 +48,7 @@ def _known_levels_sql(encoder: MatrixEncoder) -> str:
     if encoder.policy.unknown != "error":
         return ""
     conditions = [
-        f"({sql_condition(levels, range(levels.n_levels))} OR {sql_name(levels.name)} IS NULL)"
+        f"({sql_condition(levels, range(levels.n_levels))} OR {sql_column(levels)} IS NULL)"
         for levels in encoder.levels
         if levels is not None
     ]
@@ -58,7 +58,11 @@ def _known_levels_sql(encoder: MatrixEncoder) -> str:
 def _goes_left(forest: Forest, node: int, encoder: MatrixEncoder) -> str:
     column, threshold = int(forest.feature[node]), float(forest.threshold[node])
     place = int(encoder.source[column])
-    name, levels = sql_name(encoder.names[place]), encoder.levels[place]
+    levels = encoder.levels[place]
+    if levels is None:
+        name = sql_cell(encoder.names[place], encoder.codes_of(place), is_text=False)
+    else:
+        name = sql_column(levels)
     codes = encoder.codes_up_to(column, threshold)
     if levels is None or codes is None:
         condition = sql_is_up_to(name, threshold)

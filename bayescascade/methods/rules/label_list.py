@@ -25,11 +25,18 @@ from bayescascade.base.errors import DataError, ParameterError, UnknownLevelErro
 from bayescascade.base.texts import printable
 from bayescascade.base.validation import check_probability
 from bayescascade.data.column import MISSING, UNKNOWN, Column
+from bayescascade.data.date_parts import with_date_parts
 from bayescascade.data.labels import class_number
-from bayescascade.data.levels import check_numbers, level_text, plain_level, to_numbers
+from bayescascade.data.levels import (
+    check_numbers,
+    level_text,
+    plain_level,
+    to_numbers,
+    without_codes,
+)
 from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.schema import Schema, check_distinct_names, check_present
-from bayescascade.data.sql import sql_case, sql_condition, sql_literal, sql_name
+from bayescascade.data.sql import sql_case, sql_column, sql_condition, sql_literal
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.models import (
@@ -90,13 +97,14 @@ def encode_for_labels(
     DataError
         If a column is missing, or a cell has no code; names column, value and row.
     """
+    frame = with_date_parts(frame, schema.names, first_row)
     names = [str(name) for name in frame.columns]
     check_distinct_names([name for name in names if name in set(schema.names)])
     check_present(schema.names, names)
     found = UnknownCells()
     codes = np.empty((schema.n_columns, len(frame)), np.int32)
     for column, column_codes in zip(schema.columns, codes, strict=True):
-        cells = frame.iloc[:, names.index(column.name)]
+        cells = without_codes(frame.iloc[:, names.index(column.name)], column.missing_codes)
         is_missing = cells.isna().to_numpy(dtype=np.bool_)
         is_refused = missing == "error" or (
             missing == "level" and not column.has_missing_level and unknown == "error"
@@ -433,7 +441,7 @@ class LabelList(ListedRules):
 
 def _readable_sql(column: Column, missing: str, unknown: str) -> str:
     """Return the condition that a cell is no error for `encode_for_labels`; "" if none is."""
-    name, known = sql_name(column.name), range(column.n_levels - column.has_missing_level)
+    name, known = sql_column(column), range(column.n_levels - column.has_missing_level)
     is_refused = missing == "error" or (
         missing == "level" and not column.has_missing_level and unknown == "error"
     )

@@ -1,0 +1,121 @@
+"""How commands read tables: options that every command with a table has, in one decorator."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from bayescascade.cli.options import Real, name_and_rest, split_commas
+
+if TYPE_CHECKING:
+    from bayescascade.data.levels import Level
+
+__all__ = ["with_reading"]
+
+Result = TypeVar("Result")
+
+_FILE_OPTIONS = (
+    click.option(
+        "--sep",
+        metavar="CHAR",
+        help='What is between cells of text files, or "tab" (found by default, as the next two).',
+    ),
+    click.option("--encoding", metavar="NAME", help="Encoding of text files, such as cp1252."),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="What is before the decimals of numbers in text files.",
+    ),
+    click.option(
+        "--na",
+        multiple=True,
+        metavar="[NAME:]VALUE,...",
+        help="Values that stand for missing cells, in all columns or in one: -9,-8 or income:-9.",
+    ),
+)
+_LEARNED_OPTIONS = (
+    click.option(
+        "--rare",
+        multiple=True,
+        metavar="[NAME:]SHARE",
+        help='Group levels of text in under this share of the rows as "other levels": 0.01; with '
+        "NAME also levels that are numbers. Later, unseen levels are such, too.",
+    ),
+    click.option(
+        "--dates",
+        type=click.Choice(["error", "parts"]),
+        help="Columns of dates are an error, or become their year, month, weekday and hour.",
+    ),
+)
+_LABELS_OPTION = click.option(
+    "--missing-labels",
+    type=click.Choice(["error", "drop"]),
+    help="Rows without a label are an error (the default), or are left out.",
+)
+
+
+def with_reading(
+    *, learns: bool, labels: bool = False
+) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Return a decorator that gives a command on DATA the options of reading tables.
+
+    The command gets `ReadAs` in place of a path if one of them is given. `learns` is whether it
+    learns a model, which says how later rows are read, and `labels` whether rows have labels.
+    """
+    chosen = [*_FILE_OPTIONS, *(_LEARNED_OPTIONS if learns else ())]
+    chosen += [_LABELS_OPTION] if labels else []
+
+    def decorate(command: Callable[..., Result]) -> Callable[..., Result]:
+        @wraps(command)
+        def run(*arguments: Any, data: Any, **options: Any) -> Result:
+            how = {
+                "sep": _character(options.pop("sep")),
+                "encoding": options.pop("encoding"),
+                "decimal": options.pop("decimal"),
+                "na": _codes(options.pop("na")),
+                "rare": _shares(options.pop("rare", ())),
+                "dates": options.pop("dates", None),
+                "missing_labels": options.pop("missing_labels", None),
+            }
+            given = {name: value for name, value in how.items() if value is not None}
+            if given:
+                from bayescascade.data.read_as import ReadAs
+
+                given |= {"labels": options.get("target"), "weights": options.get("weights")}
+                is_one = isinstance(data, str)
+                data = ReadAs(data, **given) if is_one else [ReadAs(one, **given) for one in data]
+            return command(*arguments, data=data, **options)
+
+        for option in reversed(chosen):
+            option(run)
+        return run
+
+    return decorate
+
+
+def _character(text: str | None) -> str | None:
+    return "\t" if text in ("tab", "\\t") else text
+
+
+def _codes(texts: Sequence[str]) -> "dict[str | None, list[Level]] | None":
+    """Return values by column, those of all others by None, from texts such as "income:-9,-8"."""
+    from bayescascade.data.levels import parse_texts
+
+    found: dict[str | None, list[Level]] = {}
+    for text in texts:
+        name, colon, values = name_and_rest(text, ":")
+        listed = found.setdefault(name if colon else None, [])
+        listed += (parse_texts([one])[0] for one in split_commas(values if colon else text))
+    return found or None
+
+
+def _shares(texts: Sequence[str]) -> float | dict[str, float] | None:
+    found: dict[str, float] = {}
+    for text in texts:
+        name, colon, share = name_and_rest(text, ":")
+        number = Real(above=0.0, below=1.0)._checked("--rare", share if colon else text)
+        found[name if colon else ""] = float(number)
+    if "" in found and len(found) > 1:
+        raise click.UsageError("--rare must be of all columns or of named ones, got both")
+    return found.get("", found) or None

@@ -1,0 +1,131 @@
+"""A source whose cells are changed as they are read: codes missing, dates parts, levels grouped."""
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from bayescascade.data.date_parts import dates_of, needed_dates, part_of
+from bayescascade.data.levels import (
+    OTHER_LEVELS,
+    Cells,
+    Level,
+    level_text,
+    plain_level,
+    without_codes,
+)
+from bayescascade.data.sources import Batch, Source
+
+__all__ = ["ChangedSource", "Changes", "with_parts"]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What becomes of cells.
+
+    Parameters
+    ----------
+    missing_codes : mapping of str to tuple of levels
+        By column, values that stand for missing cells.
+    parts : mapping of str to (str, str)
+        By its name, a column of which dates, and what part of these, each part is.
+    kept_levels : mapping of str to frozenset of str
+        By column, the texts of levels that are not `OTHER_LEVELS`.
+    labels : str or None
+        Rows without a cell in this column are left out.
+    """
+
+    missing_codes: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+    parts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    kept_levels: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    labels: str | None = None
+
+    def needed(self, names: Iterable[str]) -> list[str]:
+        """Return the columns to read for those that are asked for."""
+        columns = [self.parts[name][0] if name in self.parts else name for name in names]
+        return list(dict.fromkeys([*columns, *([] if self.labels is None else [self.labels])]))
+
+    def concern(self, name: str) -> bool:
+        """Return whether a column is changed."""
+        return bool(self.missing_codes.get(name) or name in self.parts or name in self.kept_levels)
+
+    def of(self, block: pd.DataFrame, names: Sequence[str], first_row: int) -> pd.DataFrame:
+        """Return the columns `names` of a block that has the needed ones."""
+        read = {
+            name: without_codes(block[name], self.missing_codes.get(name, ()))
+            for name in block.columns
+        }
+        dates = {
+            column: dates_of(column, read[column], first_row)
+            for column in dict.fromkeys(self.parts[name][0] for name in names if name in self.parts)
+        }
+        cells: dict[str, Cells] = {}
+        for name in names:
+            if name in self.parts:
+                column, part = self.parts[name]
+                cells[name] = part_of(dates[column], part)
+            elif name in self.kept_levels:
+                cells[name] = _grouped(name, read[name], self.kept_levels[name])
+            else:
+                cells[name] = read[name]
+        changed = pd.DataFrame(cells, copy=False)
+        if self.labels is None:
+            return changed
+        return changed[read[self.labels].notna()].reset_index(drop=True)
+
+
+class ChangedSource:
+    """The rows of a source, changed.
+
+    Parameters
+    ----------
+    source : Source
+    names : list of str
+        The columns that there are.
+    changes : Changes
+    notes : sequence of str
+        What a user should know of the changes.
+    """
+
+    def __init__(
+        self, source: Source, names: list[str], changes: Changes, notes: Sequence[str] = ()
+    ) -> None:
+        self.label, self.is_text = source.label, source.is_text
+        self.names = names
+        self.notes = [*source.notes, *notes]
+        self.missing_codes = changes.missing_codes
+        self.categorical = frozenset(
+            name for name in source.categorical if not changes.concern(name)
+        )
+        self._source, self._changes = source, changes
+
+    def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Yield the rows' cells in the columns `names`, some rows at a time."""
+        first_row = 1
+        for block in self._source.blocks(self._changes.needed(names)):
+            yield self._changes.of(block, names, first_row)
+            first_row += len(block)
+
+    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
+        """Yield the same as `blocks`; of columns that nothing changes as the source has them."""
+        if self._changes.labels is None and not any(map(self._changes.concern, names)):
+            yield from self._source.batches(names)
+        else:
+            yield from self.blocks(names)
+
+
+def with_parts(source: Source, needed: Iterable[str]) -> Source:
+    """Return a source that also has the parts of dates that are needed and that it has not."""
+    parts = needed_dates(needed, source.names)
+    if not parts:
+        return source
+    return ChangedSource(source, [*source.names, *parts], Changes(parts=parts))
+
+
+def _grouped(name: str, cells: Cells, kept: frozenset[str]) -> Cells:
+    positions, distinct = pd.factorize(cells.astype(object))
+    texts = [level_text(plain_level(name, level)) for level in distinct]
+    told = [text if text in kept else OTHER_LEVELS for text in texts]
+    values = np.array([*told, None], dtype=object)
+    return pd.Series(values[positions], cells.index, dtype=object)

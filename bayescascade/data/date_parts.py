@@ -1,0 +1,132 @@
+"""Dates as columns of their parts: "start" becomes "start.year", "start.month" and so on.
+
+The names say what the parts are of. So whatever has learned from parts finds them in later tables
+that hold the dates.
+"""
+
+import datetime
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from bayescascade.base.errors import DataError
+from bayescascade.data.levels import Cells
+
+__all__ = ["are_dates", "dates_of", "needed_dates", "part_of", "parts_of", "with_date_parts"]
+
+_PARTS: Mapping[str, Sequence[int | str]] = {
+    "year": (),
+    "month": range(1, 13),
+    "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    "hour": range(24),
+}
+"""The levels of each part, in their order; none of years, which are numbers."""
+
+_TIME = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?"
+_ZONE = re.compile(r"(?<=:\d\d)(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})$|(?<=:\d\d)[.,]\d+$")
+_FORMS = {
+    "ISO8601": re.compile(r"\d{4}-\d{2}-\d{2}" + _TIME),
+    "%d.%m.%Y": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"),
+    "%d.%m.%Y %H:%M": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d{1,2}:\d{2}"),
+    "%d.%m.%Y %H:%M:%S": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d{1,2}:\d{2}:\d{2}"),
+}
+
+
+def are_dates(cells: Cells) -> bool:
+    """Return whether there are cells, and all that are not missing hold dates; see `dates_of`."""
+    if pd.api.types.is_datetime64_any_dtype(cells.dtype):
+        return True
+    if pd.api.types.is_numeric_dtype(cells.dtype) or not cells.notna().any():
+        return False
+    try:
+        dates_of("", cells)
+    except DataError:
+        return False
+    return True
+
+
+def dates_of(name: str, cells: Cells, first_row: int = 1) -> Cells:
+    """Return a column as dates without a time zone, (n_rows,) datetime64, NaT where missing.
+
+    Text is 2024-01-31 or 31.01.2024, perhaps with a time; others may be read in two ways.
+
+    Raises
+    ------
+    DataError
+        If a cell is no date; names the column, the value and the row.
+    """
+    if pd.api.types.is_datetime64_any_dtype(cells.dtype):
+        return cells.dt.tz_localize(None) if cells.dt.tz is not None else cells
+    positions, distinct = pd.factorize(cells.astype(object))
+    found = [_date(value) for value in distinct]
+    for place, (value, date) in enumerate(zip(distinct, found, strict=True)):
+        if date is None:
+            row = first_row + int(np.argmax(positions == place))
+            raise DataError(
+                f'column "{name}" must hold dates such as 2024-01-31 or 31.01.2024, '
+                f"got {str(value)!r} in row {row}"
+            )
+    dates = pd.Series([*found, None], dtype="datetime64[ns]")
+    return dates.iloc[positions].set_axis(cells.index)
+
+
+def _date(value: object) -> pd.Timestamp | None:
+    """Return a date without a time zone, None if it is none."""
+    try:
+        if isinstance(value, str):
+            text = _ZONE.sub("", value.strip())
+            form = next((form for form, words in _FORMS.items() if words.fullmatch(text)), None)
+            return None if form is None else pd.Timestamp(pd.to_datetime(text, format=form))
+        if isinstance(value, datetime.date | np.datetime64):
+            return pd.Timestamp(value).tz_localize(None)
+    except (ValueError, OverflowError):  # such as of 2024-02-31
+        pass
+    return None
+
+
+def parts_of(name: str, has_times: bool) -> list[str]:
+    """Return the names of a column's parts."""
+    return [f"{name}.{part}" for part in _PARTS if part != "hour" or has_times]
+
+
+def part_of(dates: Cells, part: str) -> Cells:
+    """Return a part of dates; but for years it is ordered categories, which are all there are."""
+    values = dates.dt.day_name() if part == "weekday" else getattr(dates.dt, part)
+    if part == "year":
+        return values.astype("Int64") if values.isna().any() else values.astype(np.int64)
+    levels = list(_PARTS[part])
+    codes = pd.Index(levels).get_indexer(pd.Index(values))
+    kind = pd.CategoricalDtype(levels, ordered=True)
+    return pd.Series(pd.Categorical.from_codes(codes, dtype=kind), dates.index)
+
+
+def needed_dates(needed: Iterable[str], names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return the column of dates, and the part, of each needed name that is not among the names."""
+    found = {}
+    for name in needed:
+        column, dot, part = name.rpartition(".")
+        if dot and part in _PARTS and name not in names and column in names:
+            found[name] = (column, part)
+    return found
+
+
+def with_date_parts(frame: pd.DataFrame, needed: Iterable[str], first_row: int = 1) -> pd.DataFrame:
+    """Return rows with the parts of dates that are needed and not among their columns.
+
+    Raises
+    ------
+    DataError
+        If a cell of which a part is needed is no date.
+    """
+    names = [str(name) for name in frame.columns]
+    parts = needed_dates(needed, names)
+    if not parts:
+        return frame
+    dates = {
+        column: dates_of(column, frame.iloc[:, names.index(column)], first_row)
+        for column in dict.fromkeys(column for column, _ in parts.values())
+    }
+    made = {name: part_of(dates[column], part) for name, (column, part) in parts.items()}
+    return pd.concat([frame, pd.DataFrame(made, index=frame.index)], axis=1)

@@ -1,0 +1,236 @@
+"""How files are to be read, said once: later rows are read alike by what was learned."""
+
+import sys
+import warnings
+from zipfile import ZipFile
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from bayescascade import (
+    BudgetedForestClassifier,
+    DataError,
+    LeafCascade,
+    ParameterError,
+    ReadAs,
+    RuleListClassifier,
+    StochasticNeighborCompression,
+    Table,
+    load,
+)
+from bayescascade.data.date_parts import dates_of, part_of
+from bayescascade.data.levels import without_codes
+from tests.contracts.test_sql import asked
+
+N = 600
+WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+
+def survey():
+    """Return rows with codes for missing cells, rare towns, dates, and labels of which 12 miss."""
+    rng = np.random.default_rng(0)
+    income = rng.integers(10, 80, N)
+    town = rng.choice(["Köln", "Bonn", "Mons"], N)
+    label = np.where(income > 45, "rich", "poor").astype(object)
+    income[:40], town[40:44], label[44:56] = -9, ["a", "b", "c", "c"], None
+    start = pd.date_range("2021-01-03 05:00", periods=N, freq="31h")
+    columns = {"income, yearly": income, "town": town, "start": start, "label": label}
+    return pd.DataFrame(columns)
+
+
+def written(tmp_path, rows=None, name="rows.csv", **how):
+    rows = survey() if rows is None else rows
+    rows.to_csv(tmp_path / name, index=False, date_format="%Y-%m-%d %H:%M", **how)
+    return tmp_path / name
+
+
+READ = {"na": {"income, yearly": [-9]}, "rare": 0.01, "dates": "parts", "missing_labels": "drop"}
+
+
+def test_what_is_given_is_not_guessed(tmp_path):
+    """A file of one column, or of text that another code page reads too, is guessed wrong."""
+    (tmp_path / "one.csv").write_bytes("größe;n\n1,5;x\n2;y\n".encode("cp437"))
+    given = ReadAs(tmp_path / "one.csv", sep=";", encoding="cp437", decimal=",")
+    table = Table.from_files(given, nominal=["größe"])
+    assert table.schema.names == ("größe", "n")
+    assert table.schema.columns[0].levels == (1.5, 2.0)
+    assert not [note for note in table.notes if "read as text" in note]
+    (tmp_path / "list.csv").write_text("a;b\nx;y\nz;x\n")
+    assert Table.from_files(ReadAs(tmp_path / "list.csv", sep=",")).schema.names == ("a;b",)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"sep": "::"}, "sep must be one ASCII character, got '::'"),
+        ({"decimal": ";"}, 'decimal must be "." or ",", got \';\''),
+        ({"encoding": "hex"}, "encoding must be one that Python knows"),
+        ({"rare": 1.0}, "rare must be a finite number > 0 and < 1, got 1.0"),
+        ({"na": -9}, "na must be a list of values, by column too, got -9"),
+        ({"na": {"incme": [-9]}}, 'na names the unknown column "incme"'),
+        ({"dates": "year"}, "dates must be one of 'error', 'parts'"),
+        ({"missing_labels": "drop"}, "labels must name a column"),
+    ],
+)
+def test_what_cannot_be_is_refused(how, message, tmp_path):
+    path = written(tmp_path)
+    with pytest.raises((ParameterError, DataError)) as caught:
+        Table.from_files(ReadAs(path, **how))
+    assert message in str(caught.value)
+
+
+def test_a_text_file_is_read_as_its_data_frame(tmp_path):
+    """Text and types, files in one or in parts, differ in all cells; what is read must not."""
+    rows = survey().dropna()
+    how = {"na": [-9], "rare": 0.01, "dates": "parts"}
+    halves = [
+        written(tmp_path, part, f"{i}.csv") for i, part in enumerate((rows[:300], rows[300:]))
+    ]
+    typed = tmp_path / "rows.parquet"
+    rows.to_parquet(typed)
+    tables = [
+        Table.from_files(ReadAs(one, **how)) for one in (rows, written(tmp_path, rows), typed)
+    ]
+    tables.append(Table.from_files(ReadAs(halves, **how)))
+    assert len({table.fingerprint() for table in tables}) == 1
+    columns = {column.name: column for column in tables[0].schema.columns}
+    assert list(columns) == [
+        "income, yearly", "town", "start.year", "start.month", "start.weekday", "start.hour",
+        "label",
+    ]  # fmt: skip
+    assert columns["income, yearly"].has_missing_level
+    assert columns["income, yearly"].edges[0] > 0
+    assert columns["town"].levels == ("Bonn", "Köln", "Mons", "other levels")
+    assert columns["start.weekday"].levels == tuple(WEEKDAYS)
+    assert columns["start.month"].kind == "ordinal"
+
+
+def test_rare_levels_are_counted_by_weight():
+    """A table of counts has each level in a few rows, however many rows these stand for."""
+    rows = pd.DataFrame({"town": ["a", "b", "c"], "n": [98, 1, 1], "zip": [1, 2, 3]})
+    whole = ReadAs(rows, rare=0.02, weights="n")
+    assert Table.from_files(whole, weights="n").schema.columns[0].levels == ("a", "other levels")
+    table = Table.from_files(ReadAs(rows, rare={"zip": 0.02}, weights="n"), weights="n")
+    assert table.schema.columns[1].levels == ("1", "other levels")
+    names = pd.DataFrame({"name": [f"n{i}" for i in range(200)], "sex": ["f", "m"] * 100})
+    with pytest.raises(DataError, match="different value in every row"):
+        Table.from_files(ReadAs(names, rare=0.02))  # no level is frequent: nothing is grouped
+
+
+def test_a_saved_density_reads_later_rows_alike(tmp_path):
+    model = LeafCascade(leaf="independent", search="anneal", n_steps=200, n_chains=1)
+    model.fit(ReadAs(survey().dropna(), **{**READ, "missing_labels": "error"}))
+    model.save(tmp_path / "model.json")
+    found = load(tmp_path / "model.json")
+    new = survey().dropna().tail(20).reset_index(drop=True)
+    odd = new.assign(town="Ulm")
+    odd["income, yearly"] = -9
+    plain = odd.assign(town="a", **{"income, yearly": np.nan})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no level is unknown
+        scores = found.score_samples(odd)
+    assert_allclose(scores, model.score_samples(plain), rtol=0)
+    assert_allclose(scores, found.score_samples(written(tmp_path, odd)), rtol=0)
+    assert not np.allclose(scores, found.score_samples(new))
+    filled = found.impute(odd)
+    assert (filled["income, yearly"] > 0).all()
+    assert filled["start"].equals(odd["start"])
+    sql = asked(_with_parts(odd), found.to_sql())["answer_0"]
+    assert_allclose(sql, scores, atol=1e-12)
+    assert found.tree_.explain(dict(odd.iloc[0])) == found.tree_.explain(dict(plain.iloc[0]))
+    among = {"town": "Ulm"}, {"town": "other levels"}
+    assert found.condition(among[0]).to_dict() == found.condition(among[1]).to_dict()
+    with pytest.raises(DataError, match=r'column "start" must hold dates .* got \'soon\' in row 3'):
+        found.score_samples(odd.assign(start=["2024-01-01", "2024-01-01", "soon"] + [None] * 17))
+
+
+def _with_parts(rows):
+    dates = rows["start"].dt
+    parts = {"year": dates.year, "month": dates.month, "weekday": dates.day_name()}
+    parts["hour"] = dates.hour
+    return rows.assign(**{f"start.{name}": cells for name, cells in parts.items()})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RuleListClassifier(search="anneal", n_steps=300, n_chains=1, random_state=0),
+        lambda: BudgetedForestClassifier(budget=3, random_state=0),
+        lambda: StochasticNeighborCompression(n_prototypes=8, random_state=0, max_iter=5),
+    ],
+    ids=["rules", "forest", "neighbors"],
+)
+def test_a_saved_classifier_reads_later_rows_alike(make, tmp_path):
+    """An income of -9 must not count as a low one, and a new town not as an unknown level."""
+    path = written(tmp_path, sep=";")
+    model = make().fit(ReadAs(path, **READ), "label")
+    assert list(model.classes_) == ["poor", "rich"]
+    model.save(tmp_path / "model.json")
+    found = load(tmp_path / "model.json")
+    new = survey().tail(50).drop(columns="label").reset_index(drop=True)
+    odd = new.assign(town="Ulm")
+    odd["income, yearly"] = -9
+    plain = odd.assign(town="a", **{"income, yearly": np.nan})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        probabilities = found.predict_proba(odd)
+    assert_allclose(probabilities, model.predict_proba(plain), rtol=0)
+    assert_allclose(probabilities, found.predict_proba(written(tmp_path, odd)), rtol=0)
+    assert not np.allclose(probabilities, found.predict_proba(new))
+    if hasattr(found, "to_sql"):
+        told = asked(_with_parts(odd), found.to_sql("rich"))["answer_0"]
+        assert_allclose(told, probabilities[:, 1], atol=1e-12)
+
+
+def test_codes_are_numbers_or_texts_but_no_truth_values():
+    cells = pd.Series(["-9", "-9.0", "9", "k.A.", None], dtype=object)
+    assert without_codes(cells, [-9, "k.A."]).isna().tolist() == [True, True, False, True, True]
+    assert without_codes(pd.Series([True, False]), [1]).notna().all()
+    assert without_codes(pd.Series([-9.0, 1.0]), ["-9"]).isna().tolist() == [True, False]
+    categories = without_codes(pd.Series([-9, 1], dtype="category"), [-9])
+    assert list(categories.cat.categories) == [1]
+
+
+def test_dates_are_those_of_the_calendar():
+    texts = ["2024-02-29T23:10:05.5+01:00", "29.02.2024", "2024-02-29 23:10", "29.02.2024 23:10"]
+    dates = dates_of("d", pd.Series([*texts, None], dtype=object))
+    assert part_of(dates, "weekday").tolist()[:4] == ["Thursday"] * 4
+    assert part_of(dates, "hour").tolist()[:4] == [23, 0, 23, 23]
+    assert part_of(dates, "year").isna().tolist() == [False] * 4 + [True]
+    for text in ("2023-02-29", "01/02/2024", "20240229", "12:30"):
+        with pytest.raises(DataError, match="must hold dates"):
+            dates_of("d", pd.Series([text]))
+
+
+def test_a_column_with_the_name_of_a_part_is_itself():
+    """What a table has is not made of something else."""
+    rows = pd.DataFrame({"a": ["2024-01-01", "2024-05-01"] * 10, "a.year": ["x", "y"] * 10})
+    schema = Table.from_frame(rows, columns=["a.year"]).schema
+    assert schema.encode(rows).tolist() == [[0, 1] * 10]
+    with pytest.raises(DataError, match=r'got "a\.year" more than once'):
+        Table.from_files(ReadAs(rows, dates="parts"))
+
+
+def test_excel_is_the_table_that_pandas_reads(tmp_path, monkeypatch):
+    rows = survey().dropna()
+    with ZipFile(tmp_path / "rows.xlsx", "w") as empty:
+        empty.writestr("xl/workbook.xml", "")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "openpyxl", None)
+        with pytest.raises(
+            DataError, match=r"^rows\.xlsx is an Excel file.*: pip install openpyxl$"
+        ):
+            Table.from_files(tmp_path / "rows.xlsx")
+    (tmp_path / "text.xlsx").write_text("a,b")
+    with pytest.raises(DataError, match=r"^cannot read text\.xlsx as an Excel file: "):
+        Table.from_files(tmp_path / "text.xlsx")
+    pytest.importorskip("openpyxl")
+    with pd.ExcelWriter(tmp_path / "rows.xlsx") as book:
+        rows.to_excel(book, index=False)
+        rows.to_excel(book, sheet_name="more")
+    how = {"na": [-9], "dates": "parts"}
+    table = Table.from_files(ReadAs(tmp_path / "rows.xlsx", **how))
+    assert table.fingerprint() == Table.from_files(ReadAs(rows, **how)).fingerprint()
+    assert "rows.xlsx has 2 sheets: the first one is read" in table.notes
