@@ -21,6 +21,7 @@ from bayescascade.data.arrow_sources import source_of
 from bayescascade.data.dialects import TO_BE_FOUND, GivenDialect
 from bayescascade.data.read_as import ReadAs
 from bayescascade.data.readers import READERS, DataFile, FileSource
+from bayescascade.data.scanning import changed_sources
 from bayescascade.data.sources import BLOCK_ROWS, Batch, Source, missing_codes_of
 
 __all__ = ["FilesSource", "Paths", "are_paths", "located_errors", "open_each", "open_files"]
@@ -82,14 +83,14 @@ def open_each(
     if are_paths(paths.rows):
         label, sources = _open_each(paths.rows, chunk_rows, reader, paths.dialect)
         whole = sources[0] if len(sources) == 1 else FilesSource(sources, label)
-        return label, paths.changed(sources, whole)
+        return label, changed_sources(paths, sources, whole)
     opened = source_of(paths.rows)
     if opened is None or paths.dialect:
         raise ParameterError(
             "rows must be files, or a table with named columns to which sep, encoding and decimal "
             f"do not apply, got {type(paths.rows).__name__}"
         )
-    return opened.label, paths.changed([opened], opened)
+    return opened.label, changed_sources(paths, [opened], opened)
 
 
 def _open_each(

@@ -1,0 +1,190 @@
+"""What becomes of cells that are read as `ReadAs` says, which may depend on all rows."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.changed_source import ChangedSource, Changes
+from bayescascade.data.date_parts import are_dates, dates_of, parts_of
+from bayescascade.data.levels import (
+    OTHER_LEVELS,
+    Cells,
+    holds_numbers,
+    level_text,
+    parse_texts,
+    plain_level,
+    without_codes,
+)
+from bayescascade.data.names import check_distinct_names, check_known, listed_names
+from bayescascade.data.read_as import ReadAs, codes_by_column
+from bayescascade.data.sources import Source, weighted_blocks
+
+__all__ = ["changed_sources"]
+
+_MOST_TOLD = 3  # columns that notes are of one by one
+_MOST_COUNTED = 100_000  # levels of a column: what has more is no column of levels
+
+
+def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> list[Source]:
+    """Return sources whose cells are changed as is asked for.
+
+    Parameters
+    ----------
+    asked : ReadAs
+    sources : sequence of Source
+        With the same columns.
+    whole : Source
+        The rows of all, which are read once or twice if what becomes of some depends on all.
+
+    Raises
+    ------
+    DataError
+        If a column is unknown, or a cell cannot be read.
+    """
+    names = whole.names
+    drops = asked.missing_labels == "drop"
+    if asked.na is None and not asked.depends_on_all_rows:
+        return list(sources)
+    check_distinct_names(names)
+    named = {"na": asked.na, "rare": asked.rare}
+    for option, told in named.items():
+        columns = told if isinstance(told, Mapping) else ()
+        check_known(option, (name for name in columns if name is not None), names)
+    for option, name in (("labels", asked.labels), ("weights", asked.weights)):
+        check_known(option, () if name is None else [name], names)
+    if drops and asked.labels is None:
+        raise ParameterError('labels must name a column for missing_labels="drop", got None')
+    changes = Changes(codes_by_column(asked.na, names), labels=asked.labels if drops else None)
+    notes = _drop_notes(asked.labels, whole, changes) if drops else []
+    if asked.rare is not None or asked.dates == "parts":
+        seen = _Scan(asked, ChangedSource(whole, names, changes))
+        changes = replace(changes, parts=seen.parts, kept_levels=seen.kept_levels)
+        notes += seen.notes
+        of_dates = [(name, parts_of(name, seen.dates[name])) for name in seen.dates]
+        split = dict(of_dates)
+        names = [part for name in names for part in split.get(name, [name])]
+        check_distinct_names(names)
+    return [ChangedSource(source, names, changes, notes) for source in sources]
+
+
+class _Scan:
+    """What becomes of columns, found in all rows: which hold dates, and which levels are kept.
+
+    Attributes
+    ----------
+    dates : dict of str to bool
+        Of the columns of dates, whether some cell has a time.
+    kept_levels : dict of str to frozenset of str
+    parts : dict of str to (str, str)
+        See `Changes`.
+    notes : list of str
+    """
+
+    def __init__(self, asked: ReadAs, source: Source) -> None:
+        names = [name for name in source.names if name not in (asked.labels, asked.weights)]
+        self._asked, self._is_text = asked, source.is_text
+        self._maybe_dates = set(names if asked.dates == "parts" else ())
+        self._weights: dict[str, Counter[str]] = {
+            name: Counter() for name in names if _share(asked, name) is not None
+        }
+        self.dates: dict[str, bool] = {}
+        total = 0.0
+        for _, cells, weights in weighted_blocks(source, names, asked.weights):
+            block_weights = np.ones(len(cells)) if weights is None else weights
+            total += float(block_weights.sum())
+            for name in names:
+                self._see_dates(name, cells[name])
+                if name in self._weights:
+                    self._count(name, cells[name], block_weights)
+        self.dates = {name: self.dates[name] for name in names if name in self.dates}
+        self.parts = {
+            part: (name, part.removeprefix(f"{name}."))
+            for name, has_times in self.dates.items()
+            for part in parts_of(name, has_times)
+        }
+        self.kept_levels = dict(self._kept(total))
+
+    @property
+    def notes(self) -> list[str]:
+        told = [
+            f'column "{name}" holds dates: read as {", ".join(parts_of(name, has_times))}'
+            for name, has_times in self.dates.items()
+        ]
+        if self._asked.dates == "parts" and not told:
+            told.append("no column holds dates such as 2024-01-31 or 31.01.2024")
+        rare = {name: self._weights[name].keys() - kept for name, kept in self.kept_levels.items()}
+        if len(rare) > _MOST_TOLD:
+            names = listed_names([f'"{name}"' for name in rare])
+            told.append(f'columns {names} have rare levels, which are read as "{OTHER_LEVELS}"')
+            return told
+        told += (
+            f'column "{name}" has {len(levels):,} levels in under {_share(self._asked, name):g} of '
+            f'the rows each: read as "{OTHER_LEVELS}"'
+            for name, levels in rare.items()
+        )
+        return told
+
+    def _see_dates(self, name: str, cells: Cells) -> None:
+        if name not in self._maybe_dates or not cells.notna().any():
+            return
+        if not are_dates(cells):
+            self._maybe_dates.discard(name)
+            self.dates.pop(name, None)
+            return
+        dates = dates_of(name, cells).dropna()
+        has_times = bool((dates != dates.dt.normalize()).any())
+        self.dates[name] = has_times or self.dates.get(name, False)
+
+    def _count(self, name: str, cells: Cells, weights: NDArray[np.float64]) -> None:
+        is_named = isinstance(self._asked.rare, Mapping)
+        is_ordered = isinstance(cells.dtype, pd.CategoricalDtype) and cells.cat.ordered
+        is_other = pd.api.types.is_bool_dtype(cells.dtype) or holds_numbers(cells)
+        if name in self.dates or is_ordered or (is_other and not is_named):
+            del self._weights[name]
+            return
+        positions, distinct = pd.factorize(cells.astype(object))
+        try:
+            texts = [level_text(plain_level(name, level)) for level in distinct]
+        except DataError:  # no levels: whoever reads the column says why
+            del self._weights[name]
+            return
+        is_there = positions >= 0
+        sums = np.bincount(positions[is_there], weights[is_there], len(texts))
+        for text, weight in zip(texts, sums.tolist(), strict=True):
+            self._weights[name][text] += weight
+        if len(self._weights[name]) > _MOST_COUNTED:
+            del self._weights[name]
+
+    def _kept(self, total: float) -> Iterator[tuple[str, frozenset[str]]]:
+        """Yield columns of which several levels are rare and others not, and these others."""
+        is_named = isinstance(self._asked.rare, Mapping)
+        for name, weights in self._weights.items():
+            share = _share(self._asked, name)
+            assert share is not None
+            kept = frozenset(text for text, weight in weights.items() if weight >= share * total)
+            if name in self.dates or not kept or len(weights) - len(kept) < 2:
+                continue  # to group one level would only hide its name
+            if is_named or not self._is_text or isinstance(parse_texts(weights)[0], str):
+                yield name, kept
+
+
+def _share(asked: ReadAs, name: str) -> float | None:
+    """Return the share of the rows under which a column's levels are rare; None of none."""
+    return asked.rare.get(name) if isinstance(asked.rare, Mapping) else asked.rare
+
+
+def _drop_notes(labels: str | None, whole: Source, changes: Changes) -> list[str]:
+    assert labels is not None
+    codes = changes.missing_codes.get(labels, ())
+    n_missing = sum(
+        int(without_codes(block[labels], codes).isna().sum()) for block in whole.blocks([labels])
+    )
+    if not n_missing:
+        return []
+    rows = "1 row" if n_missing == 1 else f"{n_missing:,} rows"
+    return [f'{rows} without a label in column "{labels}" left out, and not counted']
