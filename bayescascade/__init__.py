@@ -6,8 +6,8 @@ compare with, and `CascadeMixture` finds classes of rows. `BudgetPrune` and
 `BudgetedForestClassifier` classify where features cost something, as `FeatureCosts` says;
 `StochasticNeighborCompression` does by the nearest of a few prototypes,
 `RadoBoostClassifier` by sums of rows, `Rados`, that others may hold.
-`GibbsPosterior` takes an objective of your own. `Table` reads data; `load` reads saved models.
-Everything is imported when first used, so that ``import bayescascade`` is quick.
+`GibbsPosterior` takes an objective of your own. `Table` reads data, as `ReadAs` says; `load` reads
+saved models. Everything is imported when first used, so that ``import bayescascade`` is quick.
 """
 
 import lazy_loader

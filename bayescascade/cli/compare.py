@@ -22,6 +22,7 @@ from bayescascade.cli.output import (
 from bayescascade.cli.reading import with_reading
 
 if TYPE_CHECKING:
+    from bayescascade.data.read_as import ReadAs
     from bayescascade.data.table import Table
     from bayescascade.model.comparison import Comparison
 
@@ -104,15 +105,20 @@ def _models(text: str) -> tuple[str, ...]:
     return models
 
 
-def _read_tables(paths: Sequence[str], declared: Mapping[str, Any]) -> "list[Table]":
+def _read_tables(paths: "Sequence[str | ReadAs]", declared: Mapping[str, Any]) -> "list[Table]":
     """Read all tables before anything is learned."""
     from bayescascade.cli.rows import read_table
     from bayescascade.data.files import open_files
+    from bayescascade.data.read_as import ReadAs
 
     if len(paths) == 1:
         tables = [read_table(paths[0], **declared)]
     else:
-        names = [open_files(path).names for path in paths]
+        plain = [path.unchanged if isinstance(path, ReadAs) else path for path in paths]
+        names = [open_files(path).names for path in plain]
+        pairs = zip(paths, names, strict=True)
+        paths = [p.among(known) if isinstance(p, ReadAs) else p for p, known in pairs]
+        names = [open_files(path).names for path in paths]  # with parts of dates
         known = {name for columns in names for name in columns}
         tables = []
         for path, columns in zip(paths, names, strict=True):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from bayescascade.cli.learning import listed
 from bayescascade.cli.options import Real, name_and_rest, split_commas
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["with_reading"]
 
 Result = TypeVar("Result")
+
+_NAMED = {"labels": "target", "weights": "weights"}
+"""Parameters of `ReadAs` that are other options of commands."""
 
 _FILE_OPTIONS = (
     click.option(
@@ -82,7 +86,8 @@ def with_reading(
             if given:
                 from bayescascade.data.read_as import ReadAs
 
-                given |= {"labels": options.get("target"), "weights": options.get("weights")}
+                given |= {name: options.get(o) for name, o in _NAMED.items() if options.get(o)}
+                given["whole"] = listed(options.get("drop", ())) or ()
                 is_one = isinstance(data, str)
                 data = ReadAs(data, **given) if is_one else [ReadAs(one, **given) for one in data]
             return command(*arguments, data=data, **options)

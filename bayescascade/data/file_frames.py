@@ -27,7 +27,7 @@ def as_rows(rows: Any, *, is_typed: bool = True) -> Any:
 
     Parameters
     ----------
-    rows : path, URL, list of them, or whatever `as_frame` takes
+    rows : path, URL, list of them, ReadAs, or whatever `as_frame` takes
     is_typed : bool
         Whether columns of texts have the types that pandas would give them; else they stay texts.
 

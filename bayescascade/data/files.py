@@ -55,7 +55,7 @@ def open_files(
 
     Parameters
     ----------
-    paths : path, URL, or list of them
+    paths : path, URL, list of them, or ReadAs
         Files, folders, patterns such as "parts/*.parquet", or URLs that fsspec knows, such as
         "s3://bucket/parts". A folder stands for the files of one format in it and in its folders;
         names that begin with "." or "_" are left out.

@@ -1,7 +1,7 @@
 """Files, or a table, and how they are to be read: for whatever takes files."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, TypeAlias
 
@@ -51,6 +51,8 @@ class ReadAs:
     labels, weights : str, optional
         Column of the labels, which is left as it is, and of how many rows each row stands for.
         `fit` says both, if it is given their names.
+    whole : list of str
+        Columns whose levels and dates stay as they are, such as those to be dropped.
 
     Raises
     ------
@@ -77,6 +79,7 @@ class ReadAs:
     missing_labels: str = "error"
     labels: str | None = None
     weights: str | None = None
+    whole: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         self.dialect  # noqa: B018 # checks what it is made of
@@ -106,6 +109,28 @@ class ReadAs:
     def depends_on_all_rows(self) -> bool:
         """Whether one row may decide how others are read, or how many there are."""
         return self.rare is not None or self.dates == "parts" or self.missing_labels == "drop"
+
+    @property
+    def unchanged(self) -> "ReadAs":
+        """The same rows as they are written, with no cell changed."""
+        return ReadAs(self.rows, sep=self.sep, encoding=self.encoding, decimal=self.decimal)
+
+    def among(self, names: Collection[str]) -> "ReadAs":
+        """Return the same without what is said of columns that are not among the names."""
+
+        def kept(told: Any) -> Any:
+            if not isinstance(told, Mapping):
+                return told
+            return {name: value for name, value in told.items() if name is None or name in names}
+
+        return replace(
+            self,
+            na=kept(self.na),
+            rare=kept(self.rare),
+            labels=self.labels if self.labels in names else None,
+            weights=self.weights if self.weights in names else None,
+            whole=[name for name in self.whole if name in names],
+        )
 
     def with_names(self, *, labels: object, weights: object) -> "ReadAs":
         """Return the same with the columns of labels and weights, of those that are names."""

@@ -86,7 +86,8 @@ class _Scan:
     """
 
     def __init__(self, asked: ReadAs, source: Source) -> None:
-        names = [name for name in source.names if name not in (asked.labels, asked.weights)]
+        left = (asked.labels, asked.weights, *asked.whole)
+        names = [name for name in source.names if name not in left]
         self._asked, self._is_text = asked, source.is_text
         self._maybe_dates = set(names if asked.dates == "parts" else ())
         self._weights: dict[str, Counter[str]] = {

@@ -182,17 +182,17 @@ class Table:
         schema: Schema | None = None,
         **declared: Unpack[Declared],
     ) -> "Table":
-        """Read CSV, Parquet or Arrow files, as their names say, in chunks, as one table.
+        """Read CSV, Parquet, Arrow or Excel files, as their names say, in chunks, as one table.
 
         Rows are counted in one pass. Weights and columns that are cut into bins take another pass,
         over these columns only; so does an error, for the row to be named.
 
         Parameters
         ----------
-        paths : path, URL, or list of them
+        paths : path, URL, list of them, or ReadAs
             Files, folders, patterns such as ``parts/*.parquet``, or URLs that fsspec knows, such as
-            ``s3://bucket/parts``. All must have the same columns. Files of a list are read in its
-            order, others by name.
+            ``s3://bucket/parts``; `ReadAs` says how to read them. All must have the same columns.
+            Files of a list are read in its order, others by name.
         chunk_rows : int >= 1
             Most rows held at a time; does not change the result.
         weights : str, optional

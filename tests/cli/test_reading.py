@@ -89,3 +89,23 @@ def test_messages_name_columns_as_they_are_typed(tmp_path):
     assert "(--continuous '\"income, yearly\"':BINS)" in told.stderr
     again = run("fit", written(tmp_path), "--continuous", '"income, yearly":3', *QUICK)
     assert "income, yearly: 3 bins" in again.stdout
+
+
+def test_dates_may_be_dropped_as_they_are_called(tmp_path):
+    read = ("--na", -9, "--dates", "parts", "--nominal", "start.year")
+    told = run("fit", written(tmp_path), "--drop", "start", *read[:4], *QUICK)
+    assert told.exit_code == 0, told.stderr
+    assert "start" not in told.stdout + told.stderr
+    kept = run("fit", written(tmp_path), "--drop", "start.hour", *read, *QUICK)
+    assert "start.weekday: Monday < Tuesday" in kept.stdout
+    assert "start.hour:" not in kept.stdout
+
+
+def test_tables_that_are_compared_need_not_have_the_same_columns(tmp_path):
+    rows = survey().dropna()
+    both = written(tmp_path, rows), written(tmp_path, rows[["town", "label"]], "less.csv")
+    options = ("--na", '"income, yearly":-9', "--rare", "town:0.01", "--dates", "parts", "--drop",
+               "start.hour", "--models", "det", "--repeats", 1, "--seed", 0)  # fmt: skip
+    told = run("compare", *both, *options)
+    assert told.exit_code == 0, told.stderr
+    assert told.stderr.count('column "town" has 3 levels in under 0.01') == 2
