@@ -14,6 +14,7 @@ from bayescascade import (
     DataError,
     LeafCascade,
     ParameterError,
+    Rados,
     ReadAs,
     RuleListClassifier,
     StochasticNeighborCompression,
@@ -182,6 +183,16 @@ def test_a_saved_classifier_reads_later_rows_alike(make, tmp_path):
     if hasattr(found, "to_sql"):
         told = asked(_with_parts(odd), found.to_sql("rich"))["answer_0"]
         assert_allclose(told, probabilities[:, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("how", [{"rare": 0.1}, {"dates": "parts"}, {"missing_labels": "drop"}])
+def test_what_is_private_is_read_row_by_row(how, tmp_path):
+    """A level that is rare says how many others have it."""
+    private = ReadAs(written(tmp_path), **how)
+    with pytest.raises(ParameterError, match="rare, dates and missing_labels must not be given"):
+        Rados.sample_gaussian(private, "label", epsilon=1.0, delta=1e-6, edge_bounds=(0, 1))
+    with pytest.raises(ParameterError, match="rare, dates and missing_labels must not be given"):
+        Rados.sample_feature_private(private, "label", feature="town", epsilon=1.0, delta=1e-6)
 
 
 def test_codes_are_numbers_or_texts_but_no_truth_values():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from bayescascade.cli.learning import listed
-from bayescascade.cli.options import Real, name_and_rest, split_commas
+from bayescascade.cli.options import Real, name_and_rest, parse_kinds, split_commas
 
 if TYPE_CHECKING:
     from bayescascade.data.levels import Level
@@ -87,7 +87,8 @@ def with_reading(
                 from bayescascade.data.read_as import ReadAs
 
                 given |= {name: options.get(o) for name, o in _NAMED.items() if options.get(o)}
-                given["whole"] = listed(options.get("drop", ())) or ()
+                ordinal = parse_kinds("--ordinal", options.get("ordinal", ())) or {}
+                given["whole"] = [*(listed(options.get("drop", ())) or ()), *ordinal]
                 is_one = isinstance(data, str)
                 data = ReadAs(data, **given) if is_one else [ReadAs(one, **given) for one in data]
             return command(*arguments, data=data, **options)

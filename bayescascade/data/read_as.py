@@ -12,7 +12,7 @@ from bayescascade.base.validation import check_choice, check_real
 from bayescascade.data.dialects import GivenDialect
 from bayescascade.data.levels import Level, plain_level
 
-__all__ = ["ReadAs", "codes_by_column"]
+__all__ = ["ReadAs", "check_row_by_row", "codes_by_column"]
 
 Codes: TypeAlias = Sequence[Any] | Mapping[str | None, Sequence[Any]] | None
 """Any stands for levels, which are checked one by one."""
@@ -138,6 +138,15 @@ class ReadAs:
             self,
             labels=labels if isinstance(labels, str) else self.labels,
             weights=weights if isinstance(weights, str) else self.weights,
+        )
+
+
+def check_row_by_row(rows: object) -> None:
+    """Raise ParameterError if rows are read so that what becomes of one depends on the others."""
+    if isinstance(rows, ReadAs) and rows.depends_on_all_rows:
+        raise ParameterError(
+            "rare, dates and missing_labels must not be given for what is private, as how a row is "
+            "read would tell of the others"
         )
 
 

@@ -18,6 +18,7 @@ from bayescascade.base.validation import check_real
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.levels import Cells, check_numbers, to_numbers
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.read_as import check_row_by_row
 from bayescascade.data.schema import column_text
 from bayescascade.data.sources import as_column
 from bayescascade.methods.rado.reading import Reading, Rows, by_column
@@ -63,6 +64,7 @@ def read_declared(
     DataError
         If a cell or label is not as declared, or rows and labels do not go together.
     """
+    check_row_by_row(X)
     X, y, _ = with_labels(X, y, is_typed=False)
     known, labels = _classes(y, classes, like, owner)
     frame, names = by_column(X, like, owner)

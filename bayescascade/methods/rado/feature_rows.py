@@ -14,6 +14,7 @@ from bayescascade.data.column import Column
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.files import are_paths
 from bayescascade.data.levels import Cells, Level, tidy_levels
+from bayescascade.data.read_as import check_row_by_row
 from bayescascade.data.schema import column_text
 from bayescascade.methods.rado.reading import Reading, Rows, by_column, read_rows
 from bayescascade.methods.rado.two_values import (
@@ -57,6 +58,7 @@ def read_hiding(
     DataError
         If a cell of it has neither value, or as `read_rows`.
     """
+    check_row_by_row(X)
     texts = with_labels(X, y, is_typed=False).X if are_paths(X) else None
     X, y, _ = with_labels(X, y)
     frame, names = by_column(X, like, owner)
