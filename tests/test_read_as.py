@@ -13,6 +13,7 @@ from bayescascade import (
     BudgetedForestClassifier,
     DataError,
     LeafCascade,
+    ModelFileError,
     ParameterError,
     Rados,
     ReadAs,
@@ -21,8 +22,10 @@ from bayescascade import (
     Table,
     load,
 )
+from bayescascade.data.column import Column
 from bayescascade.data.date_parts import dates_of, part_of
 from bayescascade.data.levels import without_codes
+from bayescascade.data.matrix import MatrixEncoder
 from tests.contracts.test_sql import asked
 
 N = 600
@@ -193,6 +196,18 @@ def test_what_is_private_is_read_row_by_row(how, tmp_path):
         Rados.sample_gaussian(private, "label", epsilon=1.0, delta=1e-6, edge_bounds=(0, 1))
     with pytest.raises(ParameterError, match="rare, dates and missing_labels must not be given"):
         Rados.sample_feature_private(private, "label", feature="town", epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("codes", [[], "-9", [None], [[-9]], [float("nan")]])
+def test_codes_of_a_damaged_file_are_refused(codes):
+    column = Column("a", "nominal", ("x", "y"), missing_codes=(-9,))
+    assert Column.from_dict(column.to_dict()) == column
+    with pytest.raises(ModelFileError):
+        Column.from_dict({**column.to_dict(), "missing_codes": codes})
+    encoder = {"columns": ["a"], "levels": [None], "missing_codes": [codes]}
+    if codes != []:
+        with pytest.raises((ModelFileError, DataError)):
+            MatrixEncoder.from_dict(encoder)
 
 
 def test_codes_are_numbers_or_texts_but_no_truth_values():

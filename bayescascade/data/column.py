@@ -340,8 +340,8 @@ class Column:
             raise ModelFileError(f'levels and edges of column "{name}" must be lists')
         if not all(isinstance(edge, (int, float)) and not isinstance(edge, bool) for edge in edges):
             raise ModelFileError(f'edges of column "{name}" must be numbers')
-        codes = record.get("missing_codes", ["-9"])
-        if not isinstance(codes, list) or not codes:
+        codes = record.get("missing_codes", [])
+        if not isinstance(codes, list) or (not codes and "missing_codes" in record):
             raise ModelFileError(f'missing_codes of column "{name}" must be a list or left out')
         if not isinstance(record["has_missing_level"], bool):
             raise ModelFileError(f'has_missing_level of column "{name}" must be true or false')
@@ -353,9 +353,7 @@ class Column:
                 edges=tuple(float(edge) for edge in edges),
                 has_missing_level=record["has_missing_level"],
                 is_whole="is_whole" in record,
-                missing_codes=tuple(
-                    plain_level(name, code) for code in record.get("missing_codes", ())
-                ),
+                missing_codes=tuple(plain_level(name, code) for code in codes),
             )
         except (DataError, OverflowError) as error:
             raise ModelFileError(str(error)) from None

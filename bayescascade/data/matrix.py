@@ -394,7 +394,8 @@ class MatrixEncoder:
                 raise ModelFileError(f"an encoding's levels must be of {column!r}, got {one}")
         numbers = columns_of(record.get("numbers"), [column_text(column) for column in columns])
         codes = record.get("missing_codes", [])
-        if not isinstance(codes, list) or len(codes) not in (0, len(columns)):
+        is_listed = isinstance(codes, list) and all(isinstance(each, list) for each in codes)
+        if not is_listed or len(codes) not in (0, len(columns)):
             raise ModelFileError("an encoding's missing_codes must be lists, one for each column")
         told = tuple(tuple(plain_level("", code) for code in each) for each in codes)
         if record.get("missing") is None:

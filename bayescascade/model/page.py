@@ -61,6 +61,8 @@ def column_words(column: Column, *, is_open: bool = False) -> str:
         domain = ", ".join(texts)
     if column.has_missing_level:
         domain = f"{domain} or missing" if domain else "missing"
+        if column.missing_codes:
+            domain += f" ({', '.join(map(level_text, column.missing_codes))})"
     return f"{column.name}: {domain}" + (" (constant)" if column.n_levels == 1 else "")
 
 

@@ -99,6 +99,7 @@ def test_dates_may_be_dropped_as_they_are_called(tmp_path):
     kept = run("fit", written(tmp_path), "--drop", "start.hour", *read, *QUICK)
     assert "start.weekday: Monday < Tuesday" in kept.stdout
     assert "start.hour:" not in kept.stdout
+    assert "10 to 79 or missing (-9)" in kept.stdout
 
 
 def test_tables_that_are_compared_need_not_have_the_same_columns(tmp_path):
