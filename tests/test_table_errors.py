@@ -60,7 +60,8 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             },
             {},
             '4 columns must be declared or dropped: "s" (65 levels), "t" (different in every row), '
-            "\"u\" (dates or times), \"v\" (only missing cells); drop=['s', 't', 'u', 'v'] "
+            '"u" (dates or times, which --dates parts reads), "v" (only missing cells); '
+            "drop=['s', 't', 'u', 'v'] "
             "(--drop s,t,u,v) leaves them out",
         ),
         (

@@ -169,7 +169,9 @@ class LevelCollector(Collector):
         try:
             factor = factorize(self.name, cells)
         except DatesError as error:
-            self._problem = UndeclaredError(str(error), {self.name: "dates or times"})
+            self._problem = UndeclaredError(
+                str(error), {self.name: "dates or times, which --dates parts reads"}
+            )
             if self.declared.kind is not None:
                 raise
             return
