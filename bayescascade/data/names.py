@@ -51,7 +51,11 @@ def check_present(needed: Sequence[str], names: Sequence[str]) -> None:
 def near_names(name: str, names: Sequence[str]) -> str:
     """Return what may have been meant, for a message: the nearest names, if any are near."""
     by_lower = {each.lower(): each for each in names}
-    near = [f'"{by_lower[each]}"' for each in get_close_matches(name.lower(), by_lower)]
+    found = [by_lower[each] for each in get_close_matches(name.lower(), by_lower)]
+    near = [
+        f'"{each}", in options {typed_names(each)}' if _SIGNS.search(each) else f'"{each}"'
+        for each in found
+    ]
     return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
