@@ -109,10 +109,13 @@ def _spell(column: Any, cells: Any, filled: Any, spelled: dict[str, str]) -> Non
 
 def _stored_types(source: "Source") -> dict[str, Any]:
     """Return Arrow's types of a file's columns, by name; of dictionaries, of their entries."""
+    import pandas as pd
     import pyarrow
 
     with closing(source.batches(source.names)) as batches:
         first = next(batches, None)
+    if isinstance(first, pd.DataFrame):
+        first = pyarrow.RecordBatch.from_pandas(first, preserve_index=False)
     types = {field.name: field.type for field in (() if first is None else first.schema)}
     is_dictionary = pyarrow.types.is_dictionary
     return {name: t.value_type if is_dictionary(t) else t for name, t in types.items()}

@@ -272,6 +272,8 @@ def without_codes(cells: Cells, codes: Sequence[Level]) -> Cells:
     numbers = {_number(code) for code in codes} - {None}
     if pd.api.types.is_float_dtype(cells.dtype) or pd.api.types.is_integer_dtype(cells.dtype):
         gone = cells.isin(numbers).to_numpy(np.bool_)
+        if gone.any() and cells.dtype.kind in "iu":  # whole numbers stay whole
+            cells = cells.astype("UInt64" if cells.dtype.kind == "u" else "Int64")
         return cells.mask(gone) if gone.any() else cells
     positions, distinct = pd.factorize(cells.astype(object))
     is_code = [str(value) in texts or _number(value) in numbers for value in distinct]

@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from bayescascade.cli.application import application
@@ -64,6 +65,16 @@ def test_rows_are_filled_as_they_are_written(tmp_path):
     assert lines[1] == before[1].replace("-9,", f"{lines[1].split(',')[0]},")
     assert lines[45:] == before[45:]
     assert not [line for line in lines if line.startswith("-9,")]
+    typed = tmp_path / "rows.parquet"
+    rows.to_parquet(typed)
+    for options in ((), ("--na", -9)):
+        again = run("impute", model, typed, "--out", tmp_path / "filled.parquet", *options)
+        assert again.exit_code == 0, again.stderr
+        told = pd.read_parquet(tmp_path / "filled.parquet")
+        assert (
+            told.dtypes.astype(str).to_dict() == pd.read_parquet(typed).dtypes.astype(str).to_dict()
+        )
+        assert (told["income, yearly"] > 0).all()
 
 
 def test_private_sums_do_not_tell_how_others_are_read(tmp_path):
