@@ -85,6 +85,13 @@ def test_what_cannot_be_is_refused(how, message, tmp_path):
     assert message in str(caught.value)
 
 
+def test_files_of_a_list_are_read_alike(tmp_path):
+    """What is said of one file of a list would be forgotten."""
+    path = written(tmp_path)
+    with pytest.raises(ParameterError, match="ReadAs must be around a whole list"):
+        Table.from_files([ReadAs(path, na=[-9]), path])
+
+
 def test_a_text_file_is_read_as_its_data_frame(tmp_path):
     """Text and types, files in one or in parts, differ in all cells; what is read must not."""
     rows = survey().dropna()

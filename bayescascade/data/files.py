@@ -99,6 +99,8 @@ def _open_each(
     listed = [paths] if isinstance(paths, str | PathLike) else list(paths)
     if not listed:
         raise DataError("at least one file must be given, got none")
+    if any(isinstance(path, ReadAs) for path in listed):
+        raise ParameterError("ReadAs must be around a whole list of files, got it in a list")
     files = [file for path in listed for file in _find(path, reader)]
     sources: list[Source] = []
     for file in files:
