@@ -297,7 +297,9 @@ def learn(
         except KeyboardInterrupt:
             click.echo("interrupted: nothing was found yet", err=True)
             context.exit(INTERRUPTED)
-        model.summary_ = replace(model.summary_, held_out=_measured(measure))
+        held_out = _measured(measure)
+        if held_out is not None:
+            model.summary_ = replace(model.summary_, held_out=held_out)
         with deferred_interrupts(), ExitStack() as stack:
             # from the last to the first, each whatever becomes of the others
             stack.callback(_print, task)
