@@ -23,6 +23,7 @@ from .costs.limits import BudgetError as BudgetError
 from .data.read_as import ReadAs as ReadAs
 from .data.schema import Schema as Schema
 from .data.table import Table as Table
+from .methods.cascade_mixtures.estimators import CascadeMixture as CascadeMixture
 from .methods.cascades.auto_cascade import AutoCascade as AutoCascade
 from .methods.cascades.density import DensityTree as DensityTree
 from .methods.cascades.det import DensityEstimationTree as DensityEstimationTree
@@ -43,7 +44,6 @@ from .methods.forests.impurities import PolynomialImpurity as PolynomialImpurity
 from .methods.forests.selected_forest import SelectedForestClassifier as SelectedForestClassifier
 from .methods.histogram.estimators import SmoothedHistogram as SmoothedHistogram
 from .methods.mixtures.density import MixtureDensity as MixtureDensity
-from .methods.mixtures.estimators import CascadeMixture as CascadeMixture
 from .methods.neighbors.estimators import (
     StochasticNeighborCompression as StochasticNeighborCompression,
 )

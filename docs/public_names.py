@@ -14,6 +14,7 @@ __all__ = ["BESIDE", "PublicName", "public_names", "sections"]
 _TITLES = {
     "methods.cascades": "Density trees",
     "methods.histogram": "Density trees",
+    "methods.cascade_mixtures": "Mixtures",
     "methods.mixtures": "Mixtures",
     "methods.rules": "Rule lists",
     "methods.forests": "Feature budgets",

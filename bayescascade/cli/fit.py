@@ -142,8 +142,9 @@ OF_MODELS = (
 )
 @click.option(
     "--kind",
-    type=click.Choice(["auto", "independent", "dependent"]),
-    help="Inside a class, columns are independent or joined by a tree (mixture; auto).",
+    type=click.Choice(["auto", "independent", "dependent", "cascade"]),
+    help="Inside a class, columns are independent or joined by a tree; or one cascade is the only "
+    "class (mixture; auto).",
 )
 @click.option(
     "--smoothing",

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from bayescascade.data.table import Table
+from bayescascade.methods.cascade_mixtures.estimators import CascadeMixture
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.det import DensityEstimationTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.histogram.estimators import SmoothedHistogram
-from bayescascade.methods.mixtures.estimators import CascadeMixture
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model.comparison import Learned, Learner, best_of, fit_whole
 

@@ -13,11 +13,12 @@ import pytest
 import bayescascade
 from bayescascade.cli import classify as classify_module, fit as fit_module
 from bayescascade.cli.fit import fit
+from bayescascade.methods.cascade_mixtures.estimators import CascadeMixture
+from bayescascade.methods.cascade_mixtures.one_cascade import ONE
 from bayescascade.methods.cascades import cascade, models
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.mixtures.em import KINDS
-from bayescascade.methods.mixtures.estimators import CascadeMixture
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model import density_estimator, estimator, search
 from bayescascade.model.trace import read_trace
@@ -209,7 +210,7 @@ def test_options_are_the_estimators_parameters() -> None:
         ("partitions", models.PARTITIONS),
         ("leaf", (*models.LEAVES, "auto")),
         ("start", cascade.STARTS),
-        ("kind", ("auto", *KINDS)),
+        ("kind", ("auto", *KINDS, ONE)),
     ):
         choice = options[name].type
         assert isinstance(choice, click.Choice)

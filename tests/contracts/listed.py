@@ -117,6 +117,7 @@ ESTIMATORS = {
     "mixture": Case(
         CascadeMixture, {"n_components": 3, "kind": "dependent", "random_state": 0} | DECLARED
     ),
+    "mixture auto": Case(CascadeMixture, {"kind": "cascade", "random_state": 0} | DECLARED),
     "forest": Case(
         BudgetedForestClassifier,
         {"costs": COSTS, "max_trees": 4, "budget": 6.0, "random_state": 0},

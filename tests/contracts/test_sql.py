@@ -72,7 +72,7 @@ def test_densities(name):
         with pytest.raises(ParameterError, match='leaf must be "uniform" or "independent"'):
             model.to_sql()
         return
-    if name == "mixture":
+    if name in ("mixture", "mixture auto"):
         with pytest.raises(ParameterError, match="SQL must be of a density in parts"):
             model.to_sql()
         return

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf, isnan
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -137,8 +137,8 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     draws_states: ClassVar[bool] = True
     _later_parameters: ClassVar[Mapping[str, Any]] = {"tree": "best"}
     _unlisted: ClassVar[tuple[str, ...]] = (
-        "check_parameters", "draws_states", "learned_name", "learned_word", "search", "size_name",
-        "size_words",
+        "check_parameters", "draws_states", "fit_chosen", "learned_name", "learned_word", "search",
+        "size_name", "size_words",
     )  # fmt: skip
 
     effort: str = "normal"
@@ -190,7 +190,13 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         )
         with watch.part(0.5), watch.watching():
             choice = chooser.choose()
-        best = choice.candidates[0]
+        self.fit_chosen(table, choice, watch, found_by)
+
+    def fit_chosen(
+        self, table: Table, choice: Choice, watch: Watch, seed: np.random.SeedSequence
+    ) -> Self:
+        """Learn a table by what was chosen already."""
+        self.schema_, best = table.schema, choice.candidates[0]
         run = self._run_of(best, choice, table)
         if not best.is_summed:  # else there is nothing to go on with
             run |= {"checkpoint": self.checkpoint, "resume": self.resume}
@@ -198,8 +204,10 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
             run["progress"] = self.progress
         if self.time_limit is not None:
             run["time_limit"] = max(watch.left, 0.1)
-        cascade = best.cascade(random_state=found_by, predictive=self.predictive, **run)
-        self._finish(cascade.fit(table), choice, table, found_by)
+        cascade = best.cascade(random_state=seed, predictive=self.predictive, **run)
+        self._finish(cascade.fit(table), choice, table, seed)
+        self._set_features()
+        return self
 
     def _run_of(self, candidate: Candidate, choice: Choice, table: Table) -> dict[str, Any]:
         """Return how to search for a candidate's trees."""

@@ -78,6 +78,8 @@ class Chooser:
         Of folds and chains.
     report : callable
         Takes which stage is running.
+    is_by_evidence : bool
+        Whether evidence alone decides, and nothing is compared by rows held out.
     """
 
     table: Table
@@ -86,6 +88,7 @@ class Chooser:
     n_jobs: int | None
     seed: int
     report: Callable[[str], None]
+    is_by_evidence: bool = False
     left: float = field(init=False)
     known: dict[tuple[object, ...], Candidate] = field(init=False, default_factory=dict)
     _ends: dict[str, float] = field(init=False, default_factory=dict)  # of climbs, by leaf
@@ -97,8 +100,10 @@ class Chooser:
         mixture = None
         try:
             self._weigh_all()
-            held_out = HeldOut.of(self.table, self.seed, self.n_jobs, self.memory_limit)
-            if held_out.folds and self.effort != "quick":
+            held_out = HeldOut([], self.seed, self.n_jobs, self.memory_limit)
+            if not self.is_by_evidence and self.effort != "quick":
+                held_out = HeldOut.of(self.table, self.seed, self.n_jobs, self.memory_limit)
+            if held_out.folds:
                 compared, held_out = self._compare(held_out)
                 mixture = self._mixture_beside(_with(compared, self._summed)[0], held_out)
         except KeyboardInterrupt as ended:

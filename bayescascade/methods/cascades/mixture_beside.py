@@ -21,7 +21,7 @@ from bayescascade.data.table import Table
 from bayescascade.methods.mixtures.choosing import NUMBERS, Chooser, climb_all
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS
-from bayescascade.methods.mixtures.rows import Rows
+from bayescascade.methods.mixtures.rows import Rows, log_cells
 
 __all__ = ["MixtureBeside", "weigh_mixture"]
 
@@ -110,7 +110,5 @@ def weigh_mixture(
 
 def _most_log_density(table: Table) -> float:
     """Return what the log densities of a table's rows add up to, at most; see the module."""
-    widths = [np.log(column.widths) for column in table.schema.columns]
-    log_cells = sum(own[codes] for own, codes in zip(widths, table.codes, strict=True))
     weights = table.weights
-    return float(weights @ (np.log(weights / weights.sum()) - log_cells))
+    return float(weights @ (np.log(weights / weights.sum()) - log_cells(table)))

@@ -6,23 +6,26 @@ dealt into five folds; of larger ones a fifth is held out. What is tried is coun
 beforehand, so that the choice depends on rows and seed, never on the clock.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import product
 from threading import Event
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayescascade.base.watch import Watch
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.mixtures.em import Climb, Settings, climb, memberships
-from bayescascade.methods.mixtures.rows import Rows
+from bayescascade.methods.mixtures.rows import Rows, log_cells
 from bayescascade.methods.mixtures.starts import STARTS
 
 __all__ = ["NUMBERS", "SMOOTHINGS", "Candidate", "Chooser", "climb_all"]
+
+Floats = NDArray[np.float64]
 
 SMOOTHINGS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 NUMBERS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)
@@ -63,6 +66,13 @@ class Chooser:
         Takes how much is done, from 0 to 1.
     most_steps : float
         Operations that all candidates may take.
+
+    Attributes
+    ----------
+    dealt : list of (learned, held out)
+        The folds; none if there are too few rows, or nothing is to be chosen.
+    of_folds : dict of Settings to (n_folds,) float64
+        Log density of all rows held out in each fold, nats, of what was weighed.
     """
 
     table: Table
@@ -75,6 +85,8 @@ class Chooser:
     report: Callable[[float], None]
     most_steps: float = _MOST_STEPS
     known: dict[Settings, float] = field(init=False, default_factory=dict)
+    dealt: list[tuple[Table, Table]] = field(init=False, default_factory=list)
+    of_folds: dict[Settings, Floats] = field(init=False, default_factory=dict)
     is_interrupted: bool = field(init=False, default=False)
 
     def choose(self) -> list[Candidate]:
@@ -86,7 +98,8 @@ class Chooser:
         only = Settings(kinds[0], first, numbers[0])
         if max(map(len, self.grid)) == 1:
             return [Candidate(only, np.nan)]
-        self._folds = list(self._deal(np.random.default_rng(dealt_by)))
+        self.dealt = list(self._deal(np.random.default_rng(dealt_by)))
+        self._folds = [(Rows.of(learned), Rows.of(held)) for learned, held in self.dealt]
         self._spent = 0.0
         if not self._folds:
             return [Candidate(only, np.nan)]
@@ -101,14 +114,13 @@ class Chooser:
         found = [one for one in found if one.held_out > -np.inf] or [Candidate(only, np.nan)]
         return sorted(found, key=lambda one: -one.held_out)
 
-    def _deal(self, rng: np.random.Generator) -> Any:
+    def _deal(self, rng: np.random.Generator) -> Iterator[tuple[Table, Table]]:
         weights, n_held = self.table.weights, 0.0
         for held in deal(weights, _N_FOLDS, rng):
             if held.any() and (held < weights).any() and n_held < _MANY_ROWS / _N_FOLDS:
                 if self.table.total_weight >= _MANY_ROWS:
                     n_held = np.inf
-                learned = with_weights(self.table, weights - held)
-                yield Rows.of(learned), Rows.of(with_weights(self.table, held))
+                yield with_weights(self.table, weights - held), with_weights(self.table, held)
 
     def _climb_grid(
         self, kind: str, smoothing: float, smoothings: list[float], numbers: list[int]
@@ -162,12 +174,14 @@ class Chooser:
         )  # fmt: skip
         if is_interrupted:
             raise KeyboardInterrupt
-        score = total = 0.0
-        for (_, held), climbs in zip(self._folds, found, strict=True):
-            best = max(climbs, key=lambda one: one.objective[-1])
-            score += float(held.weights @ memberships(best.components.log_joint(held))[1])
+        scores, total = np.empty(len(found)), 0.0
+        for i, ((_, held), (_, table)) in enumerate(zip(self._folds, self.dealt, strict=True)):
+            best = max(found[i], key=lambda one: one.objective[-1])
+            log_densities = memberships(best.components.log_joint(held))[1]
+            scores[i] = held.weights @ (log_densities - log_cells(table))
             total += float(held.weights.sum())
-        self.known[settings] = score / total
+        self.of_folds[settings] = scores
+        self.known[settings] = float(scores.sum()) / total
         self.report(min(1.0, self._spent / self.most_steps))
         return self.known[settings]
 

@@ -1,8 +1,9 @@
-"""`CascadeMixture`: classes of rows, each with a density of its own.
+"""`CascadeMixture`: classes of rows, each with a density of its own, or one cascade of them all.
 
-`em` has the formulas, `choosing` what rows held out decide, `density` what is learned. The kind,
-smoothing and number of classes are chosen first; then EM climbs from several starts on all rows,
-and what has the largest log posterior density is kept: the best of these starts, not proved.
+`mixtures` has what EM finds: `em` the formulas, `choosing` what rows held out decide, `density`
+what is learned; `one_cascade` weighs a cascade beside it. The kind, smoothing and number of classes
+are chosen first; then EM climbs from several starts on all rows, and what has the largest log
+posterior density is kept: the best of these starts, not proved. A cascade is summed over exactly.
 """
 
 import math
@@ -27,10 +28,13 @@ from bayescascade.base.validation import (
     check_probability,
     check_real,
 )
-from bayescascade.base.watch import Watch
+from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.data.column import MISSING
 from bayescascade.data.schema import Rows as AnyRows
 from bayescascade.data.table import Table
+from bayescascade.methods.cascade_mixtures.one_cascade import ONE, weigh_cascade
+from bayescascade.methods.cascades.auto_cascade import AutoCascade
+from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.mixtures.choosing import (
     NUMBERS,
     SMOOTHINGS,
@@ -61,20 +65,24 @@ __all__ = ["CascadeMixture"]
 Floats = NDArray[np.float64]
 
 _MOST_SHOWN = 6  # candidates
-_OF_CHOICE = 0.6  # of the time
+_OF_CHOICE, _OF_CASCADE = 0.6, 0.5  # of the time that is left
+_FAIR = "classes are chosen by these rows: chosen by other folds, they are behind the cascade"
+_INSIDE = {"independent": "independent columns", "dependent": "a tree of columns"}
 
 
 @dataclass(eq=False, repr=False)
-class CascadeMixture(Baseline[MixtureDensity]):
+class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
     """Classes of rows, each with a density of its own: latent class analysis, and beyond.
 
     Parameters
     ----------
     n_components : int >= 1 or "auto"
         Number of classes; "auto" grows it while rows held out gain, up to 80.
-    kind : {"auto", "independent", "dependent"}
+    kind : {"auto", "independent", "dependent", "cascade"}
         Inside a class columns are independent, as in latent class analysis, or joined by a tree, in
-        which each column depends on one other; "auto" for what rows held out prefer.
+        which each column depends on one other; or there is one class, a cascade of any depth,
+        averaged over all its trees. "auto" for what rows held out prefer; a cascade is among that
+        if `n_components` and `smoothing` are "auto", too.
     smoothing : float > 0 or "auto"
         As if that many rows had been seen in each class, their columns independent, with levels
         halfway between equally common and as among all rows; "auto" for what rows held out prefer
@@ -101,26 +109,31 @@ class CascadeMixture(Baseline[MixtureDensity]):
 
     Attributes
     ----------
-    mixture_, learned_ : MixtureDensity
-        The classes, the largest first.
+    mixture_, learned_ : MixtureDensity or DensityTree
+        The classes, the largest first; of a cascade its best tree, while scores and draws are those
+        of the average over trees.
+    cascade_ : AutoCascade or None
+        The cascade that is the one class, with all that it tells; None if `kind_` is another.
     classes_ : DataFrame
         What stands out in each class: its number, share and expected rows, and levels of columns
         with how probable they are inside and among all rows.
     n_components_ : int
     kind_ : str
     smoothing_ : float
-        What was chosen, or given.
+        What was chosen, or given; a cascade has no smoothing, but NaN.
     candidates_ : DataFrame
-        What was weighed, the best first: kind, smoothing, number of classes, and mean log density
-        of rows held out, nats.
+        What was weighed, the chosen first and then the best: kind, smoothing, number of classes,
+        and mean log density of rows held out, nats. Mixtures are chosen by these, so a cascade is
+        compared with the one that is the best in the other folds, and may be chosen from behind.
     held_out_ : float
         That of what was chosen; NaN if nothing was to be chosen, or no row could be held out.
     objective_ : (n_steps,) float64
-        Log posterior density after each step from the best start, nats, but for a constant.
+        Log posterior density after each step from the best start, nats, but for a constant; none
+        of a cascade.
     log_likelihood_, bic_ : float
         Of all rows, nats; minus twice that plus ``n_parameters_ ln(rows)``.
-    n_parameters_ : int
-        Free probabilities of the mixture.
+    n_parameters_ : int or None
+        Free probabilities of the mixture; of a cascade, an average, None, and `bic_` is NaN.
     entropy_ : float in [0, 1]
         How certain the rows' classes are: 1 if each row is surely of one, 0 if nothing is known.
     summary_ : FitSummary
@@ -166,7 +179,8 @@ class CascadeMixture(Baseline[MixtureDensity]):
     progress: Callable[[samplers.Progress], object] | None = None
 
     summary_: FitSummary = field(init=False)
-    _learned: MixtureDensity = field(init=False)
+    objective_: Floats = field(init=False)
+    _found: MixtureDensity | AutoCascade = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -181,7 +195,15 @@ class CascadeMixture(Baseline[MixtureDensity]):
                     f'n_components must be "auto" or an integer >= 1, got {self.n_components!r}'
                 )
             check_integer("n_components", self.n_components, minimum=1)
-        check_choice("kind", self.kind, ("auto", *KINDS))
+        check_choice("kind", self.kind, ("auto", *KINDS, ONE))
+        if self.kind == ONE and self.n_components not in (1, "auto"):
+            raise ParameterError(
+                f'n_components must be 1 or "auto" with kind "{ONE}", got {self.n_components!r}'
+            )
+        if self.kind == ONE and self.smoothing != "auto":
+            raise ParameterError(
+                f'smoothing must be "auto" with kind "{ONE}", got {self.smoothing!r}'
+            )
         if self.smoothing != "auto":
             check_real("smoothing", self.smoothing, above=0.0)
         check_integer("n_starts", self.n_starts, minimum=1)
@@ -199,37 +221,73 @@ class CascadeMixture(Baseline[MixtureDensity]):
                 f"n_components must be at most the number of different rows, "
                 f"{table.n_distinct:,}, got {n}"
             )
-        chosen_by, found_by = seed_sequence(self.random_state).spawn(2)
+        chosen_by, found_by, of_cascade = seed_sequence(self.random_state).spawn(3)
         steps = (self.max_iter, self.tol)
         n_threads = n_threads_of(self.n_jobs)
         grid = (
-            KINDS if self.kind == "auto" else (self.kind,),
+            KINDS if self.kind in ("auto", ONE) else (self.kind,),
             SMOOTHINGS if self.smoothing == "auto" else (float(self.smoothing),),
             NUMBERS if n == "auto" else (int(n),),
         )
-        with single_threaded():
-            chooser = Chooser(table, grid, chosen_by, *steps, n_threads, watch, self._report)
-            with watch.part(_OF_CHOICE):
+        chooser = Chooser(table, grid, chosen_by, *steps, n_threads, watch, self._report)
+        self._candidates, model = [], None
+        if self.kind != ONE:
+            with single_threaded(), watch.part(_OF_CHOICE):
                 self._candidates = chooser.choose()
-            settings, rows = self._candidates[0].settings, Rows.of(table)
-            n_starts = 1 if chooser.is_interrupted else self.n_starts
+        is_open = self.kind == n == self.smoothing == "auto" and chooser.of_folds
+        if self.kind == ONE or (is_open and not chooser.is_interrupted):
+            model = self._weigh_cascade(chooser, of_cascade, watch)
+        if model is None:
+            self._climb(chooser, found_by, watch)
+        else:
+            self._found, self.summary_, self.objective_ = model, model.summary_, np.empty(0)
+        codes = table.codes.astype(np.int32)
+        self.log_likelihood_ = float(table.weights @ self._score_known(codes))
+        unsure = float(table.weights @ entr(self._memberships(codes)).sum(axis=1))
+        entropy = 1.0 - unsure / table.total_weight / math.log(max(2, self.n_components_))
+        self.entropy_ = min(1.0, max(0.0, entropy))
+
+    def _climb(self, chooser: Chooser, seed: np.random.SeedSequence, watch: Watch) -> None:
+        """Climb by EM to the mixture of the settings that were chosen."""
+        table = chooser.table
+        settings, rows = self._candidates[0].settings, Rows.of(table)
+        n_starts = 1 if chooser.is_interrupted else self.n_starts
+        with single_threaded():
             (climbs,), is_interrupted = climb_all(
-                [rows], settings, found_by, n_starts, *steps, n_threads, watch
+                [rows], settings, seed, n_starts, self.max_iter, self.tol, chooser.n_threads, watch
             )
         best = max(climbs, key=lambda one: one.objective[-1])
-        self._learned = MixtureDensity.of(self.schema_, rows, best.components)
+        self._found = MixtureDensity.of(self.schema_, rows, best.components)
         self.objective_ = np.array(best.objective)
-        codes = table.codes.astype(np.int32)
-        belongs = self._learned.class_probabilities(codes)
-        self.log_likelihood_ = float(table.weights @ self._learned.score_codes(codes))
-        unsure = float(table.weights @ entr(belongs).sum(axis=1)) / table.total_weight
-        self.entropy_ = 1.0 - unsure / math.log(max(2, settings.n_components))
-        self.entropy_ = min(1.0, max(0.0, self.entropy_))
         self.summary_ = FitSummary(
             table.source, table.n_rows, table.n_distinct, table.total_weight, table.notes, "em",
             len(climbs), 0, chooser.is_interrupted or is_interrupted, {}, {}, {},
             stopped_after=self.time_limit if watch.is_over() else None,
         )  # fmt: skip
+
+    def _weigh_cascade(
+        self, chooser: Chooser, seed: np.random.SeedSequence, watch: Watch
+    ) -> AutoCascade | None:
+        """Weigh a cascade beside mixtures, and return it fitted if it is better or asked for."""
+        model = AutoCascade(time_limit=self.time_limit, n_jobs=self.n_jobs, progress=self.progress)
+        try:
+            with watch.part(_OF_CASCADE), watch.watching():
+                found = weigh_cascade(model, chooser, seed)
+        except KeyboardInterrupt as ended:
+            if self.kind == ONE:
+                raise
+            chooser.is_interrupted = not isinstance(ended, OutOfTime)
+            return None
+        if self.kind != ONE and found.choice.is_interrupted:
+            chooser.is_interrupted = not found.choice.is_out_of_time
+        weighed, is_chosen = Candidate(Settings(ONE, nan, 1), found.held_out), found.gain > 0
+        if self.kind != ONE and not is_chosen:
+            if found.gain == found.gain:
+                worse = [one.held_out >= weighed.held_out for one in self._candidates]
+                self._candidates.insert(max(1, sum(worse)), weighed)
+            return None
+        self._candidates.insert(0, weighed)
+        return model.fit_chosen(chooser.table, found.choice, watch, seed)
 
     def _report(self, share: float) -> None:
         if self.progress is not None:
@@ -239,16 +297,27 @@ class CascadeMixture(Baseline[MixtureDensity]):
     # -- what was found ----------------------------------------------------------------------------
 
     @property
-    def learned_(self) -> MixtureDensity:
-        """The classes, the largest first."""
-        check_is_fitted(self, "_learned")
-        return self._learned
+    def learned_(self) -> MixtureDensity | DensityTree:
+        """The classes, the largest first, or a cascade's best tree."""
+        found = self._found_by_now
+        return found if isinstance(found, MixtureDensity) else found.learned_
 
     mixture_ = learned_
 
     @property
+    def cascade_(self) -> AutoCascade | None:
+        """The cascade that is the one class, if it is one."""
+        found = self._found_by_now
+        return None if isinstance(found, MixtureDensity) else found
+
+    @property
+    def _found_by_now(self) -> MixtureDensity | AutoCascade:
+        check_is_fitted(self, "_found")
+        return self._found
+
+    @property
     def _settings(self) -> Settings:
-        check_is_fitted(self, "_learned")
+        check_is_fitted(self, "_found")
         return self._candidates[0].settings
 
     @property
@@ -269,39 +338,44 @@ class CascadeMixture(Baseline[MixtureDensity]):
     @property
     def held_out_(self) -> float:
         """Mean log density of rows held out with these settings, nats."""
-        check_is_fitted(self, "_learned")
+        check_is_fitted(self, "_found")
         return self._candidates[0].held_out
 
     @property
     def candidates_(self) -> pd.DataFrame:
         """What was weighed, the best first."""
-        check_is_fitted(self, "_learned")
+        check_is_fitted(self, "_found")
         return pd.DataFrame(
             [(*one.settings, one.held_out) for one in self._candidates],
             columns=["kind", "smoothing", "n_components", "held_out"],
         )
 
     @property
-    def n_parameters_(self) -> int:
-        """Free probabilities of the mixture."""
-        tables = [table for one in self.learned_.inside for table in one.tables]
+    def n_parameters_(self) -> int | None:
+        """Free probabilities of the mixture; None of a cascade."""
+        learned = self.learned_
+        if not isinstance(learned, MixtureDensity):
+            return None
+        tables = [table for one in learned.inside for table in one.tables]
         n_rows = sum(table.size // table.shape[-1] for table in tables)
-        return int(sum(table.size for table in tables) - n_rows + len(self.learned_.inside) - 1)
+        return int(sum(table.size for table in tables) - n_rows + len(learned.inside) - 1)
 
     @property
     def bic_(self) -> float:
-        """Minus twice the log likelihood, plus ``n_parameters_ ln(rows)``."""
-        penalty = self.n_parameters_ * math.log(self._total_weight)
+        """Minus twice the log likelihood, plus ``n_parameters_ ln(rows)``; NaN of a cascade."""
+        n_parameters = nan if self.n_parameters_ is None else self.n_parameters_
+        penalty = n_parameters * math.log(self._total_weight)
         return penalty - 2 * self.log_likelihood_
 
     @property
     def classes_(self) -> pd.DataFrame:
-        """What stands out in each class."""
+        """What stands out in each class; nothing in a cascade, which is of all rows."""
         learned = self.learned_
+        standouts = learned.standouts if isinstance(learned, MixtureDensity) else []
         told = [
             (k + 1, float(learned.probabilities[k]), float(learned.counts[k]), one)
-            for k, standouts in enumerate(learned.standouts)
-            for one in standouts
+            for k, own in enumerate(standouts)
+            for one in own
         ]
         columns = self.schema_.columns
         return pd.DataFrame(
@@ -323,8 +397,35 @@ class CascadeMixture(Baseline[MixtureDensity]):
         X : DataFrame or other table, paths, array, mapping, Series or Table
             Rows as for `score_samples`. Missing and unknown cells are summed out.
         """
-        codes = self.encode(X)
-        return self.learned_.class_probabilities(np.maximum(codes, np.int32(MISSING)))
+        return self._memberships(np.maximum(self.encode(X), np.int32(MISSING)))
+
+    def _memberships(self, codes: NDArray[np.int32]) -> Floats:
+        learned = self.learned_
+        if isinstance(learned, MixtureDensity):
+            return learned.class_probabilities(codes)
+        return np.ones((codes.shape[1], 1))
+
+    def _score_known(self, codes: NDArray[np.int32]) -> Floats:
+        one = self.cascade_
+        return super()._score_known(codes) if one is None else one._score_known(codes)
+
+    def _sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        one = self.cascade_
+        return super()._sample_codes(n, rng) if one is None else one._sample_codes(n, rng)
+
+    def to_sql(self) -> str:
+        """Return the log density of a row as standard SQL, which no mixture has.
+
+        Raises
+        ------
+        ParameterError
+            Always; of a cascade, ``mixture_.to_sql()`` is that of its best tree.
+        """
+        if self.cascade_ is None:
+            return super().to_sql()
+        raise ParameterError(
+            "SQL must be of a density in parts that exclude each other, got an average over trees"
+        )
 
     @property
     def _total_weight(self) -> float:
@@ -334,30 +435,33 @@ class CascadeMixture(Baseline[MixtureDensity]):
 
     def page(self) -> Page:
         """Return data, settings, fit, and the classes with what stands out in each."""
-        return (*self._head(), BLANK, *self.learned_.page(), *self._weighed())
+        if self.cascade_ is None:
+            return (*self._head(), BLANK, *self.learned_.page(), *self._weighed())
+        _, *found = self.cascade_.page()
+        return (*self._head(), *found, *self._weighed())
 
     def _head(self) -> Page:
-        learned, summary = self.learned_, self.summary_
-        inside = {"independent": "independent columns", "dependent": "a tree of columns"}
+        summary = self.summary_
+        held_out = f"rows held out {self.held_out_:,.4f} nats a row"
+        of_held_out = [] if math.isnan(self.held_out_) else [held_out]
+        data = Pieces(data_pieces(summary, self.schema_))
+        log_likelihood = f"log likelihood {nats_text(self.log_likelihood_)}"
+        if self.cascade_ is not None:
+            kind = "1 class, a cascade averaged over its trees"
+            return Heading([f"{self.title}: {kind}"]), data, Pieces([log_likelihood, *of_held_out])
         how = f"best of {counted(summary.n_chains, 'start')} of EM, not proved"
         if summary.ending:
             how = f"{summary.ending}: {how}"
         facts = [
-            f"log likelihood {nats_text(self.log_likelihood_)}",
+            log_likelihood,
             f"BIC {nats_text(self.bic_)}",
-            f"{counted(self.n_parameters_, 'parameter')}",
+            f"{counted(self.n_parameters_ or 0, 'parameter')}",
             f"relative entropy of classes {self.entropy_:.3f}",
+            *of_held_out,
         ]
-        if not math.isnan(self.held_out_):
-            facts.append(f"rows held out {self.held_out_:,.4f} nats a row")
-        n_classes = counted(len(learned.inside), *self.size_words)
-        kind = f"{n_classes} of {inside[self.kind_]}, smoothing {self.smoothing_:g}"
-        return (
-            Heading([f"{self.title}: {kind}"]),
-            Pieces(data_pieces(summary, self.schema_)),
-            Pieces([how]),
-            Pieces(facts),
-        )
+        n_classes = counted(self.n_components_, *self.size_words)
+        kind = f"{n_classes} of {_INSIDE[self.kind_]}, smoothing {self.smoothing_:g}"
+        return (Heading([f"{self.title}: {kind}"]), data, Pieces([how]), Pieces(facts))
 
     def _weighed(self) -> Page:
         """Return the best of what was weighed; nothing if nothing was to be chosen."""
@@ -367,44 +471,60 @@ class CascadeMixture(Baseline[MixtureDensity]):
         told = f"chosen from {len(self._candidates):,} candidates by rows held out; the best:"
         columns = [
             Numbers("classes", [str(one.settings.n_components) for one in rows]),
-            Numbers("smoothing", [f"{one.settings.smoothing:g}" for one in rows]),
+            Numbers(
+                "smoothing",
+                ["" if one.settings.kind == ONE else f"{one.settings.smoothing:g}" for one in rows],
+            ),
             Numbers("held out", [f"{one.held_out:,.4f}" for one in rows]),
         ]
         table = PrintedTable([one.settings.kind for one in rows], columns)
-        return (BLANK, Pieces([told]), table)
+        is_behind = self.held_out_ < max(one.held_out for one in rows)
+        fair = (Pieces([_FAIR]),) if is_behind else ()
+        return (BLANK, Pieces([told]), table, *fair)
 
     def _shown(self) -> Page:
-        return self.learned_.page()
+        return self.learned_.page() if self.cascade_ is None else self.cascade_._shown()
+
+    def _in_words(self) -> list[tuple[str, str]]:
+        one = self.cascade_
+        return super()._in_words() if one is None else one._in_words()
+
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        one = self.cascade_
+        return super()._how_to_read() if one is None else one._how_to_read()
 
     def _facts(self) -> list[str]:
         return [
             *data_pieces(self.summary_, self.schema_),
-            counted(len(self.learned_.inside), *self.size_words),
+            counted(self.n_components_, *self.size_words),
         ]
 
     def _doubt(self) -> list[str]:
+        if self.cascade_ is not None:
+            return self.cascade_._doubt()
         n_starts = counted(self.summary_.n_chains, "start")
         return [f"It is the best that was found from {n_starts}; a better one may exist."]
 
     def _details(self) -> Page:
-        return (*self._head(), *self._weighed())
+        of_cascade = () if self.cascade_ is None else self.cascade_._details()
+        return (*self._head(), *of_cascade, *self._weighed())
 
     def _own_dict(self) -> dict[str, Any]:
         names = (
             "n_components_", "kind_", "smoothing_", "log_likelihood_", "bic_", "n_parameters_",
             "entropy_",
         )  # fmt: skip
-        told = {name.removesuffix("_"): getattr(self, name) for name in names}
-        return {**told, "candidates": self._candidate_records(), **self.learned_.to_dict()}
+        told = {name.removesuffix("_"): _known(getattr(self, name)) for name in names}
+        learned = self._found.to_dict()
+        if self.cascade_ is not None:
+            learned = {"cascade": learned}
+        return {**told, "candidates": self._candidate_records(), **learned}
 
     # -- files -------------------------------------------------------------------------------------
 
     def _candidate_records(self) -> list[dict[str, Any]]:
         return [
-            {
-                **one.settings._asdict(),
-                "held_out": None if math.isnan(one.held_out) else one.held_out,
-            }
+            {k: _known(v) for k, v in {**one.settings._asdict(), "held_out": one.held_out}.items()}
             for one in self._candidates
         ]
 
@@ -415,7 +535,7 @@ class CascadeMixture(Baseline[MixtureDensity]):
             "objective": self.objective_.tolist(),
             "log_likelihood": self.log_likelihood_,
             "entropy": self.entropy_,
-            "mixture": self._learned.to_record(),
+            "mixture": self._found.to_record(),
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
@@ -424,6 +544,11 @@ class CascadeMixture(Baseline[MixtureDensity]):
         self.objective_ = np.array(record["objective"], np.float64)
         self.log_likelihood_ = check_real("log_likelihood", record["log_likelihood"])
         self.entropy_ = check_probability("entropy", record["entropy"])
+        if self._candidates[0].settings.kind == ONE:
+            self._found = cascade = AutoCascade.from_record(record["mixture"])
+            if cascade.schema_ != self.schema_:
+                raise ModelFileError("a cascade's schema must be that of its model")
+            return
         learned = MixtureDensity.from_record(record["mixture"], self.schema_)
         if len(learned.inside) != self._candidates[0].settings.n_components:
             raise ModelFileError("a mixture must have as many classes as were chosen")
@@ -431,14 +556,20 @@ class CascadeMixture(Baseline[MixtureDensity]):
             raise ModelFileError("a saved objective must be finite numbers")
         if not math.isclose(learned.counts.sum(), self._total_weight, rel_tol=1e-6):
             raise ModelFileError("counts of classes must sum to the weight of the rows")
-        self._learned = learned
+        self._found = learned
 
 
 def _candidate(record: Mapping[str, Any]) -> Candidate:
-    held_out = record["held_out"]
+    held_out, smoothing = record["held_out"], record["smoothing"]
+    kind = check_choice("kind", record["kind"], (*KINDS, ONE))
     settings = Settings(
-        check_choice("kind", record["kind"], KINDS),
-        check_real("smoothing", record["smoothing"], above=0.0),
+        kind,
+        nan if kind == ONE else check_real("smoothing", smoothing, above=0.0),
         check_integer("n_components", record["n_components"], minimum=1),
     )
     return Candidate(settings, nan if held_out is None else check_real("held_out", held_out))
+
+
+def _known(value: object) -> object:
+    """Return a value for plain data, None if it is not known."""
+    return None if value != value else value
