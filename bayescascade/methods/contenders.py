@@ -65,7 +65,9 @@ def _det(table: Table, seed: int, _: object) -> Learned:
 
 def _mixture(table: Table, seed: int, n_jobs: int | None) -> Learned:
     model = CascadeMixture(n_starts=2, random_state=seed, n_jobs=n_jobs).fit(table)
-    chosen: dict[str, float | str] = {"columns": model.kind_, "smoothing": model.smoothing_}
+    chosen: dict[str, float | str] = {"columns": model.kind_}
+    if model.cascade_ is None:
+        chosen["smoothing"] = model.smoothing_
     return Learned(model, model.n_components_, chosen)
 
 
