@@ -47,7 +47,7 @@ def weigh_cascade(
     number, memory = int(seed.generate_state(1)[0]), model.memory_limit * 1e9
     choice = Chooser(
         mixtures.table, model.effort, memory, model.n_jobs, number,
-        model._report, is_by_evidence=True,
+        model._search().report, is_by_evidence=True,
     ).choose()  # fmt: skip
     if choice.is_interrupted or not mixtures.of_folds:
         return WeighedCascade(choice)
