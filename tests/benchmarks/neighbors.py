@@ -1,4 +1,4 @@
-"""Errors of few prototypes in place of many rows: learned, drawn, or the centers of clusters.
+"""Errors of few prototypes in place of many rows: learned, drawn, condensed, or cluster centers.
 
     python -m tests.benchmarks.neighbors [--data FOLDER] [--data-sets letter ...] [--out FILE.jsonl]
     python -m tests.benchmarks.neighbors --table FILE.jsonl
@@ -9,22 +9,27 @@ components of the training rows, isolet to 100. Columns of letter, covertype and
 differ, are divided by their standard deviations, those of other sets by one number;
 `StochasticNeighborCompression` gets them as they are, and decides by itself.
 
+"SNC, auto" has a prior scale that rows held out choose, in place of 2. "condensed" are rows
+by Hart's rule (1968): each is one that those kept before it take wrong, until there are enough.
 "NCA, clusters" are cluster centers in the space that scikit-learn's neighborhood components
 analysis learns from at most 3,000 rows; its time is counted for every number of prototypes.
-``--noise 0.16`` gives that part of the training rows labels drawn at random. The sets are public:
-the UCI Machine Learning Repository's, and the test images of MNIST.
+Seconds are of the processor. ``--noise 0.16`` gives that part of the training rows labels drawn at
+random. The sets are public: the UCI Machine Learning Repository's, and the test images of MNIST;
+digits is in scikit-learn.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.model_selection import train_test_split
@@ -51,6 +56,7 @@ class DataSet(NamedTuple):
 
 
 DATA_SETS = {
+    "digits": DataSet(""),
     "letter": DataSet("letter.csv", differ=True),
     "pendigits": DataSet("pendigits.csv"),
     "isolet": DataSet("isolet.csv.gz", n_components=100),
@@ -119,7 +125,7 @@ def main() -> None:
 def read(name: str, folder: Path, seed: int) -> Split:
     """Return a data set, its columns as they are."""
     file, n_components, _ = DATA_SETS[name]
-    frame = pd.read_csv(folder / file)
+    frame = pd.read_csv(folder / file) if file else load_digits(as_frame=True).frame
     labels = np.unique(frame.pop("target"), return_inverse=True)[1]
     levels = frame.select_dtypes(exclude="number").columns
     columns = pd.get_dummies(frame.fillna(dict.fromkeys(levels, "missing")), dtype=float)
@@ -169,7 +175,7 @@ def contenders(name: str, split: Split, seed: int) -> dict[str, Contender]:
                 rows, labels, train_size=MOST_ANALYZED, stratify=labels, random_state=seed
             )
         model = NeighborhoodComponentsAnalysis(max_iter=50, random_state=seed)
-        _, seconds = timed(lambda: model.fit(rows, labels))
+        _, seconds = timed(lambda: model.fit(rows, labels), clock=process_time)
         rows, held_out = model.transform(even.rows), model.transform(even.held_out)
         return even._replace(rows=rows, held_out=held_out), seconds
 
@@ -178,7 +184,7 @@ def contenders(name: str, split: Split, seed: int) -> dict[str, Contender]:
             model = StochasticNeighborCompression(
                 compression=ratio, dtype="float32", n_jobs=N_JOBS, random_state=seed, **options
             )
-            _, seconds = timed(lambda: model.fit(split.rows, split.labels))
+            _, seconds = timed(lambda: model.fit(split.rows, split.labels), clock=process_time)
             return model.predict(split.held_out), seconds
 
         return learn
@@ -188,19 +194,29 @@ def contenders(name: str, split: Split, seed: int) -> dict[str, Contender]:
     ) -> Contender:
         def learn(ratio: float) -> tuple[NDArray[Any], float]:
             given, before = among()
-            (points, labels), seconds = timed(lambda: _by_class(given, keep, ratio, seed))
+            (points, labels), seconds = timed(
+                lambda: _by_class(given, keep, ratio, seed), clock=process_time
+            )
             return _nearest(points, labels, given.held_out), before + seconds
 
         return learn
+
+    def condensed(ratio: float) -> tuple[NDArray[Any], float]:
+        chosen, seconds = timed(
+            lambda: _condensed(even, round(ratio * len(even.rows)), seed), clock=process_time
+        )
+        return _nearest(even.rows[chosen], even.labels[chosen], even.held_out), seconds
 
     def whole(n_neighbors: int) -> Contender:
         return lambda _: (_nearest(even.rows, even.labels, even.held_out, n_neighbors), 0.0)
 
     found = {
         "SNC": learned(),
+        "SNC, auto": learned(prior_scale="auto"),
         "SNC, linear": learned(metric="linear"),
         "drawn rows": kept(_drawn, lambda: (even, 0.0)),
         "clusters": kept(_centers, lambda: (even, 0.0)),
+        "condensed": condensed,
         "NCA, clusters": kept(_centers, analyzed),
         "all rows, 1-NN": whole(1),
         "all rows, 3-NN": whole(3),
@@ -231,6 +247,31 @@ def _centers(rows: NDArray[np.float64], count: int, seed: int) -> NDArray[np.flo
     return np.asarray(clusters.cluster_centers_, np.float64)
 
 
+def _condensed(given: Split, most: int, seed: int) -> NDArray[np.int64]:
+    """Return at most as many rows by which the others are taken right; of each class the first."""
+    rows, labels = given.rows, given.labels
+    order = np.random.default_rng(seed).permutation(len(rows))
+    distances, nearest = np.full(len(rows), np.inf), np.full(len(rows), -1)
+    kept: list[int] = []
+
+    def keep(place: int) -> None:
+        kept.append(place)
+        apart = ((rows - rows[place]) ** 2).sum(axis=1)
+        is_nearer = apart < distances
+        distances[is_nearer], nearest[is_nearer] = apart[is_nearer], labels[place]
+
+    for first in np.unique(labels[order], return_index=True)[1]:
+        keep(order[first])
+    while (wrong := order[nearest[order] != labels[order]]).size and len(kept) < most:
+        before = len(kept)
+        for place in wrong:
+            if len(kept) < most and nearest[place] != labels[place]:
+                keep(place)
+        if len(kept) == before:  # equal rows of several classes
+            break
+    return np.array(kept)
+
+
 def _nearest(
     points: NDArray[np.float64],
     labels: NDArray[np.int64],
@@ -244,7 +285,7 @@ def _nearest(
 
 
 def print_table(results: Path) -> None:
-    """Print mean errors, with standard deviations where there are more seeds, and mean seconds."""
+    """Print mean errors, with standard errors where there are more seeds, and mean seconds."""
     lines = pd.read_json(results, lines=True)
     for (name, noise), of_set in lines.groupby(["data", "noise"], sort=False):
         ratios = sorted(of_set["ratio"].unique())
@@ -261,7 +302,7 @@ def _cell(fits: pd.DataFrame) -> Iterator[str]:
     last = fits.drop_duplicates("seed", keep="last")
     yield f"{last['error'].mean():.4f}"
     if len(last) > 1:
-        yield f"+- {last['error'].std():.4f} ({len(last)})"
+        yield f"+- {last['error'].sem():.4f} ({len(last)})"
     yield f"{last['seconds'].mean():.0f} s"
 
 

@@ -303,13 +303,13 @@ def test_predict_tells_numbers_too(tmp_path, monkeypatch):
 
 
 class InterruptedAt:
-    """A progress callback that is Ctrl-C at the n-th report."""
+    """A progress callback that is Ctrl-C at the n-th report, but for those of a phase."""
 
-    def __init__(self, n):
-        self.left = n
+    def __init__(self, n, but_for=None):
+        self.left, self.but_for = n, but_for
 
-    def __call__(self, _):
-        self.left -= 1
+    def __call__(self, report):
+        self.left -= report.phase != self.but_for
         if self.left == 0:
             raise KeyboardInterrupt
 
@@ -338,7 +338,7 @@ def test_checkpoints_of_another_fit_are_refused(name, tmp_path, monkeypatch):
     other = {next(n for n in ("concentration", "prior_scale") if n in vars(case.make())): 9}
     search = case.parameters["search"].replace("exact", "anneal+metropolis")
     longer = {"n_steps": 600, "search": search, "checkpoint": tmp_path / "run.json"}
-    case.fit(**longer, progress=InterruptedAt(2))
+    case.fit(**longer, progress=InterruptedAt(2, but_for="choosing"))
     before = longer["checkpoint"].read_bytes()
     for changed in ({"random_state": 4}, {"n_steps": 700}, {"n_chains": 3}, other):
         with pytest.raises(CheckpointError):

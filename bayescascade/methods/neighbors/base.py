@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError, ParameterError, warn_user
-from bayescascade.base.validation import check_integer
+from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
 from bayescascade.methods.neighbors.learned import Compressed
@@ -46,6 +46,8 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         The metric: rows x and z are ``|scale_ * (x - z)|``, or ``|scale_ @ (x - z)|``, apart.
     n_kept_ : int
         Number of prototypes.
+    prior_scale_ : float or None
+        That of the prior around class means, chosen or given; None is flat.
     summary_ : FitSummary
         Convergence, acceptance.
     log_posterior_ : float
@@ -64,6 +66,8 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
 
     summary_: FitSummary
     log_posterior_: float
+    prior_scale_: float | None
+    _n_choosing: int | None  # rows held out that chose it; None if it was given
     _best: Compressed
     _draws: list[Compressed]
     _sizes: NDArray[np.int64]  # rows of each class, and those of them taken wrong
@@ -244,7 +248,7 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         return (
             Heading(heading),
             Pieces(told),
-            *(Pieces([text]) for text in self._encoder.missing_texts),
+            *(Pieces([text]) for text in (*self._prior_texts, *self._encoder.missing_texts)),
             Pieces(
                 [
                     summary.found_words("prototypes"),
@@ -270,6 +274,16 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         )
 
     @property
+    def _prior_texts(self) -> list[str]:
+        """What chose the prior, in words; empty if it was given."""
+        if self._n_choosing is None:
+            return []
+        by = f"chosen on {self._n_choosing:,} rows held out"
+        if not self._n_choosing:
+            by = "not chosen, as prototypes leave no rows to hold out"
+        return [f"prior scale {self.prior_scale_:g}, {by}"]
+
+    @property
     def _objections(self) -> list[str]:
         """What is wrong with what was learned, in words; empty if nothing."""
         is_worse = self._wrong.sum() > self._sizes.sum() - self._sizes.max()
@@ -286,6 +300,7 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
             **self._encoding_fields(),
             "summary": self.summary_.to_dict(),
             "log_posterior": self.log_posterior_,
+            "prior": {"scale": self.prior_scale_, "n_choosing": self._n_choosing},
             "rows": self._sizes.tolist(),
             "wrong": self._wrong.tolist(),
             "center": self._center.tolist(),
@@ -298,6 +313,13 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         self._read_encoding(record)
         self.summary_ = FitSummary.from_dict(record["summary"])
         self.log_posterior_ = float(record["log_posterior"])
+        given = {"scale": record["parameters"]["prior_scale"], "n_choosing": None}
+        prior = record.get("prior", given)  # older files lack it
+        self.prior_scale_, self._n_choosing = prior["scale"], prior["n_choosing"]
+        if self._n_choosing is not None:
+            check_integer("n_choosing", self._n_choosing, 0)
+        if self.prior_scale_ is not None or self._n_choosing is not None:
+            check_real("prior scale", self.prior_scale_, above=0.0)
         n_classes, n_columns = len(self.classes_), len(self._encoder.source)
         self._sizes, self._wrong = (np.array(record[name], np.int64) for name in ("rows", "wrong"))
         self._center, self._units = (

@@ -1,19 +1,29 @@
-"""Where a climb starts: prototypes from the rows, and the metric, chosen by rows held out.
+"""Where a climb starts: prototypes from the rows; metric and prior, chosen by rows held out.
 
 A metric that is free to grow while prototypes move ends too large: every row is then taken right
 by some prototype near it, and new rows by accident. One that is too small makes prototypes that are
 right by vote, not each by itself. So it is chosen before, by how many rows are taken wrong of a
 fifth of them that the prototypes have not seen, and held (Kusner 2016, 3.1.3, has a cross-validated
 start).
+
+The same rows choose the spread of the prior. Most rows are right after some steps, and pull no
+more; the prior pulls every prototype, so that the more there are, the more it decides. A narrow
+prior then takes prototypes away from the boundaries between classes; it may help where classes
+overlap. Scales that are a factor of four apart are compared, after long climbs, as the prior
+decides late. Rows held out are few, and the best of several scores is high by chance, too: another
+than the first has to be better by over a standard error.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from math import inf, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
+import samplers
 from bayescascade.base.errors import DataError
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import OutOfTime, check_time
@@ -23,18 +33,24 @@ from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.prototypes import Floats
 from bayescascade.model.ascent import ascend
 
-__all__ = ["STANDARDIZE", "STARTS", "choose_start", "shares_of_classes"]
+__all__ = ["AUTO", "STANDARDIZE", "STARTS", "Chosen", "choose_start", "shares_of_classes"]
 
 STARTS = ("kmeans", "sample")
 STANDARDIZE = ("auto", "yes", "no")
+AUTO = "auto"
+"""The prior scale that rows held out choose."""
+
+_PRIOR_SCALES = (2.0, 8.0, 32.0, 0.5)  # that are compared; the first also chooses the units
 
 _MOST_SPREAD = 1e150  # squares are summed
 _HELD_OUT = 5  # every fifth row
 _MOST_ROWS = 20_000  # that choose a metric
 _MOST_PER_PROTOTYPE = 100  # rows that k-means looks at
 _ITERATIONS = 25  # of climbs that are compared
+_LONG = 100  # further ones where priors are
 _FACTORS = 2.0 ** np.arange(-3, 7)  # scales that are looked at first, times the reference
 _STEP = 2.0**0.5  # between scales that are compared
+_USUAL = 4  # of which as many are, for the progress that is reported
 
 Score = tuple[int, float]
 """Rows held out that are taken right, and their log likelihood, nats: the larger the better."""
@@ -60,6 +76,30 @@ def shares_of_classes(n_prototypes: int, sizes: NDArray[np.int64]) -> NDArray[np
     return counts
 
 
+class Tried(NamedTuple):
+    """What short climbs in several metrics have come to.
+
+    Attributes
+    ----------
+    score : Score
+        That of the best metric.
+    step : int
+        Its place among those that were compared.
+    metric : (n_metric,) float64
+        Its numbers.
+    points : (n_prototypes, n_columns) float64
+        Prototypes at the end of its climb.
+    prior_scale : float or None
+        In which all climbed.
+    """
+
+    score: Score
+    step: int
+    metric: Floats
+    points: Floats
+    prior_scale: float | None
+
+
 class Chosen(NamedTuple):
     """What a climb starts with.
 
@@ -68,19 +108,27 @@ class Chosen(NamedTuple):
     center, units : (n_columns,) float64
         What is taken from the rows, and what they are divided by then.
     start : Start
-        Where to start in these units.
-    metric : (n_metric,) float64
-        The metric's numbers there.
+        Draws further starts in these units.
+    best : Tried
+    is_stopped : bool
+        Whether Ctrl-C ended the choice.
     """
 
     center: Floats
     units: Floats
     start: "Start"
-    metric: Floats
+    best: Tried
+    is_stopped: bool
 
 
 def choose_start(
-    rows: Floats, standardize: str, names: Sequence[str], rng: np.random.Generator, **more: Any
+    rows: Floats,
+    standardize: str,
+    names: Sequence[str],
+    rng: np.random.Generator,
+    prior_scale: float | str | None,
+    progress: Callable[[samplers.Progress], object] | None,
+    **more: Any,
 ) -> Chosen:
     """Return the units of the columns in which prototypes do best, and where to start there.
 
@@ -93,6 +141,10 @@ def choose_start(
     names : sequence of str
         Of the columns, for messages.
     rng : Generator
+    prior_scale : float > 0, None or "auto"
+        See `PrototypePosterior`; "auto" takes what is best for rows held out.
+    progress : callable, optional
+        Called after every short climb.
     more : keywords
         Of `Start` beside.
 
@@ -113,16 +165,32 @@ def choose_start(
     choices = {"auto": [common, own], "yes": [own], "no": [common]}[standardize]
     if np.allclose(own, common, rtol=0.01):
         choices = [common]
+    scales = _PRIOR_SCALES if isinstance(prior_scale, str) else (prior_scale,)
+    first, others = scales[0], scales[1:]
+    total = _USUAL * (len(choices) + len(others))
+
+    def report(before: int, n_tried: int) -> None:
+        if progress is not None:
+            done = _USUAL * before + min(n_tried, _USUAL)
+            progress(samplers.Progress("choosing", done, total, nan, nan, nan, {}))
+
     tried = []
-    for units in choices:
-        start = Start((rows - center) / units, rng=rng.spawn(1)[0], **more)
-        metric, score = start.metric()
-        tried.append((score, Chosen(center, units, start, metric)))
+    for place, units in enumerate(choices):
+        start = Start((rows - center) / units, rng=rng.spawn(1)[0], prior_scale=first, **more)
+        tried.append((start.tried(first, partial(report, place)), units, start))
         if start.is_stopped:
             break
-    chosen = max(tried, key=lambda one: one[0])[1]
-    chosen.start.is_stopped = start.is_stopped
-    return chosen
+    best, units, chosen = max(tried, key=lambda one: one[0].score)
+    if others and not start.is_stopped:
+        best = chosen.settled(best)
+    for place, scale in enumerate(others, len(choices)):
+        if start.is_stopped or chosen.is_stopped or not chosen.n_held_out:
+            break
+        found = chosen.settled(chosen.tried(scale, partial(report, place)))
+        n_right, n_before = found.score[0], best.score[0]
+        if n_right - n_before > sqrt(2 * chosen.n_held_out - n_right - n_before):
+            best = found
+    return Chosen(center, units, chosen, best, start.is_stopped or chosen.is_stopped)
 
 
 class Start:
@@ -148,8 +216,8 @@ class Start:
 
     Attributes
     ----------
-    points : (n_prototypes, n_columns) float64
-        Where the climb from the best metric had come to, once there is one.
+    n_held_out : int
+        Rows that choose.
     is_stopped : bool
         Whether Ctrl-C ended the search for a metric.
     """
@@ -170,7 +238,8 @@ class Start:
         self._rows, self._labels, self._counts, self._options = rows, labels, counts, options
         self._how, self._rng = how, rng
         self._seen, self._unseen = self._dealt()
-        self.points = self.draw(self._seen)
+        self.n_held_out = self._unseen.size
+        self._points = self.draw(self._seen)
 
     def draw(self, among: NDArray[np.int64] | None = None) -> Floats:
         """Return prototypes of each class, (n_prototypes, n_columns), of some of the rows."""
@@ -189,32 +258,18 @@ class Start:
             found.append(np.asarray(clusters.cluster_centers_, np.float64))
         return np.concatenate(found)
 
-    def metric(self) -> tuple[Floats, Score]:
-        """Return the metric's numbers that are best for rows held out, and how good they are."""
-        posterior = self._posterior(self._seen)
-        layout = posterior.layout
-        unit = layout.metric_like(posterior.reference)
-
-        def scaled(numbers: Floats, factor: float) -> Floats:
-            is_linear = layout.metric == "linear"
-            return numbers * factor if is_linear else numbers + np.log(factor)
-
-        first = [scaled(unit, factor) for factor in _FACTORS]
-        numbers = max(
-            first, key=lambda one: posterior.log_likelihood(layout.state(self.points, one))
-        )
-        if layout.n_metric > 1:
-            shaped = _Shape(posterior, self.points)
-            numbers = _climbed(shaped, numbers)
-        if not self._unseen.size:
-            return numbers, (0, 0.0)
-        tried: dict[int, tuple[Score, Floats]] = {}
+    def tried(self, prior_scale: float | None, report: Callable[[int], None]) -> Tried:
+        """Return what is best for rows held out, with a prior."""
+        if not self.n_held_out:
+            return Tried((0, -inf), 0, self._numbers, self._points, prior_scale)
+        tried: dict[int, Tried] = {}
 
         def score(step: int) -> Score:
             if step not in tried:
                 check_time()
-                tried[step] = self._tried(scaled(numbers, _STEP**step))
-            return tried[step][0]
+                tried[step] = self._climbed_from(step, prior_scale)
+                report(len(tried))
+            return tried[step].score
 
         best = -1  # prototypes that have moved are best in a wider neighborhood than before
         try:
@@ -224,31 +279,62 @@ class Start:
         except KeyboardInterrupt as stopped:
             self.is_stopped = not isinstance(stopped, OutOfTime)
             if not tried:
-                return numbers, (0, 0.0)
-            best = max(tried, key=lambda step: tried[step][0])
-        found, self.points = tried[best]
-        return scaled(numbers, _STEP**best), found
+                return Tried((0, -inf), 0, self._numbers, self._points, prior_scale)
+            best = max(tried, key=lambda step: tried[step].score)
+        return tried[best]
 
-    def _tried(self, metric: Floats) -> tuple[Score, Floats]:
-        """Return how good a metric is after a short climb, and the prototypes there."""
-        posterior = self._posterior(self._seen, metric)
+    @cached_property
+    def _numbers(self) -> Floats:
+        """The metric's numbers that are best for prototypes that have not moved."""
+        posterior = self._posterior(self._seen)
         layout = posterior.layout
-        start = layout.state(self.points, metric)
-        state = _climbed(posterior, start)
+        unit = layout.metric_like(posterior.reference)
+        first = [self._scaled(unit, factor) for factor in _FACTORS]
+        numbers = max(
+            first, key=lambda one: posterior.log_likelihood(layout.state(self._points, one))
+        )
+        if layout.n_metric > 1:
+            numbers = _climbed(_Shape(posterior, self._points), numbers)
+        return numbers
+
+    def _scaled(self, numbers: Floats, factor: float) -> Floats:
+        is_linear = self._options["metric"] == "linear"
+        return numbers * factor if is_linear else numbers + np.log(factor)
+
+    def settled(self, tried: Tried) -> Tried:
+        """Return what has been tried, and its score, after a long climb."""
+        if not self.n_held_out or self.is_stopped:
+            return tried
+        try:
+            return self._climbed_from(tried.step, tried.prior_scale, tried.points, _LONG)
+        except KeyboardInterrupt:
+            self.is_stopped = True
+            return tried
+
+    def _climbed_from(
+        self,
+        step: int,
+        prior_scale: float | None,
+        points: Floats | None = None,
+        n_iterations: int = _ITERATIONS,
+    ) -> Tried:
+        """Return what a climb in one metric comes to, from where prototypes begin or `points`."""
+        metric = self._scaled(self._numbers, _STEP**step)
+        posterior = self._posterior(self._seen, held=metric, prior_scale=prior_scale)
+        layout = posterior.layout
+        begun = layout.state(self._points if points is None else points, metric)
+        state = _climbed(posterior, begun, n_iterations)
         found = Compressed(layout.points(state), layout.labels, layout.factor(metric))
         labeled = self._labeled(found, self._rows[self._seen], self._labels[self._seen])
         rows, labels = self._rows[self._unseen], self._labels[self._unseen]
         n_right = int(np.sum(self._classified(labeled, rows) == labels))
         unseen = ClassedRows.of(rows, labels, len(self._counts))
         pulls = unseen.pulls(posterior.weights(state), posterior.starts)
-        return (n_right, pulls.log_likelihood), found.points
+        return Tried((n_right, pulls.log_likelihood), step, metric, found.points, prior_scale)
 
-    def _posterior(
-        self, chosen: NDArray[np.int64], held: Floats | None = None
-    ) -> PrototypePosterior:
-        return PrototypePosterior(
-            self._rows[chosen], self._labels[chosen], self._counts, held=held, **self._options
-        )
+    def _posterior(self, chosen: NDArray[np.int64], **more: Any) -> PrototypePosterior:
+        options = self._options | more
+        return PrototypePosterior(self._rows[chosen], self._labels[chosen], self._counts, **options)
 
     def _dealt(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the rows that learn and those held out, of which each class leaves enough."""
@@ -280,8 +366,10 @@ class _Shape:
         return {}
 
 
-def _climbed(posterior: PrototypePosterior | _Shape, start: Floats) -> Floats:
-    run = ascend(posterior, [start], max_iter=_ITERATIONS)
+def _climbed(
+    posterior: PrototypePosterior | _Shape, start: Floats, n_iterations: int = _ITERATIONS
+) -> Floats:
+    run = ascend(posterior, [start], max_iter=n_iterations)
     if run.interrupted:  # nothing has been learned that could be returned
         raise KeyboardInterrupt
     return run.best_state

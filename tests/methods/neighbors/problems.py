@@ -6,7 +6,7 @@ import numpy as np
 
 from bayescascade import PrototypePosterior
 
-__all__ = ["blobs", "posterior", "slow_log_likelihood", "slow_probabilities"]
+__all__ = ["blobs", "posterior", "slow_log_likelihood", "slow_probabilities", "strokes"]
 
 
 def blobs(n_rows=60, n_columns=3, n_classes=3, seed=0):
@@ -15,6 +15,17 @@ def blobs(n_rows=60, n_columns=3, n_classes=3, seed=0):
     labels = np.arange(n_rows) % n_classes
     means = rng.normal(size=(n_classes, n_columns))
     return means[labels] + rng.normal(size=(n_rows, n_columns)), np.array(list("abcdef"))[labels]
+
+
+def strokes(n_rows, seed, n_columns=16, n_classes=10):
+    """Return rows near closed curves, one of each class and the same for all seeds; and labels."""
+    curves = np.random.default_rng(7).normal(size=(2, n_classes, 3, n_columns))
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n_rows) % n_classes
+    turns = rng.uniform(0.0, 2.0 * np.pi, size=(n_rows, 1)) * np.arange(1, 4)
+    waves = np.stack([np.cos(turns), np.sin(turns)])
+    rows = np.einsum("inj,injd->nd", waves, curves[:, labels])
+    return rows + 0.5 * rng.normal(size=rows.shape), labels
 
 
 def posterior(n_prototypes=(2, 3, 1), **options):

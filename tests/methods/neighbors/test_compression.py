@@ -1,5 +1,7 @@
 """The estimator: what it learns, keeps and refuses."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,12 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
 import bayescascade
-from bayescascade import DataError, ParameterError, StochasticNeighborCompression
+from bayescascade import DataError, ModelFileError, ParameterError, StochasticNeighborCompression
 from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.starting import shares_of_classes
 from bayescascade.model.ascent import ascend
-from tests.methods.neighbors.problems import blobs
+from tests.methods.neighbors.problems import blobs, strokes
 from tests.scikit_learn import follow_scikit_learn
 
 QUICK = {"max_iter": 30, "random_state": 0}
@@ -41,6 +43,52 @@ def test_four_percent_of_the_rows_do(digits, fitted):
     assert fitted.n_kept_ == 36
     assert error < 0.5 * few
     assert error < every + 0.02
+
+
+def test_more_prototypes_err_no_more_than_fewer():
+    """By no more than a standard error, where rows held out choose the prior.
+
+    In a narrow one, each of many prototypes is drawn to the mean of its class.
+    """
+    X, y = strokes(1_000, 0)
+    new_X, new_y = strokes(5_000, 1)
+
+    def lost(prior_scale):  # in standard errors
+        few, many = (
+            StochasticNeighborCompression(
+                compression=part, prior_scale=prior_scale, standardize="no", random_state=0
+            ).fit(X, y)
+            for part in (0.08, 0.16)
+        )
+        paired = (many.predict(new_X) != new_y) * 1.0 - (few.predict(new_X) != new_y)
+        return paired.mean() / (paired.std() / np.sqrt(len(paired)))
+
+    assert lost("auto") < 1.0
+    assert lost(2.0) > 4.0
+
+
+def test_what_chose_the_prior_is_printed_and_saved(tmp_path):
+    """In files of before nothing did: a number was given."""
+    X, y = blobs(200)
+    model = StochasticNeighborCompression(n_prototypes=9, prior_scale="auto", **QUICK).fit(X, y)
+    assert model.prior_scale_ in (0.5, 2.0, 8.0, 32.0)
+    words = f"prior scale {model.prior_scale_:g}, chosen on 39 rows held out"
+    assert words in str(model).splitlines()
+    model.save(tmp_path / "m.json")
+    again = bayescascade.load(tmp_path / "m.json")
+    assert (str(again), again.prior_scale_) == (str(model), model.prior_scale_)
+    record = json.loads((tmp_path / "m.json").read_text())
+    record["parameters"]["prior_scale"] = 3.0
+    record["prior"]["scale"] = -1.0
+    (tmp_path / "m.json").write_text(json.dumps(record))
+    with pytest.raises(ModelFileError, match="prior scale must be"):
+        bayescascade.load(tmp_path / "m.json")
+    del record["prior"]
+    (tmp_path / "m.json").write_text(json.dumps(record))
+    old = bayescascade.load(tmp_path / "m.json")
+    assert old.prior_scale_ == 3.0
+    assert "prior scale" not in str(old)
+    np.testing.assert_array_equal(old.predict(X), model.predict(X))
 
 
 def test_prototypes_are_in_the_units_of_the_rows(digits, fitted):
@@ -277,6 +325,8 @@ def test_a_frame_of_prototypes_has_all_columns():
         ({"rule": "best"}, "rule must be one of"),
         ({"search": "anneal"}, "search must be one of"),
         ({"rule": "neighbors", "n_neighbors": 5, "n_prototypes": 4}, "n_neighbors must be"),
+        ({"prior_scale": 0.0}, "prior_scale must be a finite number > 0"),
+        ({"prior_scale": "wide"}, "prior_scale must be a finite number > 0"),
         ({"max_iter": 0}, "max_iter must be an integer >= 1"),
     ],
 )
