@@ -91,6 +91,8 @@ class Tried(NamedTuple):
         Prototypes at the end of its climb.
     prior_scale : float or None
         In which all climbed.
+    is_right : (n_held_out,) bool
+        Which rows held out are taken right.
     """
 
     score: Score
@@ -98,6 +100,13 @@ class Tried(NamedTuple):
     metric: Floats
     points: Floats
     prior_scale: float | None
+    is_right: NDArray[np.bool_]
+
+    def is_beaten_by(self, other: "Tried") -> bool:
+        """Return whether another is better by over a standard error of the difference."""
+        n_gained = int(np.sum(other.is_right & ~self.is_right))
+        n_lost = int(np.sum(self.is_right & ~other.is_right))
+        return n_gained - n_lost > sqrt(n_gained + n_lost)
 
 
 class Chosen(NamedTuple):
@@ -187,8 +196,7 @@ def choose_start(
         if start.is_stopped or chosen.is_stopped or not chosen.n_held_out:
             break
         found = chosen.settled(chosen.tried(scale, partial(report, place)))
-        n_right, n_before = found.score[0], best.score[0]
-        if n_right - n_before > sqrt(2 * chosen.n_held_out - n_right - n_before):
+        if best.is_beaten_by(found):
             best = found
     return Chosen(center, units, chosen, best, start.is_stopped or chosen.is_stopped)
 
@@ -260,8 +268,9 @@ class Start:
 
     def tried(self, prior_scale: float | None, report: Callable[[int], None]) -> Tried:
         """Return what is best for rows held out, with a prior."""
+        none = np.zeros(self.n_held_out, bool)
         if not self.n_held_out:
-            return Tried((0, -inf), 0, self._numbers, self._points, prior_scale)
+            return Tried((0, -inf), 0, self._numbers, self._points, prior_scale, none)
         tried: dict[int, Tried] = {}
 
         def score(step: int) -> Score:
@@ -279,7 +288,7 @@ class Start:
         except KeyboardInterrupt as stopped:
             self.is_stopped = not isinstance(stopped, OutOfTime)
             if not tried:
-                return Tried((0, -inf), 0, self._numbers, self._points, prior_scale)
+                return Tried((0, -inf), 0, self._numbers, self._points, prior_scale, none)
             best = max(tried, key=lambda step: tried[step].score)
         return tried[best]
 
@@ -327,10 +336,11 @@ class Start:
         found = Compressed(layout.points(state), layout.labels, layout.factor(metric))
         labeled = self._labeled(found, self._rows[self._seen], self._labels[self._seen])
         rows, labels = self._rows[self._unseen], self._labels[self._unseen]
-        n_right = int(np.sum(self._classified(labeled, rows) == labels))
+        is_right = self._classified(labeled, rows) == labels
         unseen = ClassedRows.of(rows, labels, len(self._counts))
         pulls = unseen.pulls(posterior.weights(state), posterior.starts)
-        return Tried((n_right, pulls.log_likelihood), step, metric, found.points, prior_scale)
+        score = (int(is_right.sum()), pulls.log_likelihood)
+        return Tried(score, step, metric, found.points, prior_scale, is_right)
 
     def _posterior(self, chosen: NDArray[np.int64], **more: Any) -> PrototypePosterior:
         options = self._options | more
