@@ -16,6 +16,7 @@ __all__ = [
     "diagnostic_text",
     "estimate_text",
     "interval_text",
+    "interval_texts",
     "nats_text",
     "probability_text",
     "ratio_text",
@@ -95,6 +96,15 @@ def interval_text(interval: Sequence[float]) -> str:
     return "-".join(texts)
 
 
+def interval_texts(probability: float, interval: Sequence[float]) -> tuple[str, str]:
+    """Return a probability and an interval around it, as texts of which the first is inside."""
+    told, ends = probability_text(probability), interval_text(interval)
+    low, _, high = ends.partition("-")
+    if not float(low) <= float(told) <= float(high):
+        told = f"{probability:.{len(low.partition('.')[2])}f}"
+    return told, ends
+
+
 def estimate_text(probability: float, low: float, high: float) -> str:
     """Return a probability and its 95 % interval for a sentence: "0.95 (95% 0.84-1.00)".
 
@@ -103,9 +113,7 @@ def estimate_text(probability: float, low: float, high: float) -> str:
     """
     told, ends = probability_text(probability), f"{low:.2f}-{high:.2f}"
     if len(set(ends.split("-"))) == 1:
-        ends = interval_text((low, high))
-        if not low <= float(told) <= high:
-            told = f"{probability:.{len(ends.partition('-')[0]) - 2}f}"
+        told, ends = interval_texts(probability, (low, high))
     return f"{told} (95% {ends})"
 
 

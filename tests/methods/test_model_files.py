@@ -122,7 +122,7 @@ def test_files_hold_no_rows(saved):
     _, record = saved
     common = {"format", "version", "model", "parameters", "schema", "log_posterior", "summary"}
     own = {"rules", "n_candidates"} if "rules" in record else {"tree"}
-    own |= {"classes", "target"} if "classes" in record else set()
+    own |= {"classes", "target", "concentration"} if "classes" in record else set()
     assert set(record) == {*common, "draws", *own}
     assert not {"random_state", "checkpoint", "progress"} & set(record["parameters"])
 

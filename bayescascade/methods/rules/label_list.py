@@ -53,6 +53,7 @@ from bayescascade.report.numbers import (
     count_texts,
     estimate_text,
     interval_text,
+    interval_texts,
     probability_text,
     share_text,
 )
@@ -325,7 +326,7 @@ class LabelList(ListedRules):
             if likely >= self.n_classes - 1:  # one other has a name
                 likely = self.n_classes
             pieces = [
-                f"{self.class_texts[c]} {probability_text(of_part[c])} ({interval_text(ends[c])})"
+                "{} {} ({})".format(self.class_texts[c], *interval_texts(of_part[c], ends[c]))
                 for c in order[:likely].tolist()
             ]
             if likely < self.n_classes:
