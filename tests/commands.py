@@ -1,11 +1,14 @@
 """Commands run in this process, as a user would see them when piped."""
 
 import inspect
+import math
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 from click.testing import CliRunner, Result
 
+from bayescascade.cli import progress_lines
 from bayescascade.cli.application import application
 
 __all__ = ["invoke", "read_written", "run"]
@@ -15,8 +18,13 @@ _SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner
 
 
 def invoke(*arguments: object) -> Result:
-    """Run a command; an exception that it raises is in the result."""
-    return CliRunner(**_SEPARATE).invoke(application, [str(argument) for argument in arguments])
+    """Run a command; an exception that it raises is in the result.
+
+    No line says how far it is, which on a slow machine would stand between others.
+    """
+    never = dict.fromkeys(("_FIRST", "_SOON", "_EVERY"), math.inf)
+    with mock.patch.multiple(progress_lines, **never):
+        return CliRunner(**_SEPARATE).invoke(application, [str(argument) for argument in arguments])
 
 
 def run(*arguments: object) -> Result:
