@@ -51,8 +51,8 @@ def weigh_cascade(
     ).choose()  # fmt: skip
     if choice.is_interrupted or not mixtures.of_folds:
         return WeighedCascade(choice)
-    best, (_, held) = choice.candidates[0], mixtures.dealt[0]
-    of_fold = 1e9 * best.expected_seconds + best.row_nanoseconds(held) * held.n_distinct
+    best, (learned, held) = choice.candidates[0], mixtures.dealt[0]
+    of_fold = 1e9 * best.expected_seconds + best.row_nanoseconds(learned) * held.n_distinct
     n_folds = min(len(mixtures.dealt), int(_MOST_SCORING / of_fold))
     if n_folds == 0:
         return WeighedCascade(choice)
