@@ -122,7 +122,7 @@ class PruningPath(Printed, Generic[P]):
         return np.array([getattr(model, name) for model in self.models])
 
     def page(self) -> Page:
-        """Return a table with a line for each pruning; where errors are told, after one of nothing.
+        """Return a table with a line for each pruning; after one of nothing where errors are known.
 
         ``cost`` is of a validation row on average, ``tree error`` the mean error rate of the trees,
         each by itself; ``gap`` says by what share the objective could be lower at most. Of budgets,

@@ -41,7 +41,7 @@ from bayescascade.report.page import Page, Pieces, counted
 
 __all__ = ["RuleListClassifier"]
 
-_FOLD_SHARE = 10  # folds take so many times fewer steps; see `fold_model`
+_FOLD_SHARE = 10  # times fewer steps for folds; see `fold_model`
 _LEAST_FOLD_STEPS = 20_000
 _FOLD_CHAINS = 2
 
