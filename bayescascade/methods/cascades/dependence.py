@@ -61,13 +61,13 @@ __all__ = [
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
 
-_LEAST_TOTAL = 3.0  # nats of mutual information over a leaf's rows, of a pair that is told
+_MOST_FALSE = 0.05  # of leaves whose columns are all independent, that show any pair as joined
 _MOST_CELLS = 1 << 16  # that a row may be in, or that evidence may leave of a leaf
 _MOST_STANDOUTS, _MOST_PAIRS = 4, 4  # told of a leaf
 
 
 class JoinedPair(NamedTuple):
-    """Two columns that are probably joined inside a leaf, and the levels that go together most.
+    """Two columns that are joined inside a leaf, and the levels that go together most.
 
     `probability` is that of the columns being joined, `together` that of the two levels inside the
     leaf, `apart` what that would be if the columns were independent.
@@ -173,22 +173,26 @@ class DependentLeaf:
 
     @cached_property
     def strongest_pairs(self) -> list[JoinedPair]:
-        """The pairs of columns more probably joined than not, the most telling first.
+        """The pairs of columns joined by the rows, those of largest mutual information first.
 
-        That is, those with the largest mutual information, where all rows together have 3 nats of
-        it, as few rows may be alike by chance. None given evidence.
+        A tree has edges whatever the rows say. So a pair has to be joined in half of the trees or
+        more, and its own Bayes factor ``W_uv`` against independence has to be 20 times the number
+        of pairs. Of independent columns ``W`` has the mean 1, as ``M_uv`` sums to one over tables
+        as ``M_u M_v`` does. By Markov's inequality and the sum over pairs, at most one in 20 such
+        leaves then shows any pair, averaged over the prior. None given evidence.
         """
         found, joined = [], edge_probabilities(self.log_weights)
-        for s, t in zip(*np.nonzero(np.triu(joined >= 0.5, 1)), strict=True):
+        n_pairs = max(1, joined.shape[0] * (joined.shape[0] - 1) // 2)
+        is_backed = self.log_weights >= np.log(n_pairs / _MOST_FALSE)
+        for s, t in zip(*np.nonzero(np.triu((joined >= 0.5) & is_backed, 1)), strict=True):
             one, other = int(self.columns[s]), int(self.columns[t])
             rows, columns = (slice(*self._starts[j : j + 2]) for j in (one, other))
             joint = self._pairs[rows, columns] / self._total
             apart = np.outer(self.level_probabilities[rows], self.level_probabilities[columns])
             worth = rel_entr(joint, apart)
-            if worth.sum() * self._total >= _LEAST_TOTAL:
-                a, b = divmod(int(worth.argmax()), worth.shape[1])
-                numbers = (float(x) for x in (joined[s, t], joint[a, b], apart[a, b]))
-                found.append((float(worth.sum()), JoinedPair((one, other), (a, b), *numbers)))
+            a, b = divmod(int(worth.argmax()), worth.shape[1])
+            numbers = (float(x) for x in (joined[s, t], joint[a, b], apart[a, b]))
+            found.append((float(worth.sum()), JoinedPair((one, other), (a, b), *numbers)))
         return [pair for _, pair in sorted(found, key=lambda item: -item[0])]
 
     def given(self, codes: Sequence[Sequence[int]]) -> "DependentLeaf":

@@ -13,6 +13,7 @@ from bayescascade import BranchCascade, BranchPosterior, LeafCascade, Table
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.cascades import estimators
 from bayescascade.methods.cascades.counted_tree import CountedTree, lower_of_pairs
+from bayescascade.methods.cascades.dependence import edge_probabilities
 from bayescascade.methods.cascades.exact import solve
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
@@ -250,6 +251,29 @@ def test_plain_data_has_the_joined_pairs():
     pairs = [pair for leaf in leaves(record) for pair in leaf["pairs"]]
     assert pairs
     assert all(0.5 <= pair["probability"] <= 1 and pair["together"] > 0 for pair in pairs)
+
+
+def tosses(seed):
+    """Return 60 rows of 60 independent fair coins."""
+    return np.random.default_rng(seed).integers(0, 2, (60, 60))
+
+
+def leaf_of(coins):
+    """Return all rows as one dependent leaf."""
+    frame = pd.DataFrame(coins.astype(str)).add_prefix("coin ")
+    model = BranchCascade(**DEPENDENT, max_depth=0, n_steps=10, n_chains=1).fit(frame)
+    return model.tree_.inside[0]
+
+
+def test_tosses_of_coins_are_not_called_joined():
+    """Any tree has edges; a reader must not take one for a finding, nor miss a true pair."""
+    leaves = [leaf_of(tosses(seed)) for seed in range(5)]
+    assert not any(leaf.strongest_pairs for leaf in leaves)
+    by_trees_alone = [np.triu(edge_probabilities(leaf.log_weights) >= 0.5, 1) for leaf in leaves]
+    assert all(edges.any() for edges in by_trees_alone)
+    coins = tosses(0)
+    coins[6:, 1] = coins[6:, 0]  # nine rows in ten alike
+    assert [pair.columns for pair in leaf_of(coins).strongest_pairs] == [(0, 1)]
 
 
 FORGERIES = {
