@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from functools import cache, cached_property
 from pathlib import Path
 from time import thread_time
-from types import ModuleType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -139,8 +139,8 @@ class _Kernel(CPUDispatcher):
 
     def __call__(self, *args: Any) -> Any:
         """Run the kernel."""
-        if _is_interpreting.get():  # part of a kernel that is
-            return self.py_func(*args)
+        if _is_interpreting.get():  # called by a kernel that is
+            return self._python(*args)
         steps = _steps.get()
         if not self._is_worth_interpreting(steps) or self._is_compiled():
             if not (args and isinstance(args[0], np.random.Generator)):
@@ -150,7 +150,7 @@ class _Kernel(CPUDispatcher):
         token, started = _is_interpreting.set(True), thread_time()
         try:
             with np.errstate(all="ignore"):
-                return self.py_func(*args)
+                return self._python(*args)
         finally:
             _is_interpreting.reset(token)
             self.n_interpreted += steps
@@ -181,8 +181,50 @@ class _Kernel(CPUDispatcher):
         return min(MOST_INTERPRETED, _LEAST_INTERPRETED + _SECONDS_OF_CODE * code)
 
     def _is_compiled(self) -> bool:
+        return bool(self.overloads) or self._is_on_disk
+
+    @cached_property
+    def _is_on_disk(self) -> bool:
+        """Whether it was compiled before; what others compile meanwhile is not asked for."""
         cache: Any = self._cache  # type: ignore[attr-defined] # untyped
-        return bool(self.overloads or cache._cache_file._load_index())
+        return bool(cache._cache_file._load_index())
+
+    @cached_property
+    def _python(self) -> Callable[..., Any]:
+        """The kernel as Python, whose helpers are Python, too.
+
+        They are called a million times for a small table, and most of that would be for asking each
+        time whether they are interpreted.
+        """
+        functions = {one: _copy_of(one.py_func) for one in _helpers(self)}
+        for copy in functions.values():
+            _call_python(copy, functions)
+        return functions[self]
+
+
+def _copy_of(function: Any) -> FunctionType:
+    """Return a function with global names of its own."""
+    room, name = dict(function.__globals__), function.__name__
+    copy = FunctionType(function.__code__, room, name, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def _call_python(function: FunctionType, functions: dict[Any, FunctionType]) -> None:
+    """Let a function's names of kernels, also ``module.name``, mean what these are as Python."""
+    room = function.__globals__
+    for name in function.__code__.co_names:
+        called = room.get(name)
+        if isinstance(called, _Kernel):
+            room[name] = functions[called]
+        elif isinstance(called, ModuleType):
+            inside = {k: functions[v] for k, v in vars(called).items() if _is_of(v, functions)}
+            if inside:
+                room[name] = SimpleNamespace(**{**vars(called), **inside})
+
+
+def _is_of(value: object, functions: dict[Any, FunctionType]) -> bool:
+    return isinstance(value, _Kernel) and value in functions
 
 
 def _helpers(function: Any) -> set[Any]:
