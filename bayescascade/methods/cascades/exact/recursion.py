@@ -426,9 +426,10 @@ def _all_lines(
         for start, stop in zip(lattice.arrays.starts[:-1], lattice.arrays.starts[1:], strict=True)
     ]
     n_lines = float(np.prod([float(len(blocks)) for blocks in open_blocks[:-1]]))
-    n_threads = n_threads_of(n_jobs)
+    is_long = lattice.plan.shift == 0 and lattice.plan.n_terms > _MANY_TERMS
+    n_threads = n_threads_of(n_jobs) if is_long else 1  # asking takes longer than few boxes
     n_fixed, n_tasks = 0, 1
-    if n_threads > 1 and lattice.plan.shift == 0 and lattice.plan.n_terms > _MANY_TERMS:
+    if n_threads > 1:
         while n_fixed < len(open_blocks) - 1 and n_tasks < _FEWEST_TASKS * n_threads:
             n_tasks *= len(open_blocks[n_fixed])
             n_fixed += 1
