@@ -164,6 +164,35 @@ def test_how_long_compiling_takes_is_told_by_the_code_of_all_helpers():
         assert _jit._helpers(sweep.count_levels) < helpers | {sweep.count_levels}
 
 
+def test_interpreted_kernels_call_helpers_as_plain_python(monkeypatch):
+    """Asking of each of a million helpers whether it is compiled took a third of a small fit."""
+    from bayescascade.methods.cascades.exact.kernels import terms
+
+    if not hasattr(terms.list_log_splits, "py_func"):  # when the JIT is disabled
+        return
+    calls, call = [], _jit._Kernel.__call__
+    monkeypatch.setattr(_jit._Kernel, "_is_worth_interpreting", lambda *_: True)
+    monkeypatch.setattr(_jit._Kernel, "_is_compiled", lambda _: False)
+    monkeypatch.setattr(_jit._Kernel, "__call__", lambda *args: calls.append(args) or call(*args))
+    out = np.zeros((5, 2))
+    terms.list_log_splits(2.0, 0.5, 1.0, out)  # calls helpers of two modules, and these others
+    assert out[1:].all()
+    assert len(calls) == 1
+
+
+def test_what_interpreted_kernels_remember_is_what_they_would_return():
+    """A log gamma that is kept of other numbers would change what is learned."""
+    from bayescascade.methods.cascades.exact.kernels import doubles
+
+    if hasattr(doubles.log_gamma, "py_func"):  # not when the JIT is disabled
+        function = doubles.log_gamma._python
+        numbers = [(0.5, 0.0), (0.5, 1e-17), (3, 0.0), (3.0, 0.0), (40.25, 0.0)] * 2
+        assert [function(*one) for one in numbers] == [
+            function.__wrapped__(*one) for one in numbers
+        ]
+        assert function.cache_info().hits > 0
+
+
 FIRST_FITS = """
 from time import thread_time
 import pandas as pd

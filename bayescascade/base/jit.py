@@ -18,7 +18,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from time import thread_time
 from types import FunctionType, ModuleType, SimpleNamespace
@@ -34,7 +34,7 @@ from numba.core.registry import CPUDispatcher
 
 from bayescascade.base.interrupts import deferred_handlers
 
-__all__ = ["cache_folder", "inner_kernel", "kernel", "sparing"]
+__all__ = ["cache_folder", "inner_kernel", "kernel", "remembered", "sparing"]
 
 MOST_INTERPRETED = 3.0
 """Seconds that a kernel is interpreted for, in all, before it is compiled; less if it is short."""
@@ -43,6 +43,7 @@ _LEAST_INTERPRETED = 0.5
 _SECONDS_OF_CODE = 1.5e-4  # for each byte of bytecode: about half of what compiling it takes
 _SECONDS_OF_STEP = 1.5e-6  # at most, if there are many
 _SECONDS_OF_TICK = 0.02  # what a coarse clock may miss, lest a pace of 0 is taken for granted
+_MOST_REMEMBERED = 1 << 13
 
 _steps: ContextVar[float] = ContextVar("steps", default=np.inf)
 _is_interpreting: ContextVar[bool] = ContextVar("is_interpreting", default=False)
@@ -121,6 +122,16 @@ def inner_kernel(function: Function) -> Function:
     return result
 
 
+def remembered(function: Function) -> Function:
+    """Let an inner kernel that takes and returns numbers alone keep its results as Python.
+
+    Of equal numbers it returns the same to the last bit, but for signs of zeros.
+    """
+    if isinstance(function, _Kernel):  # not when the JIT is disabled
+        function.is_remembered = True
+    return function
+
+
 def _general(kind: types.Type) -> types.Type:
     """Return the type as which a helper takes an argument, lest it is compiled for each constant.
 
@@ -136,11 +147,12 @@ class _Kernel(CPUDispatcher):
 
     n_interpreted = 0.0  # steps
     seconds_interpreted = 0.0
+    is_remembered = False
 
     def __call__(self, *args: Any) -> Any:
         """Run the kernel."""
-        if _is_interpreting.get():  # called by a kernel that is
-            return self._python(*args)
+        if _is_interpreting.get():  # called by the Python of a kernel, as it is written
+            return self.py_func(*args)
         steps = _steps.get()
         if not self._is_worth_interpreting(steps) or self._is_compiled():
             if not (args and isinstance(args[0], np.random.Generator)):
@@ -196,8 +208,11 @@ class _Kernel(CPUDispatcher):
         They are called a million times for a small table, and most of that would be for asking each
         time whether they are interpreted.
         """
-        functions = {one: _copy_of(one.py_func) for one in _helpers(self)}
-        for copy in functions.values():
+        copies = {one: _copy_of(one.py_func) for one in _helpers(self)}
+        functions = {
+            one: _remembering(copy) if one.is_remembered else copy for one, copy in copies.items()
+        }
+        for copy in copies.values():
             _call_python(copy, functions)
         return functions[self]
 
@@ -210,7 +225,12 @@ def _copy_of(function: Any) -> FunctionType:
     return copy
 
 
-def _call_python(function: FunctionType, functions: dict[Any, FunctionType]) -> None:
+def _remembering(function: FunctionType) -> Callable[..., Any]:
+    """Return a function that keeps the results of its last calls."""
+    return lru_cache(_MOST_REMEMBERED)(function)
+
+
+def _call_python(function: FunctionType, functions: dict[Any, Callable[..., Any]]) -> None:
     """Let a function's names of kernels, also ``module.name``, mean what these are as Python."""
     room = function.__globals__
     for name in function.__code__.co_names:
@@ -223,7 +243,7 @@ def _call_python(function: FunctionType, functions: dict[Any, FunctionType]) -> 
                 room[name] = SimpleNamespace(**{**vars(called), **inside})
 
 
-def _is_of(value: object, functions: dict[Any, FunctionType]) -> bool:
+def _is_of(value: object, functions: dict[Any, Callable[..., Any]]) -> bool:
     return isinstance(value, _Kernel) and value in functions
 
 

@@ -17,7 +17,7 @@ from math import frexp, ldexp
 
 import numpy as np
 
-from bayescascade.base.jit import inner_kernel
+from bayescascade.base.jit import inner_kernel, remembered
 
 __all__ = ["log_gamma", "log_of", "plus", "times"]
 
@@ -112,6 +112,7 @@ def log_of(high, low):
     return plus(whole, whole_low, total, total_low)
 
 
+@remembered
 @inner_kernel
 def log_gamma(high, low):
     """Return lnG of a number > 0: by Stirling's series, of small ones that of one from 20 on."""

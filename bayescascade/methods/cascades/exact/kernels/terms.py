@@ -1,15 +1,14 @@
 """The closed forms of one box, as a leaf and split, and the numbers that the recursion reckons in.
 
 Logarithms are sums of two floats, see `doubles`, and those of log gamma functions are listed where
-weights are whole. Positive numbers of any size, ``mantissa * 2**(512 * exponent)``, make sums of
-products without exp. A stored mantissa lies in [2**-256, 2**256), so a product of two can neither
-overflow nor vanish. A term more than three exponents below a sum is at most 2**-512 of it and
-dropped.
+weights are whole. What is read of arrays for them is made a float: where kernels are interpreted,
+they would take thrice as long with NumPy's numbers. Positive numbers of any size,
+``mantissa * 2**(512 * exponent)``, make sums of products without exp. A stored mantissa lies in
+[2**-256, 2**256), so a product of two can neither overflow nor vanish. A term more than three
+exponents below a sum is at most 2**-512 of it and dropped.
 """
 
 from math import exp, floor
-
-import numpy as np
 
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.exact.kernels.doubles import (
@@ -111,9 +110,9 @@ def _lowered(n_exponents):
 @inner_kernel
 def _log_gamma(table, alpha, multiple, count):
     """lnG(multiple alpha + count), from the table where it is listed."""
-    index = np.int64(count)
+    index = int(count)
     if index < table.shape[1] and count == index:
-        return table[multiple, index, 0], table[multiple, index, 1]
+        return float(table[multiple, index, 0]), float(table[multiple, index, 1])
     high, low = times(float(multiple), 0.0, alpha, 0.0)
     high, low = plus(high, low, count, 0.0)
     return log_gamma(high, low)
@@ -142,9 +141,8 @@ def write_leaf(lattice, terms, counts, work, count):
         for j in range(last + 1):
             block = lattice.starts[j] + work.digits[j]
             if not terms.independent or lattice.sizes[block] == 1:
-                part, part_low = times(
-                    -count, 0.0, lattice.log_width[block, 0], lattice.log_width[block, 1]
-                )
+                width, width_low = lattice.log_width[block, 0], lattice.log_width[block, 1]
+                part, part_low = times(-count, 0.0, float(width), float(width_low))
             else:
                 base = work.count_base[j] + work.digits[last] * work.count_step[j]
                 part, part_low = _log_inside(
@@ -162,13 +160,12 @@ def _log_inside(lattice, terms, counts, count, j, block, base, stride):
     value, low = -value, -low
     for i in range(lattice.code_start[block], lattice.code_start[block + 1]):
         single = lattice.single[lattice.level_start[j] + lattice.codes[i]]
-        inside = counts[base + single * stride]
+        inside = float(counts[base + single * stride])
         part, part_low = log_rise(table, alpha, 1, inside)
         value, low = plus(value, low, part, part_low)
-        width = lattice.starts[j] + single
-        part, part_low = times(
-            -inside, 0.0, lattice.log_width[width, 0], lattice.log_width[width, 1]
-        )
+        at = lattice.starts[j] + single
+        width, width_low = lattice.log_width[at, 0], lattice.log_width[at, 1]
+        part, part_low = times(-inside, 0.0, float(width), float(width_low))
         value, low = plus(value, low, part, part_low)
     return value, low
 
