@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.files import replaced_file
 from bayescascade.model.sentences import doubt_sentences, held_out_told
+from bayescascade.report.chart import UnitChart
 from bayescascade.report.document import Section, to_document
 from bayescascade.report.page import Page, counted, named
 from bayescascade.report.printed import PrintedModel
@@ -101,8 +102,9 @@ class Reported(PrintedModel):
         measured = getattr(summary, "held_out", None)
         tried: list[str] = []
         tables = () if measured is None else measured.page()
+        charts: tuple[UnitChart, ...] = ()
         if held_out is not None:
-            tried, tables = held_out_told(self, held_out)
+            tried, tables, charts = held_out_told(self, held_out)
         kind = self.title[0].upper() + self.title[1:]
         columns, names = self._column_items(), self._column_names()
         sections = (
@@ -116,7 +118,7 @@ class Reported(PrintedModel):
             Section("What was learned", page=self._shown()),
             Section("How to read it", items=self._how_to_read()),
             Section("How sure it is", self._doubt()),
-            Section("How it does on other rows", tried, page=tables),
+            Section("How it does on other rows", tried, page=tables, charts=charts),
             Section("What it cannot tell", items=[("", words) for words in self._cannot_tell()]),
             Section(
                 "What it was learned from",

@@ -104,19 +104,39 @@ class LabelScores:
 
         NaN unless there are rows of every class.
         """
-        from sklearn.metrics import roc_auc_score  # long to import, and no fit needs it
-
         if not self._weights.any(axis=0).all():
             return math.nan
         chosen = [1] if len(self.confusion) == 2 else range(len(self.confusion))
+        return float(np.mean([self.area(c) for c in chosen]))
+
+    def area(self, c: int) -> float:
+        """Return the area under the ROC curve of a class, of which there are rows, as of others."""
+        from sklearn.metrics import roc_auc_score  # long to import, and no fit needs it
+
+        is_class, probabilities, weights = self.against_rest(c)
+        return float(roc_auc_score(is_class, probabilities, sample_weight=weights))
+
+    def against_rest(
+        self, c: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
+        """Return whether rows are of a class, its probabilities and weights, alike ones as one."""
         everyone = self._weights.sum(axis=1)
-        areas = []
-        for c in chosen:
-            scores = np.tile(self._probabilities[:, c], 2)
-            weights = np.concatenate([self._weights[:, c], everyone - self._weights[:, c]])
-            is_class = np.arange(scores.size) < everyone.size
-            areas.append(roc_auc_score(is_class, scores, sample_weight=weights))
-        return float(np.mean(areas))
+        probabilities = np.tile(self._probabilities[:, c], 2)
+        weights = np.concatenate([self._weights[:, c], everyone - self._weights[:, c]])
+        return np.arange(probabilities.size) < everyone.size, probabilities, weights
+
+    def confidences(
+        self, names: Sequence[str]
+    ) -> tuple[str, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return what is said of rows, each probability of it, the weight it was so for, and all.
+
+        It is the second one of two classes, else the predicted one.
+        """
+        rows = np.arange(len(self._weights))
+        best = np.ones_like(rows) if len(names) == 2 else self._probabilities.argmax(axis=1)
+        words = f"P({names[1]})" if len(names) == 2 else "P(predicted class)"
+        hits = self._weights[rows, best]
+        return words, self._probabilities[rows, best], hits, self._weights.sum(axis=1)
 
     def confusion_page(self, target: str, names: Sequence[str]) -> Page:
         """Return who is taken for whom: true classes downward, predicted ones to the right.

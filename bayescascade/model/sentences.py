@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.labels import check_labels, label_codes
 from bayescascade.data.levels import level_text
+from bayescascade.model.label_curves import curves_of
 from bayescascade.model.scores import LabelScores
 from bayescascade.model.summary import FitSummary
 from bayescascade.model.trace import COLUMNS_USED
+from bayescascade.report.chart import UnitChart
 from bayescascade.report.numbers import cost_texts, diagnostic_text, ratio_text, share_text
-from bayescascade.report.page import Page, counted
+from bayescascade.report.page import BLANK, Page, counted
 
 __all__ = ["doubt_sentences", "held_out_told"]
 
@@ -154,8 +156,8 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + more
 
 
-def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page]:
-    """Return how well a model does on rows that it was not learned from, and the confusion.
+def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page, tuple[UnitChart, ...]]:
+    """Return how well a model does on rows that it was not learned from: words, tables, charts.
 
     Parameters
     ----------
@@ -193,7 +195,7 @@ def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page]:
         f"{counted(left, 'more row')} cannot be, according to the model, and "
         f"{'is' if left == 1 else 'are'} not in this average."
     )
-    return ([told, impossible] if left else [told]), ()
+    return ([told, impossible] if left else [told]), (), ()
 
 
 def _with_labels(model: Any, held_out: Any) -> tuple[Any, Any]:
@@ -208,7 +210,7 @@ def _with_labels(model: Any, held_out: Any) -> tuple[Any, Any]:
     return held_out, held_out[target]
 
 
-def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page]:
+def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page, tuple[UnitChart, ...]]:
     labels = check_labels(y, "held_out", type(model).__name__)
     codes = label_codes(labels, model.classes_, "held_out")
     probabilities: NDArray[np.float64] = model.predict_proba(X)
@@ -230,9 +232,11 @@ def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page]:
         (cost,) = cost_texts([float(costs.mean())])
         told.append(f"That costs {cost} a row on average.")
     if math.isfinite(scores.auc):
-        told.append(
-            f"The log loss is {diagnostic_text(scores.log_loss, 4)} nats a row, and the area under "
-            f"the ROC curve {diagnostic_text(scores.auc, 3)}."
-        )
+        loss = f"The log loss is {diagnostic_text(scores.log_loss, 4)} nats a row, and the"
+        if math.isinf(scores.log_loss):
+            loss = "The log loss is infinite, as a label had probability 0; the"
+        told.append(f"{loss} area under the ROC curve is {diagnostic_text(scores.auc, 3)}.")
     target = str(getattr(model, "target_", "true class"))
-    return told, scores.confusion_page(target, [level_text(c) for c in model.classes_.tolist()])
+    names = [level_text(c) for c in model.classes_.tolist()]
+    words, table, charts = curves_of(scores, names)
+    return told + words, (*scores.confusion_page(target, names), BLANK, table), charts

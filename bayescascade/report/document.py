@@ -7,6 +7,7 @@ or narrow, light or dark, and printed on A4, where all that is folded is open.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bayescascade.report.chart import CHART_STYLES, UnitChart
 from bayescascade.report.html import STYLES, blocks, element, shown_and_more, text
 from bayescascade.report.page import Page, counted
 
@@ -102,6 +103,8 @@ class Section:
         What one item is called, and several, where there are many.
     page : Page
         What follows.
+    charts : sequence of UnitChart
+        Side by side, at the end.
     is_beside : bool
         Whether what is told of items stands to the right of them, where there is room.
     is_folded : bool
@@ -113,6 +116,7 @@ class Section:
     items: Sequence[tuple[str, str]] = ()
     noun: tuple[str, str] = ("item", "items")
     page: Page = ()
+    charts: Sequence[UnitChart] = ()
     is_beside: bool = False
     is_folded: bool = False
 
@@ -152,7 +156,7 @@ def to_document(
         '<meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
         + element("title", text(title))
-        + element("style", STYLES + _STYLES)
+        + element("style", STYLES + _STYLES + CHART_STYLES)
     )
     page = element("head", head) + element("body", body, "bayescascade")
     return f'<!DOCTYPE html>\n<html lang="en">{page}</html>\n'
@@ -161,6 +165,8 @@ def to_document(
 def _section(section: Section) -> str:
     content = "".join(element("p", text(sentence)) for sentence in section.sentences)
     content += _items(section) + blocks(section.page)
+    if section.charts:
+        content += element("div", "".join(c.to_html() for c in section.charts), "charts")
     if not content:
         return ""
     title = element("h2", text(section.title))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 
 import bayescascade
 from bayescascade import (
@@ -75,6 +76,7 @@ def read(path):
     outline = Outline(text)
     assert {name for name, _ in outline.attributes} <= {
         "lang", "charset", "name", "content", "class", "style", "open", "colspan",
+        "viewbox", "role", "aria-label", "d", "x", "y",
     }  # fmt: skip
     return outline
 
@@ -143,7 +145,7 @@ def test_rows_held_out_are_scored(name, tmp_path):
     if case.is_labeled:
         right = 100 * float((model.predict(rows()) == labels).mean())
         assert f"names the right class for {right:.1f} " in told
-        assert "the area under the ROC curve 0." in told
+        assert "area under the ROC curve is 0." in told
         assert "predicted" in told
         with pytest.raises(ParameterError, match=r"held_out must be \(rows, labels\)"):
             model.report(path, held_out=rows())
@@ -151,12 +153,30 @@ def test_rows_held_out_are_scored(name, tmp_path):
         assert f"{model.score_samples(rows()).mean():.4f} nats a row" in told
 
 
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if ESTIMATORS[name].is_labeled])
+def test_every_classifier_shows_whom_it_finds_and_whether_it_is_right(name, tmp_path):
+    """Who is to act on probabilities has to see curves, whatever family gives them."""
+    case, path = ESTIMATORS[name], tmp_path / "report.html"
+    labels = case.labels().map(lambda label: f"{EVIL}{label}")
+    model = case.make(**case.parameters).fit(rows(), labels)
+    model.report(path, held_out=(rows(), labels))
+    told = read(path)
+    assert told.tags.count("svg") == 2
+    title = "ROC curve " if case.is_binary else "ROC curves, each against the rest"
+    assert title in told.text
+    assert "Calibration" in told.text
+    area = roc_auc_score(labels, model.predict_proba(rows())[:, 1]) if case.is_binary else None
+    assert told.text.count(": area ") == (1 if case.is_binary else labels.nunique())
+    if area is not None:
+        assert f"{EVIL}True: area {area:.3f}" in told.text
+
+
 def test_impossible_rows_are_told_apart():
     """One row that cannot be must not hide what is known of the others."""
     frame = pd.DataFrame({"a": ["x"] * 30 + ["y"] * 10, "b": ["x", "y"] * 20})
     model = LeafCascade(density="empirical", expected_leaves=50.0, random_state=0)
     model.set_params(nominal={"a": ["x", "y"]}).fit(frame[frame["a"] == "x"])
-    told, _ = held_out_told(model, frame)
+    told, *_ = held_out_told(model, frame)
     assert np.isneginf(model.score_samples(frame)).sum() == 10
     assert "tried on 30 rows" in told[0]
     assert told[1].startswith("10 more rows cannot be")

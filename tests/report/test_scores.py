@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_score
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import accuracy_score, auc, confusion_matrix, log_loss, roc_auc_score
 
+from bayescascade.model.label_curves import calibration_of, curves_of
 from bayescascade.model.scores import LabelScores, WeightedMean
 from bayescascade.report.page import render
 
@@ -48,6 +50,44 @@ def test_what_cannot_be_known_is_nan():
     assert math.isnan(nothing.accuracy)
     assert math.isnan(nothing.log_loss)
     assert math.isnan(nothing.auc)
+
+
+def test_bins_are_those_of_scikit_learn(rng):
+    """A row is in one bin, by weight as often as it stands there; equals stay together."""
+    said = rng.permutation(np.arange(1, 201)) / 201
+    hits = (rng.random(200) < said**2).astype(float)
+    found = calibration_of(said, hits, np.ones(200), 10)
+    happened, means = calibration_curve(hits, said, n_bins=10, strategy="quantile")
+    assert_allclose(found.said, means)
+    assert_allclose(found.happened, happened)
+    assert found.weights.tolist() == [20.0] * 10
+    times = rng.integers(0, 4, 200)
+    weighed = calibration_of(said, hits * times, times.astype(float), 10)
+    repeated = (np.repeat(each, times) for each in (said, hits, np.ones(200)))
+    for one, other in zip(weighed, calibration_of(*repeated, 10), strict=True):
+        assert_allclose(one, other)
+    ties = calibration_of(np.repeat([0.2, 0.9], [190, 10]), np.ones(200), np.ones(200), 10)
+    assert ties.weights.tolist() == [190.0, 10.0]
+
+
+@pytest.mark.parametrize("n_classes", [2, 8])
+def test_curves_tell_of_many_classes_what_can_be_seen(n_classes, rng):
+    """Eight curves over each other tell nothing; a class without rows has none."""
+    scores, names = LabelScores(n_classes), [f"c{c}" for c in range(n_classes)]
+    labels = rng.integers(n_classes - (n_classes > 2), size=300)
+    probabilities = rng.dirichlet(np.ones(n_classes), 300)
+    scores.add(labels, probabilities)
+    _, table, (curves, bins) = curves_of(scores, names)
+    assert len(curves.series) == (1 if n_classes == 2 else 5)
+    shown = curves.series[0]
+    c = names.index(shown.name.partition(":")[0])
+    assert auc(shown.across, shown.up) == pytest.approx(scores.area(c))
+    best = probabilities[:, 1] if n_classes == 2 else probabilities.max(axis=1)
+    assert (min(bins.series[0].across) > best.min()) & (max(bins.series[0].across) < best.max())
+    assert table.columns[-1].texts == ["30"] * 10
+    alone = LabelScores(n_classes)
+    alone.add(np.zeros(30, np.int64), probabilities[:30])
+    assert [chart.title for chart in curves_of(alone, names)[2]] == ["Calibration"]
 
 
 def test_ties_count_half():

@@ -1,0 +1,105 @@
+"""ROC curves, and whether probabilities are as often right as they say, of any classifier."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.model.scores import LabelScores
+from bayescascade.report.chart import Series, UnitChart
+from bayescascade.report.numbers import count_texts, diagnostic_text, share_text
+from bayescascade.report.page import Numbers, Table
+
+__all__ = ["Calibration", "calibration_of", "curves_of"]
+
+_MOST_CURVES = 5  # of classes, each against the rest
+_MOST_BINS, _ROWS_OF_BIN = 10, 20
+_LONGEST = 30  # name of an axis
+
+Floats = NDArray[np.float64]
+
+
+class Calibration(NamedTuple):
+    """Bins of rows by the probability that they got, each (n_bins,) float64, ascending."""
+
+    said: Floats  # mean probability
+    happened: Floats  # share of the rows' weight for which it was so
+    weights: Floats  # of the rows
+
+
+def calibration_of(
+    probabilities: Floats, hits: Floats, weights: Floats, n_bins: int
+) -> Calibration:
+    """Return bins by quantiles, as scikit-learn's `calibration_curve`; equals are never parted.
+
+    Where probabilities are often the same, as a list of rules gives, bins are fewer.
+
+    Parameters
+    ----------
+    probabilities, hits, weights : (n,) float64
+        What was said, and of the weight that got it, how much was so.
+    n_bins : int >= 1
+    """
+    said, place = np.unique(probabilities[weights > 0], return_inverse=True)
+    of_said, hit = (np.bincount(place, each[weights > 0], said.size) for each in (weights, hits))
+    middles = (np.cumsum(of_said) - of_said / 2) / of_said.sum()
+    _, bins = np.unique((n_bins * middles).astype(np.int64), return_inverse=True)
+    totals: Floats = np.bincount(bins, of_said)  # type: ignore[assignment] # of weights: floats
+    means, shares = (np.bincount(bins, each) / totals for each in (said * of_said, hit))
+    return Calibration(means, shares, totals)
+
+
+def curves_of(
+    scores: LabelScores, names: Sequence[str]
+) -> tuple[list[str], Table, tuple[UnitChart, ...]]:
+    """Return what a report shows of the probabilities: a sentence, a table and charts.
+
+    Of two classes, curves are of the second; of more, ROC curves of the commonest few against the
+    rest, and the calibration of the predicted class.
+
+    Parameters
+    ----------
+    scores : LabelScores
+        With rows of some weight.
+    names : sequence of str
+        The classes.
+    """
+    from sklearn.metrics import roc_curve  # long to import, and no fit needs it
+
+    counts = scores.confusion.sum(axis=1)
+    is_binary = len(names) == 2
+    both = np.flatnonzero((counts > 0) & (counts < scores.weight))
+    commonest = both[np.argsort(-counts[both], kind="stable")][:_MOST_CURVES]
+    shown = [1] if is_binary else sorted(commonest.tolist())
+    lines = []
+    for c in shown if both.size else ():
+        is_class, said, weights = scores.against_rest(c)
+        false, true, _ = roc_curve(is_class, said, sample_weight=weights)
+        name = f"{names[c]}: area {diagnostic_text(scores.area(c), 3)}"
+        lines.append(Series(name, false.tolist(), true.tolist()))
+    of_what, said, hits, weights = scores.confidences(names)
+    n_bins = max(1, min(_MOST_BINS, int(scores.weight) // _ROWS_OF_BIN))
+    found = calibration_of(said, hits, weights, n_bins)
+    texts = count_texts(found.weights.tolist())
+    shares = [
+        Numbers(head, [share_text(share) for share in of.tolist()])
+        for head, of in (("said", found.said), ("was so", found.happened))
+    ]
+    error = float(found.weights @ np.abs(found.said - found.happened)) / scores.weight
+    told = [
+        f"Whether {of_what} can be taken at its word: rows are sorted by it and dealt into bins of "
+        f"about as many rows. What was said and what was so differ by {share_text(error)} on "
+        "average. Dots on the diagonal are right; larger ones stand for more rows."
+    ]
+    labels = [f"bin {number}" for number in range(1, 1 + len(texts))]
+    table = Table(labels, [*shares, Numbers("rows", texts)], of_what)
+    dots = Series("a bin of rows", *(each.tolist() for each in found))
+    across = f"said: {of_what if len(of_what) <= _LONGEST else 'probability'}"
+    charts = [UnitChart("Calibration", across, "was so, share of the rows", [dots])]
+    if lines:
+        some = f" of {len(lines)} of {len(names)} classes" if len(lines) < len(names) else ""
+        title = "ROC curve" if is_binary else f"ROC curves{some}, each against the rest"
+        axes = ("false alarms, share of the others", "found, share of the class")
+        charts.insert(0, UnitChart(title, *axes, lines))
+    return told, table, tuple(charts)
