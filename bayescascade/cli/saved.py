@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from bayescascade.cli.deciding import decision_of, with_decision
 from bayescascade.cli.learning import FULL_OPTION
 from bayescascade.cli.loading import UNKNOWN_OPTION, in_role, load_model, open_for
 from bayescascade.cli.options import Integer, parse_given
@@ -122,6 +123,7 @@ def show(
     help="Column of the labels (by default that which rules were learned from).",
 )
 @click.option("--weights", metavar="NAME", help="Column of how many rows each row stands for.")
+@with_decision
 @UNKNOWN_OPTION
 @with_reading(learns=False, labels=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
@@ -132,6 +134,8 @@ def score(
     out: str | None,
     target: str | None,
     weights: str | None,
+    threshold: float | None,
+    class_costs: str | None,
     unknown: str | None,
     as_json: bool,
 ) -> None:
@@ -151,13 +155,15 @@ def score(
     if isinstance(fitted, Classifier):
         if top is not None:
             in_role(Density, fitted, "--top", model)
-        scored = ScoredLabels(fitted, open_for(fitted, data), target, weights)
+        decision = decision_of(fitted, model, threshold, class_costs)
+        scored = ScoredLabels(fitted, open_for(fitted, data), target, weights, decision)
     else:
         if target is not None:
             in_role(Classifier, fitted, "--target", model)
         if top is None:
             top = _DEFAULT_TOP if out is None else 0
         density: Density = in_role(Density, fitted, "score", model)
+        decision_of(fitted, model, threshold, class_costs)
         scored = ScoredRows(density, open_for(fitted, data), top, weights)
     blocks = tell_blocks(data, scored.blocks())
     if out is None:
@@ -187,6 +193,7 @@ def score(
     help="Write the rows here, not to stdout: Parquet if it ends in .parquet or .pq, else CSV.",
 )
 @click.option("--explain", is_flag=True, help="Add the rule that fires, or the features acquired.")
+@with_decision
 @UNKNOWN_OPTION
 @with_reading(learns=False)
 def predict(
@@ -196,6 +203,8 @@ def predict(
     how: str | None,
     out: str | None,
     explain: bool,
+    threshold: float | None,
+    class_costs: str | None,
     unknown: str | None,
 ) -> None:
     """Predict the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
@@ -214,6 +223,7 @@ def predict(
     from bayescascade.model.roles import Classifier, Density, Predictor
 
     fitted = load_model(model, unknown)
+    decision = decision_of(fitted, model, threshold, class_costs)
     if isinstance(fitted, Density):
         if target is None:
             raise click.UsageError(
@@ -229,7 +239,8 @@ def predict(
         for option, value in (("--target", target), ("--how", how)):
             if value is not None:
                 in_role(Density, fitted, option, model)
-        blocks = predicted_blocks(predictor, open_for(predictor, data), explain=explain)
+        source = open_for(predictor, data)
+        blocks = predicted_blocks(predictor, source, decision, explain=explain)
     if out is None:
         write_texts(None, csv_texts(blocks))
     else:

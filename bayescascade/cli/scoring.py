@@ -15,6 +15,7 @@ from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import level_text
 from bayescascade.data.schema import check_known
 from bayescascade.data.sources import Source
+from bayescascade.model.decisions import Decision
 from bayescascade.model.rarest import RarestRows, rare_row_page
 from bayescascade.model.roles import Classifier, Density, Predicted, Predictor
 from bayescascade.model.scores import LabelScores, WeightedMean
@@ -85,12 +86,18 @@ class ScoredLabels:
     """How well a classifier predicts the labels of a file; where that costs something, what."""
 
     def __init__(
-        self, model: Classifier, source: Source, target: str | None, weights: str | None
+        self,
+        model: Classifier,
+        source: Source,
+        target: str | None,
+        weights: str | None,
+        decision: Decision,
     ) -> None:
         found = getattr(model, "target_", None) if target is None else target
         if found is None:
             raise click.UsageError("--target must name the labels' column, got none")
         self._model, self._source, self._target, self._weights = model, source, found, weights
+        self._decision = decision
         self._names = _class_texts(model)
         self._scores, self._cost = LabelScores(len(self._names)), WeightedMean()
         self._unknown = UnknownRows()
@@ -116,13 +123,14 @@ class ScoredLabels:
             with self._unknown.noticed():
                 predicted = model.predict_block(cells, first_row)
             assert predicted.probabilities is not None
-            self._scores.add(labels, predicted.probabilities, weights)
+            named = self._decision.choose(predicted.probabilities)
+            self._scores.add(labels, predicted.probabilities, weights, named)
             if predicted.costs is not None:
                 self._cost.add(predicted.costs, weights)
             yield {
                 "row": range(first_row, first_row + len(cells)),
                 "label": [self._names[label] for label in labels.tolist()],
-                **_predicted_columns(model, predicted),
+                **_predicted_columns(model, predicted, self._decision),
             }
         self._unknown.warn()
 
@@ -141,9 +149,16 @@ class ScoredLabels:
             "log_loss": scores.log_loss,
             "auc": scores.auc,
             **costs,
+            **({} if self._errors_cost is None else {"class_cost": self._errors_cost}),
             "classes": self._model.classes_.tolist(),
             "confusion": scores.confusion.tolist(),
         }
+
+    @property
+    def _errors_cost(self) -> float | None:
+        """Mean cost of a row's named class, where classes have costs."""
+        costs, scores = self._decision.costs, self._scores
+        return None if costs is None else float((scores.confusion * costs).sum() / scores.weight)
 
     def page(self) -> Page:
         """Return the scores, and who is taken for whom."""
@@ -158,6 +173,8 @@ class ScoredLabels:
             else "log loss infinite: a label had probability 0",
             f"AUC {diagnostic_text(scores.auc, 3)}",
         ]
+        if self._errors_cost is not None:
+            pieces.append(f"errors cost {diagnostic_text(self._errors_cost, 4)} a row")
         if cost.weight:
             (text,) = cost_texts([cost.mean])
             places = max(2, len(text.partition(".")[2]))
@@ -166,14 +183,14 @@ class ScoredLabels:
 
 
 def predicted_blocks(
-    model: Predictor, source: Source, *, explain: bool
+    model: Predictor, source: Source, decision: Decision, *, explain: bool
 ) -> Generator[Columns, None, None]:
     """Yield what a model says of the rows of a file, and if asked for, why."""
     unknown = UnknownRows()
     for first_row, cells, _ in read_for(model, source, [], None):
         with unknown.noticed():
             predicted = model.predict_block(cells, first_row, intervals=True, explain=explain)
-        columns = {**_predicted_columns(model, predicted), **predicted.told}
+        columns = {**_predicted_columns(model, predicted, decision), **predicted.told}
         yield {"row": range(first_row, first_row + len(cells)), **columns}
     unknown.warn()
 
@@ -202,13 +219,17 @@ def predicted_column_blocks(
     unknown.warn()
 
 
-def _predicted_columns(model: Predictor, predicted: Predicted) -> Columns:
+def _predicted_columns(model: Predictor, predicted: Predicted, decision: Decision) -> Columns:
     columns: dict[str, Sequence[object]] = {}
     if predicted.probabilities is not None:
         names = _class_texts(model)
-        columns["predicted"] = [names[c] for c in predicted.probabilities.argmax(axis=1).tolist()]
+        chosen = decision.choose(predicted.probabilities)
+        columns["predicted"] = [names[c] for c in chosen.tolist()]
         probabilities = zip(names, predicted.probabilities.T.tolist(), strict=True)
         columns.update({f"P({name})": column for name, column in probabilities})
+        if predicted.intervals is not None:
+            ends = predicted.intervals[range(len(chosen)), chosen]
+            columns["low_95"], columns["high_95"] = ends.T.tolist()
     elif predicted.values is not None:
         columns["predicted"] = predicted.values.tolist()
     if predicted.costs is not None:  # without the rounding of sums

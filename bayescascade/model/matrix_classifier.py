@@ -16,6 +16,7 @@ from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.matrix import CellPolicy, Matrix, MatrixEncoder
 from bayescascade.data.partitions import by_partitions
+from bayescascade.model.decisions import Decision
 from bayescascade.model.record import Saved
 from bayescascade.model.reporting import Reported
 from bayescascade.report.page import BLANK, Page, counted
@@ -27,7 +28,43 @@ MISSING = ("level", "error")
 
 
 class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
-    """A classifier of scikit-learn's whose accuracy is told of files, too."""
+    """A classifier of scikit-learn's that weighs errors, and tells its accuracy of files, too."""
+
+    classes_: NDArray[Any]
+
+    @abstractmethod
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class for each row, (n_rows, n_classes) float64."""
+
+    @by_partitions
+    def predict(self, X: Any, *, threshold: Any = None, class_costs: Any = None) -> NDArray[Any]:
+        """Return the most probable class of each row, (n_rows,), or the one that costs least.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_features) array, list of rows, mapping, Series or Table
+            DataFrames are matched by column name, in any order, and may have more columns; a Series
+            or a mapping of single values is one row; a Table, of those that take one, gives its
+            distinct rows. Missing cells, where they are allowed, are NaN or None.
+        threshold : float in [0, 1], optional
+            Of two classes, the second of `classes_` is predicted where it is at least so probable.
+        class_costs : mapping, or (n_classes, n_classes) array, optional
+            What errors cost; the class of least expected cost is predicted, of equals the first.
+            ``{"yes": 5}``: naming another class for a row of "yes" costs 5, other errors 1;
+            ``{"yes": {"no": 5}}``: that of one pair; an array has true classes downward, named ones
+            across, both in the order of `classes_`, as scikit-learn's confusion matrix has.
+
+        Raises
+        ------
+        ParameterError
+            If both are given, or one is out of its range.
+        DataError
+            If a column is missing or a cell cannot be read; names column, value and row.
+        """
+        probabilities = self.predict_proba(X)  # which says if nothing is fitted
+        decision = Decision.of(self.classes_, threshold, class_costs)
+        labels: NDArray[Any] = self.classes_[decision.choose(probabilities)]
+        return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows, by weight, whose class is predicted rightly.
@@ -88,7 +125,6 @@ class MatrixClassifier(Reported, LabeledFiles, Saved):
     unknown: str
     missing: str  # of those that have `MISSING` to choose from
 
-    classes_: NDArray[Any]
     _encoder: MatrixEncoder
 
     def _set_encoder(self, encoder: MatrixEncoder) -> None:
@@ -122,26 +158,6 @@ class MatrixClassifier(Reported, LabeledFiles, Saved):
         """What the features are called in text: their names, or "x3"."""
         return self._encoder.names
 
-    @by_partitions
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row, (n_rows,); of equals the first.
-
-        Parameters
-        ----------
-        X : DataFrame, (n_rows, n_features) array, list of rows, mapping or Series
-            DataFrames are matched by column name, in any order, and may have more columns; a Series
-            or a mapping of single values is one row. Missing cells, where they are allowed, are NaN
-            or None.
-
-        Raises
-        ------
-        DataError
-            If a column is missing or a cell cannot be read; names column, value and row.
-        """
-        best = self.predict_proba(X).argmax(axis=1)  # which says if nothing is fitted
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
-
     def _facts(self) -> list[str]:
         return [
             counted(self.n_features_in_, "column"),
@@ -158,10 +174,6 @@ class MatrixClassifier(Reported, LabeledFiles, Saved):
     def _details(self) -> Page:
         page = self.page()
         return page[: page.index(BLANK)]
-
-    @abstractmethod
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probability of each class for each row, (n_rows, n_classes) float64."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted model as plain data, at full precision, as `save` writes it."""

@@ -139,6 +139,7 @@ class Predicted(NamedTuple):
     told: Mapping[str, Sequence[object]]  # for people, by heading: such as the rule that fires
     probabilities: Floats | None = None  # (n_rows, n_classes), of a classifier
     values: Floats | None = None  # (n_rows,), of a model that predicts numbers
+    intervals: Floats | None = None  # (n_rows, n_classes, 2), of 95 % probability
     costs: Floats | None = None  # (n_rows,) >= 0, of finding this out, where that is not nothing
 
 

@@ -45,6 +45,7 @@ class LabelScores:
         labels: NDArray[np.integer],
         probabilities: NDArray[np.float64],
         weights: NDArray[np.float64] | None = None,
+        predicted: NDArray[np.integer] | None = None,
     ) -> None:
         """Add a block of rows.
 
@@ -55,10 +56,13 @@ class LabelScores:
         probabilities : (n, n_classes) float64
         weights : (n,) float64 >= 0, optional
             How many rows each stands for.
+        predicted : (n,) integers, optional
+            Position of each class that was named, by default the most probable one.
         """
+        predicted = probabilities.argmax(axis=1) if predicted is None else predicted
         weights = np.ones(len(labels)) if weights is None else weights
         self.n_rows += len(labels)
-        np.add.at(self.confusion, (labels, probabilities.argmax(axis=1)), weights)
+        np.add.at(self.confusion, (labels, predicted), weights)
         of_label = probabilities[np.arange(len(labels)), labels]
         counts = weights > 0
         with np.errstate(divide="ignore"):  # what cannot be has happened: the loss is infinite

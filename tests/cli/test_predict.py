@@ -152,6 +152,38 @@ def test_the_target_may_have_another_name(classified: Fitted, tmp_path: Path) ->
     )
 
 
+def test_costs_of_errors_are_read_from_files(classified: Fitted, tmp_path: Path) -> None:
+    """Costs of pairs of classes are a table; an interval is that of the class that is named."""
+    model, frame = bayescascade.load(classified.model), pd.read_csv(TIC_TAC_TOE)
+    table, out = tmp_path / "costs.csv", tmp_path / "p.csv"
+    table.write_text("outcome, negative, positive\npositive,1,0\nnegative,0,9\n")
+    options = ("predict", classified.model, TIC_TAC_TOE)
+    assert run(*options, "--class-costs", table, "--out", out).exit_code == 0
+    written = read_written(out)
+    named = model.predict(frame, threshold=0.9)
+    np.testing.assert_array_equal(written["predicted"], named)
+    at = np.searchsorted(model.classes_, named)
+    ends = model.credible_interval(frame)[np.arange(958), at]
+    np.testing.assert_array_equal(written[["low_95", "high_95"]], ends)
+    by_threshold = run(*options, "--threshold", "0.9").stdout
+    assert by_threshold == out.read_text()
+    for option, value, message in [
+        ("--threshold", "3", "--threshold must be a finite number >= 0 and <= 1, got 3.0"),
+        ("--class-costs", "positive", "or a file, cannot read positive"),
+        ("--class-costs", "positive=x", "as in no=1,yes=5, or a file, got 'positive=x'"),
+        ("--class-costs", "draw=2", "--class-costs must name classes, 'negative', 'positive', got"),
+    ]:
+        assert_error(run(*options, option, value), message)
+    table.write_text("outcome,negative,positive\npositive,1\n")
+    assert_error(run(*options, "--class-costs", table), "must have 3 cells in each line")
+    assert "errors cost 0." in run("score", *options[1:], "--class-costs", "positive=3").stdout
+
+
+def test_a_density_names_no_classes(fitted: Fitted) -> None:
+    options = ("predict", fitted.model, TITANIC, "--target", "class", "--threshold", "0.3")
+    assert_error(run(*options), "--threshold needs a classifier, got")
+
+
 BOARD = "b,b,b,b,o,o,x,x,x"
 HEADER = (
     "top_left,top_center,top_right,middle_left,middle_center,middle_right,bottom_left,"

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from scipy.special import xlogy
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import confusion_matrix
 
 import bayescascade
 from bayescascade import (
@@ -282,6 +283,54 @@ def test_commands_do_what_the_model_can(name, tmp_path):
     assert lines["predicted"].tolist() == model.predict(rows()).tolist()
     right = float((lines["predicted"] == labels.to_numpy()).mean())
     assert scored["accuracy"] == pytest.approx(right)
+
+
+LABELED = [name for name in ESTIMATORS if ESTIMATORS[name].is_labeled]
+
+
+@pytest.mark.parametrize("name", LABELED)
+def test_errors_are_weighed_alike_by_every_classifier(name, tmp_path):
+    """Who must miss nobody says so when predicting, and needs no other model for that."""
+    model, labels = fitted(name), ESTIMATORS[name].labels()
+    probabilities, classes = model.predict_proba(rows()), model.classes_.tolist()
+    costs = np.random.default_rng(0).uniform(1, 9, (len(classes), len(classes)))
+    best = model.classes_[(probabilities @ costs).argmin(axis=1)]
+    np.testing.assert_array_equal(model.predict(rows(), class_costs=costs), best)
+    by_class = pd.DataFrame(costs.T, classes, classes).to_dict()
+    np.testing.assert_array_equal(model.predict(rows(), class_costs=by_class), best)
+    only = model.predict(rows(), class_costs={classes[0]: 1e9})
+    assert (only[probabilities[:, 0] > 1e-6] == classes[0]).all()
+    for bad, words in [
+        ({"nobody": 2.0}, "class_costs must name classes, .*, got 'nobody'"),
+        ({classes[0]: -1.0}, "class_costs of .* must be a finite number >= 0, got -1.0"),
+        ([[0.0, 1.0]], "numbers of shape"),
+    ]:
+        with pytest.raises(ParameterError, match=words):
+            model.predict(rows(), class_costs=bad)
+    if len(classes) > 2:
+        with pytest.raises(ParameterError, match=f"there are {len(classes)} classes, not two"):
+            model.predict(rows(), threshold=0.3)
+    else:
+        second = model.predict(rows(), threshold=0.3) == classes[1]
+        np.testing.assert_array_equal(second, probabilities[:, 1] >= 0.3)
+        with pytest.raises(ParameterError, match=r"threshold must be .* <= 1, got 1.5"):
+            model.predict(rows(), threshold=1.5)
+        with pytest.raises(ParameterError, match="class_costs must be None where threshold"):
+            model.predict(rows(), threshold=0.3, class_costs=costs)
+    path, data = tmp_path / "model.json", tmp_path / "rows.csv"
+    model.save(path)
+    rows().assign(label=labels).to_csv(data, index=False)
+    first = str(labels[labels == classes[0]].iloc[0])
+    lines = command("predict", path, data, "--class-costs", f"{first}=7.5")
+    named = pd.read_csv(io.StringIO(lines))["predicted"].to_numpy()
+    expected = model.predict(rows(), class_costs={classes[0]: 7.5})
+    np.testing.assert_array_equal(named, expected)
+    told = ("score", path, data, "--target", "label", "--class-costs", f"{first}=7.5", "--json")
+    scored = json.loads(command(*told))
+    matrix = confusion_matrix(labels, expected)
+    assert scored["confusion"] == matrix.tolist()
+    weighed = matrix[1:].sum() - np.trace(matrix[1:, 1:]) + 7.5 * matrix[0, 1:].sum()
+    assert scored["class_cost"] == pytest.approx(weighed / len(labels))
 
 
 def test_predict_tells_numbers_too(tmp_path, monkeypatch):

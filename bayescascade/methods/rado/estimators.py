@@ -234,8 +234,10 @@ class RadoBoostClassifier(MatrixClassifier):
         return decisions
 
     @by_partitions
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, *, threshold: Any = None, class_costs: Any = None) -> NDArray[Any]:
         """Return the class of each row, (n_rows,); see `MatrixClassifier.predict`."""
+        if threshold is not None or class_costs is not None:
+            return super().predict(X, threshold=threshold, class_costs=class_costs)
         is_second = self.decision_function(X) > 0.0
         labels: NDArray[Any] = self.classes_[is_second.astype(np.int64)]
         return labels

@@ -265,25 +265,6 @@ time_limit, checkpoint, resume, progress
     # -- classifying -------------------------------------------------------------------------------
 
     @by_partitions
-    def predict(self, X: Rows) -> NDArray[Any]:
-        """Return the most probable class of each row, (n_rows,); of equals the first.
-
-        Parameters
-        ----------
-        X : DataFrame, array, list of rows, mapping, Series or Table
-            DataFrames are matched by column name, in any order, and may have more columns; a Series
-            or a mapping of single values is one row; a Table gives its distinct rows.
-
-        Raises
-        ------
-        DataError
-            If a column is missing or a cell cannot be read; names column, value and row.
-        """
-        probabilities = self.predict_proba(X)
-        labels: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
-        return labels
-
-    @by_partitions
     def predict_proba(self, X: Rows) -> NDArray[np.float64]:
         """Return the probability of each class for each row, (n_rows, n_classes) float64.
 
@@ -355,21 +336,17 @@ time_limit, checkpoint, resume, progress
     ) -> Predicted:
         """Return the probabilities of rows of a file; see `bayescascade.model.roles.Predictor`.
 
-        Told is what holds the probability of the predicted class with 95 % probability, and the
-        rule that fires.
+        Told is the rule that fires.
         """
         codes = self.encode(cells, first_row=first_row)
         probabilities = self.predict_proba_codes(codes)
         told: dict[str, Sequence[object]] = {}
-        if intervals:
-            rows, best = np.arange(len(cells)), probabilities.argmax(axis=1)
-            ends = self.credible_interval_codes(codes, 0.95)[rows, best]
-            told["low_95"], told["high_95"] = ends.T.tolist()
         if explain:
             rules = self.rules_
             words = [rules.part_words(part) for part in range(rules.n_rules + 1)]
             told["rule"] = [words[part] for part in rules.part_of_codes(codes).tolist()]
-        return Predicted(told, probabilities)
+        ends = self.credible_interval_codes(codes, 0.95) if intervals else None
+        return Predicted(told, probabilities, intervals=ends)
 
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return in words the rule of the most probable list that fires for a row.

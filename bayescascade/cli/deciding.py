@@ -1,0 +1,97 @@
+"""Options of commands that name a class for each row: from which probability on, or by costs."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from bayescascade.cli.loading import in_role
+from bayescascade.cli.options import Real, name_and_rest, split_commas
+
+if TYPE_CHECKING:
+    from bayescascade.model.decisions import Decision
+
+__all__ = ["decision_of", "with_decision"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_FORM = "--class-costs must be CLASS=COST,..., as in no=1,yes=5, or a file"
+
+
+def with_decision(command: Command) -> Command:
+    """Give a command `threshold` and `class_costs`, for `decision_of`."""
+    costs = click.option(
+        "--class-costs",
+        metavar="CLASS=COST,...|FILE.csv",
+        help="Name the class of least expected cost: what it costs to name another class for a row "
+        "of this one (1 if left out); or a file with a line for each true class, what it costs to "
+        "name each class below that one's name.",
+    )
+    threshold = click.option(
+        "--threshold",
+        type=Real(minimum=0.0, maximum=1.0),
+        help="Of two classes, name the second where it is at least so probable.",
+    )
+    return threshold(costs(command))
+
+
+def decision_of(
+    model: Any, path: str, threshold: float | None, class_costs: str | None
+) -> "Decision":
+    """Return how classes are chosen; of models that are no classifiers only without options."""
+    from bayescascade.base.errors import ParameterError
+    from bayescascade.model.decisions import Decision
+    from bayescascade.model.roles import Classifier
+
+    option = "--threshold" if threshold is not None else "--class-costs"
+    if threshold is None and class_costs is None:
+        return Decision()
+    classifier: Classifier = in_role(Classifier, model, option, path)
+    costs = None if class_costs is None else _parsed_costs(class_costs)
+    try:
+        return Decision.of(classifier.classes_, threshold, costs)
+    except ParameterError as error:
+        told = (
+            str(error).replace("class_costs", "--class-costs").replace("threshold", "--threshold")
+        )
+        raise click.UsageError(told) from None
+
+
+def _parsed_costs(text: str) -> dict[str, Any]:
+    """Return costs by class, or by true and named class if they are in a file."""
+    if "=" not in text or Path(text).is_file():
+        return _read_costs(text)
+    costs: dict[str, float] = {}
+    for part in split_commas(text):
+        name, sign, cost = name_and_rest(part, "=")
+        if not sign:
+            raise click.UsageError(f"{_FORM}, got {text!r}")
+        costs[name] = _number(cost, f"{_FORM}, got {text!r}")
+    return costs
+
+
+def _read_costs(path: str) -> dict[str, dict[str, float]]:
+    from bayescascade.base.errors import DataError
+
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            header, *lines = [[cell.strip() for cell in row] for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
+        raise DataError(f"{_FORM}, cannot read {path}: {error}") from None
+    costs = {}
+    for line in lines:
+        if len(line) != len(header):
+            raise DataError(f"{path}: must have {len(header)} cells in each line, got {line}")
+        wrong = f"{path}: must have costs after the first cell of a line, got {line}"
+        numbers = [_number(cell, wrong) for cell in line[1:]]
+        costs[line[0]] = dict(zip(header[1:], numbers, strict=True))
+    return costs
+
+
+def _number(text: str, wrong: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise click.UsageError(wrong) from None

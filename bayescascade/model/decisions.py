@@ -1,0 +1,112 @@
+"""Which class is named, given its probabilities: the most probable, or the one that costs least."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_probability, check_real
+from bayescascade.data.levels import level_text
+
+__all__ = ["Decision"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """A rule that names one class for each row.
+
+    Parameters
+    ----------
+    threshold : float in [0, 1], optional
+        Of two classes, the second is named from that probability on.
+    costs : (n_classes, n_classes) float64 >= 0, optional
+        Of naming a class (column) for a row of another (row): the expected one is least. Without
+        either, the most probable class is named; of equals always the first.
+    """
+
+    threshold: float | None = None
+    costs: Floats | None = None
+
+    @classmethod
+    def of(
+        cls, classes: NDArray[Any], threshold: Any = None, class_costs: Any = None
+    ) -> "Decision":
+        """Return the rule that a user asks for, see `LabeledFiles.predict`.
+
+        Raises
+        ------
+        ParameterError
+            If both are given, or one is not what it must be for such classes.
+        """
+        if threshold is not None and class_costs is not None:
+            raise ParameterError("class_costs must be None where threshold is given, got both")
+        if threshold is not None:
+            if len(classes) != 2:
+                raise ParameterError(
+                    f"threshold must be None where there are {len(classes)} classes, not two, "
+                    f"got {threshold!r}: class_costs are for any number"
+                )
+            return cls(threshold=check_probability("threshold", threshold))
+        return cls() if class_costs is None else cls(costs=_costs(classes, class_costs))
+
+    def choose(self, probabilities: Floats) -> NDArray[np.intp]:
+        """Return the position of the class that is named for each row, (n_rows,).
+
+        Parameters
+        ----------
+        probabilities : (n_rows, n_classes) float64
+        """
+        if self.threshold is not None:
+            return (probabilities[:, 1] >= self.threshold).astype(np.intp)
+        worth = probabilities if self.costs is None else -(probabilities @ self.costs)
+        best: NDArray[np.intp] = worth.argmax(axis=1)
+        return best
+
+
+def _costs(classes: NDArray[Any], given: Any) -> Floats:
+    """Return a matrix of costs, given as one or by class."""
+    n = len(classes)
+    if not isinstance(given, Mapping):
+        try:
+            costs = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            costs = np.empty(0)
+        if costs.shape != (n, n):
+            raise ParameterError(
+                f"class_costs must be a mapping, or numbers of shape ({n}, {n}), true classes "
+                f"downward and named ones across, got {given!r}"
+            )
+        if not (np.isfinite(costs) & (costs >= 0)).all():
+            raise ParameterError(f"class_costs must be finite numbers >= 0, got {given!r}")
+        return costs
+    costs = 1.0 - np.eye(n)
+    for label, of_class in given.items():
+        c = _position(classes, label)
+        if isinstance(of_class, Mapping):
+            for named, cost in of_class.items():
+                costs[c, _position(classes, named)] = _cost(f"{label!r}, {named!r}", cost)
+        else:
+            costs[c] = _cost(repr(label), of_class) * (np.arange(n) != c)
+    return costs
+
+
+def _cost(of_what: str, cost: Any) -> float:
+    return check_real(f"class_costs of {of_what}", cost, minimum=0.0)
+
+
+def _position(classes: NDArray[Any], label: object) -> int:
+    """Return which class a label is, or the text of a label."""
+    listed = classes.tolist()
+    if label in listed:
+        return int(listed.index(label))
+    texts = [level_text(one) for one in listed]
+    if label not in texts:
+        raise ParameterError(
+            f"class_costs must name classes, {', '.join(map(repr, listed))}, got {label!r}"
+        )
+    return texts.index(str(label))
