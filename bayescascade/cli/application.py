@@ -20,6 +20,7 @@ from bayescascade.cli.completion import complete_files, completion
 from bayescascade.cli.compress import compress
 from bayescascade.cli.doctor import doctor
 from bayescascade.cli.evidence import evidence
+from bayescascade.cli.explaining import explain
 from bayescascade.cli.fit import fit
 from bayescascade.cli.impute import impute
 from bayescascade.cli.output import INTERRUPTED
@@ -99,9 +100,9 @@ def application(context: click.Context) -> None:
     a list of rules that predicts one of its columns, budget forests that do so within budgets for
     what the features cost, compress prototypes whose neighbors do so. causal says which of two
     columns is the cause, privately if asked for; rados classifies by sums of rows, which others may
-    hold. show, score, predict, impute and sample use what was saved; diagnose says how well its
-    posterior was explored. compare learns several densities of a table, and scores them by rows
-    that they have not seen. doctor says what all of this runs on.
+    hold. show, score, predict, explain, impute and sample use what was saved; diagnose says how
+    well its posterior was explored. compare learns several densities of a table, and scores them by
+    rows that they have not seen. doctor says what all of this runs on.
 
     A table is a CSV, Parquet or Arrow file, or all files of a folder, a pattern ("parts/*.csv") or
     a URL together.
@@ -121,6 +122,7 @@ for command in (
     show,
     score,
     predict,
+    explain,
     impute,
     sample,
     diagnose,

@@ -13,7 +13,7 @@ from bayescascade.cli.options import Real, name_and_rest, split_commas
 if TYPE_CHECKING:
     from bayescascade.model.decisions import Decision
 
-__all__ = ["decision_of", "with_decision"]
+__all__ = ["decision_of", "decision_options", "with_decision"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -41,22 +41,26 @@ def decision_of(
     model: Any, path: str, threshold: float | None, class_costs: str | None
 ) -> "Decision":
     """Return how classes are chosen; of models that are no classifiers only without options."""
-    from bayescascade.base.errors import ParameterError
     from bayescascade.model.decisions import Decision
+
+    asked = decision_options(model, path, threshold, class_costs)
+    return Decision.of(model.classes_, **asked) if asked else Decision()
+
+
+def decision_options(
+    model: Any, path: str, threshold: float | None, class_costs: str | None
+) -> dict[str, Any]:
+    """Return what `predict` takes, nothing where there are no options."""
     from bayescascade.model.roles import Classifier
 
-    option = "--threshold" if threshold is not None else "--class-costs"
-    if threshold is None and class_costs is None:
-        return Decision()
-    classifier: Classifier = in_role(Classifier, model, option, path)
-    costs = None if class_costs is None else _parsed_costs(class_costs)
-    try:
-        return Decision.of(classifier.classes_, threshold, costs)
-    except ParameterError as error:
-        told = (
-            str(error).replace("class_costs", "--class-costs").replace("threshold", "--threshold")
-        )
-        raise click.UsageError(told) from None
+    given: dict[str, Any] = {}
+    if threshold is not None:
+        given["threshold"] = threshold
+    if class_costs is not None:
+        given["class_costs"] = _parsed_costs(class_costs)
+    if given:
+        in_role(Classifier, model, f"--{next(iter(given)).replace('_', '-')}", path)
+    return given
 
 
 def _parsed_costs(text: str) -> dict[str, Any]:

@@ -89,14 +89,11 @@ def _costs(classes: NDArray[Any], given: Any) -> Floats:
         c = _position(classes, label)
         if isinstance(of_class, Mapping):
             for named, cost in of_class.items():
-                costs[c, _position(classes, named)] = _cost(f"{label!r}, {named!r}", cost)
+                costs[c, _position(classes, named)] = check_real("class_costs", cost, minimum=0.0)
         else:
-            costs[c] = _cost(repr(label), of_class) * (np.arange(n) != c)
+            cost = check_real("class_costs", of_class, minimum=0.0)
+            costs[c] = cost * (np.arange(n) != c)
     return costs
-
-
-def _cost(of_what: str, cost: Any) -> float:
-    return check_real(f"class_costs of {of_what}", cost, minimum=0.0)
 
 
 def _position(classes: NDArray[Any], label: object) -> int:

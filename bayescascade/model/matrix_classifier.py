@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
@@ -19,6 +20,7 @@ from bayescascade.data.partitions import by_partitions
 from bayescascade.model.decisions import Decision
 from bayescascade.model.record import Saved
 from bayescascade.model.reporting import Reported
+from bayescascade.model.roles import Predicted
 from bayescascade.report.page import BLANK, Page, counted
 
 __all__ = ["MISSING", "LabeledFiles", "MatrixClassifier"]
@@ -65,6 +67,49 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
         decision = Decision.of(self.classes_, threshold, class_costs)
         labels: NDArray[Any] = self.classes_[decision.choose(probabilities)]
         return labels
+
+    @abstractmethod
+    def predict_block(
+        self, cells: Any, first_row: int, *, intervals: bool = False, explain: bool = False
+    ) -> Predicted:
+        """Return what is predicted of rows; see `bayescascade.model.roles.Predictor`."""
+
+    @abstractmethod
+    def _reasons(self, X: Any) -> list[str]:
+        """Return in words why each of some rows gets its probabilities."""
+
+    def explain_rows(
+        self, X: Any, *, threshold: Any = None, class_costs: Any = None, first_row: int = 1
+    ) -> pd.DataFrame:
+        """Return what is predicted of each of many rows, and why.
+
+        Parameters
+        ----------
+        X, threshold, class_costs
+            See `predict`.
+        first_row : int
+            Number of the first row, for messages.
+
+        Returns
+        -------
+        DataFrame
+            With the rows' index: the class `predicted`, its `probability`, and what that is
+            `because` of, in words: the rule that fires, a tree's path, or what else decided.
+
+        Raises
+        ------
+        ParameterError, DataError
+            As `predict`.
+        """
+        probabilities = self.predict_block(X, first_row).probabilities
+        assert probabilities is not None
+        chosen = Decision.of(self.classes_, threshold, class_costs).choose(probabilities)
+        told = {
+            "predicted": self.classes_[chosen],
+            "probability": probabilities[range(len(chosen)), chosen],
+            "because": self._reasons(X),
+        }
+        return pd.DataFrame(told, X.index if isinstance(X, pd.DataFrame) else None)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows, by weight, whose class is predicted rightly.

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer
+from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.sources import as_frame
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS, Reported
@@ -60,6 +61,32 @@ class ReadableDensity(Reported, RowDensities, Generic[D]):
         if self.unknown == "error":
             self.encode(dict(row))
         return learned.explain(row)
+
+    def explain_rows(self, X: Any, *, first_row: int = 1) -> pd.DataFrame:
+        """Return how common each of many rows is, and why.
+
+        Parameters
+        ----------
+        X : DataFrame or other table, array, mapping or Series
+            See `score_samples`.
+        first_row : int
+            Number of the first row, for messages.
+
+        Returns
+        -------
+        DataFrame
+            With the rows' index: the `log_density`, nats, and what that is `because` of, in words:
+            see `explain`.
+
+        Raises
+        ------
+        DataError
+            As `score_samples`.
+        """
+        frame = rows_frame(X, self.schema_.names, owner=type(self).__name__)
+        scores = self.score_codes(self.encode(frame, first_row=first_row))
+        because = [self.explain(pd.Series(row)) for row in frame.to_dict("records")]
+        return pd.DataFrame({"log_density": scores, "because": because}, frame.index)
 
     def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         return self.learned_.score_codes(codes)

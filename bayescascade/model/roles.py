@@ -28,6 +28,7 @@ __all__ = [
     "Density",
     "Drawn",
     "EffectEstimator",
+    "Explaining",
     "Graphed",
     "OnlineLearner",
     "Predicted",
@@ -186,6 +187,14 @@ class Classifier(Predictor, Protocol):
 
 
 @runtime_checkable
+class Explaining(Protocol):
+    """What says of many rows at once why they get what it says of them."""
+
+    def explain_rows(self, X: Any, *, first_row: int = 1) -> pd.DataFrame:
+        """Return what is said of each row, and what that is `because` of; see `LabeledFiles`."""
+
+
+@runtime_checkable
 class Regressor(Predictor, Protocol):
     """A predictor of numbers, the values of the column `target_`."""
 
@@ -239,6 +248,7 @@ ROLE_WORDS: Mapping[type, str] = {
     Density: "a density",
     Predictor: "a model that predicts",
     Classifier: "a classifier",
+    Explaining: "a model that explains rows",
     Regressor: "a regressor",
     EffectEstimator: "an effect estimator",
     Compressor: "a compressor",

@@ -165,7 +165,7 @@ def test_without_a_command_help_is_printed() -> None:
     names = [line.split()[0] for line in found.stdout.split("Commands:\n")[1].splitlines()]
     assert names == [
         "fit", "classify", "budget", "compress", "causal", "rados", "evidence", "show", "score",
-        "predict", "impute", "sample", "diagnose", "compare", "doctor", "completion",
+        "predict", "explain", "impute", "sample", "diagnose", "compare", "doctor", "completion",
     ]  # fmt: skip
     assert run("--version").stdout == f"bayescascade {bayescascade.__version__}\n"
 

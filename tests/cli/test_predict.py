@@ -179,6 +179,29 @@ def test_costs_of_errors_are_read_from_files(classified: Fitted, tmp_path: Path)
     assert "errors cost 0." in run("score", *options[1:], "--class-costs", "positive=3").stdout
 
 
+def test_rows_are_explained_as_they_are_named(classified: Fitted, tmp_path: Path) -> None:
+    """Who decides by costs reads reasons for that decision; rows may be anywhere in a file."""
+    options = ("explain", classified.model, TIC_TAC_TOE)
+    told = run(*options, "--rows", "957-", "--threshold", "0.0001").stdout
+    assert [line.split()[:2] for line in told.splitlines()[1:] if line[0] != " "] == [
+        ["957", "positive"], ["958", "positive"],
+    ]  # fmt: skip
+    assert "957  negative" in run(*options, "--rows", "957").stdout
+    for rows_asked, message in [
+        ("959-970", "--rows must begin with a row of tic_tac_toe.csv, 1 to 958, got 959"),
+        ("5-3", "--rows must be FIRST-LAST, numbers from 1 as in 1-10, 7 or 7-, got '5-3'"),
+        ("0-3", "--rows must be FIRST-LAST"),
+    ]:
+        assert_error(run(*options, "--rows", rows_asked), message)
+    data, model = tmp_path / "t.csv", tmp_path / "m.json"
+    names = "a class of which there is much to say"
+    data.write_text("x,y\n" + f"p,{names}\nq,other\n" * 30)
+    command = ("classify", data, "--target", "y", "--steps", 200, "--seed", 0, "--out", model)
+    assert run(*command).exit_code == 0
+    first = run("explain", model, data).stdout.splitlines()[0]
+    assert first.startswith(f"  1  {names}   P 0.97   because x is")
+
+
 def test_a_density_names_no_classes(fitted: Fitted) -> None:
     options = ("predict", fitted.model, TITANIC, "--target", "class", "--threshold", "0.3")
     assert_error(run(*options), "--threshold needs a classifier, got")

@@ -29,6 +29,7 @@ from bayescascade.data.partitions import by_partitions
 from bayescascade.data.sources import as_frame
 from bayescascade.methods.forests.bags import votes_of, wrong_out_of_bag
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.forests.pictures import path_words
 from bayescascade.methods.forests.reports import ShownForest
 from bayescascade.methods.forests.walk import ForestWalk
 from bayescascade.model.importances import importance_shares
@@ -286,6 +287,17 @@ class BudgetedClassifier(ShownForest):
             ]
         costs = self.items_.total(self.items_.paid(used))
         return Predicted(told, self.forest_.predict_proba(matrix), costs=costs)
+
+    def _reasons(self, X: Any) -> list[str]:
+        """Return the path through a tree; of several, what is acquired for them."""
+        matrix = self._matrix(X)
+        if self.forest_.n_trees == 1:
+            leaves = self.forest_.apply(matrix)[:, 0].tolist()
+            words = {leaf: path_words(self.forest_, leaf, self._encoder) for leaf in {*leaves}}
+            return [words[leaf] for leaf in leaves]
+        used = self._used(self.forest_.features_used(matrix)).tolist()
+        acquired = [", ".join(compress(self.feature_texts, row)) for row in used]
+        return [f"what {self.forest_.n_trees} trees read: {each or 'nothing'}" for each in acquired]
 
     def acquisition_cost(self, X: Any) -> NDArray[np.float64]:
         """Return what classifying each row costs, (n_rows,) float64.

@@ -19,7 +19,7 @@ from bayescascade.report.numbers import (
     share_text,
 )
 
-__all__ = ["class_tree_boxes", "cost_bars", "split_words"]
+__all__ = ["class_tree_boxes", "cost_bars", "path_words", "split_words"]
 
 _LABEL_WIDTH = 28  # characters of a box's line
 
@@ -64,6 +64,17 @@ def class_tree_boxes(
         strength = 0.1 + 0.5 * (shares[best] - chance) / (1 - chance)
         fills.append("" if one.feature[node] >= 0 else class_color(best, strength))
     return BoxTree(texts, fills, np.maximum(parents, -1))
+
+
+def path_words(forest: Forest, leaf: int, encoder: MatrixEncoder) -> str:
+    """Return the splits on the way to a leaf in words, the first one first."""
+    told: list[str] = []
+    parents, node = forest.parents.tolist(), leaf
+    while (parent := parents[node]) >= 0:
+        column, threshold = int(forest.feature[parent]), float(forest.threshold[parent])
+        told.insert(0, split_words(encoder, column, threshold, node == parent + 1))
+        node = parent
+    return " and ".join(told) or "any row"
 
 
 def split_words(encoder: MatrixEncoder, column: int, threshold: float, is_left: bool) -> str:

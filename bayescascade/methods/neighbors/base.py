@@ -117,6 +117,11 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
             told["nearest_prototype"] = (1 + self._best.nearest(rows)).tolist()
         return Predicted(told, self._probabilities(rows))
 
+    def _reasons(self, X: Any) -> list[str]:
+        labels = [level_text(self.classes_.tolist()[c]) for c in self._best.labels]
+        nearest = self._best.nearest(self._matrix(X)).tolist()
+        return [f"prototype {1 + one} is nearest, of class {labels[one]}" for one in nearest]
+
     def transform(self, X: Any) -> Floats:
         """Return rows in the space of the metric, (n_rows, n_matrix_columns or rank) float64.
 

@@ -34,6 +34,7 @@ __all__ = ["RadoBoostClassifier"]
 LEARNERS = ("auto", "boost", "map", "moments")
 
 _MOST_SHOWN = 20  # coefficients
+_MOST_REASONS = 4  # of a row
 _MANY = 50  # rows of a sum
 _MOST_ITERATIONS = 1_000  # of learner "map"
 
@@ -255,6 +256,15 @@ class RadoBoostClassifier(MatrixClassifier):
         decisions = self.decision_function(cells)
         told = {"decision": decisions.tolist()} if explain else {}
         return Predicted(told, _probabilities(decisions))
+
+    def _reasons(self, X: Any) -> list[str]:
+        """Return what adds most to each decision; its sign says which class it speaks for."""
+        names, told = self._reading.columns, []
+        for row in self._reading.scaled(self._matrix(X)) * self.theta_:
+            most = np.argsort(-np.abs(row), kind="stable")[:_MOST_REASONS].tolist()
+            parts = [f"{names[j]} {row[j]:+.2f}" for j in most if row[j] != 0.0]
+            told.append(f"decision {row.sum():+.2f}: {', '.join(parts) or 'nothing speaks'}")
+        return told
 
     @property
     def _means(self) -> Floats:

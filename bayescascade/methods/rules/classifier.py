@@ -342,16 +342,22 @@ time_limit, checkpoint, resume, progress
         probabilities = self.predict_proba_codes(codes)
         told: dict[str, Sequence[object]] = {}
         if explain:
-            rules = self.rules_
-            words = [rules.part_words(part) for part in range(rules.n_rules + 1)]
-            told["rule"] = [words[part] for part in rules.part_of_codes(codes).tolist()]
+            told["rule"] = self._rules_of(codes)
         ends = self.credible_interval_codes(codes, 0.95) if intervals else None
         return Predicted(told, probabilities, intervals=ends)
+
+    def _rules_of(self, codes: NDArray[np.int32]) -> list[str]:
+        rules = self.rules_
+        words = [rules.part_words(part) for part in range(rules.n_rules + 1)]
+        return [words[part] for part in rules.part_of_codes(codes).tolist()]
+
+    def _reasons(self, X: Rows) -> list[str]:
+        return self._rules_of(self.encode(X))
 
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return in words the rule of the most probable list that fires for a row.
 
-        See `LabelList.explain`; of a DataFrame, which must have one row, `predict` for the rest.
+        See `LabelList.explain`; a DataFrame must have one row: of more see `explain_rows`.
         """
         codes = self.encode(row)
         if codes.shape[1] != 1:
