@@ -48,6 +48,11 @@ _BLOCK_ROWS = 100_000
     "feature.",
 )
 @click.option(
+    "--joined",
+    is_flag=True,
+    help="Let --png draw which columns are joined in each leaf, of a tree of dependent leaves.",
+)
+@click.option(
     "--tree",
     type=Integer(0, other="typical"),
     help="The tree of a forest that --dot and --png draw, from 0 (--dot: the first); of a density, "
@@ -63,6 +68,7 @@ def show(
     as_json: bool,
     dot: bool,
     png: str | None,
+    joined: bool,
     tree: int | str | None,
     html: str | None,
 ) -> None:
@@ -73,9 +79,19 @@ def show(
         raise click.UsageError("--html is about the whole model, not what --given leaves of it")
     if tree not in (None, "typical") and not dot and png is None:
         raise click.UsageError("--tree needs --dot or --png, got neither")
+    if joined and (png is None or tree is not None):
+        raise click.UsageError("--joined needs --png, and no --tree")
     check_outputs({"--png": png, "--html": html}, {"MODEL.json": model})
     from bayescascade.model.record import load
-    from bayescascade.model.roles import Conditional, Drawn, Graphed, Reporting, Typical, Wooded
+    from bayescascade.model.roles import (
+        Conditional,
+        Drawn,
+        Graphed,
+        Joining,
+        Reporting,
+        Typical,
+        Wooded,
+    )
 
     fitted = load(model)
     if tree == "typical":
@@ -95,7 +111,11 @@ def show(
     if tree is not None:
         in_role(Wooded, fitted, "--tree", model)
         which["tree"] = tree
-    if png is not None:
+    if png is not None and joined:
+        learned = getattr(shown, "learned_", shown)
+        joining: Joining = in_role(Joining, learned, "--joined", model)
+        save_plot(joining.plot_joined, png)
+    elif png is not None:
         drawn: Drawn = in_role(Drawn, shown, "--png", model)
         save_plot(partial(drawn.plot, **which), png)
     elif dot:

@@ -30,6 +30,7 @@ __all__ = [
     "EffectEstimator",
     "Explaining",
     "Graphed",
+    "Joining",
     "OnlineLearner",
     "Predicted",
     "Predictor",
@@ -68,6 +69,14 @@ class Drawn(Protocol):
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw it, by default in a new figure of pyplot that is large enough."""
+
+
+@runtime_checkable
+class Joining(Protocol):
+    """A density that knows which columns are joined in each of its parts."""
+
+    def plot_joined(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw them."""
 
 
 @runtime_checkable
@@ -240,6 +249,7 @@ class PrivateRelease(Protocol):
 
 ROLE_WORDS: Mapping[type, str] = {
     Drawn: "a model that has a picture",
+    Joining: "a tree of dependent leaves",
     Graphed: "a tree or a forest",
     Wooded: "a forest",
     Typical: "a density tree with draws",

@@ -23,6 +23,8 @@ from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
 from bayescascade.model.pictures import plot_ranks, plot_sizes, plot_traces
 from bayescascade.model.trace import Trace
+from bayescascade.report.pair_arcs import PairArcs, plot_arcs
+from tests.contracts.test_plots import assert_readable
 from tests.methods.cascades.fits import people
 from tests.report.runs import toy_run
 from tests.report.trees import TITANIC, density_tree, random_density, titanic_tree
@@ -67,6 +69,15 @@ def test_boxes_and_texts_do_not_overlap(rng: np.random.Generator, n_splits: int)
         )
     shrunk = [text + np.array([0, 1, 0, -1]) for text in texts]
     assert not any(overlap(a, b) for a, b in combinations(shrunk, 2))
+
+
+def test_arcs_of_many_panels_and_long_names_can_be_read() -> None:
+    """A leaf deep in a tree has a long rule, and columns of surveys have whole questions."""
+    names = ["a", "how often do you go there, and why, in your own words?", "b" * 60]
+    title = "a rule of many conditions " * 3
+    panels = [PairArcs(title, names, [(0, 1, 0.5), (1, 2, 1.0)]) for _ in range(5)]
+    panels.append(PairArcs("short", [str(n) for n in range(30)], [(0, 29, 0.9), (3, 7, 0.6)]))
+    assert_readable(plot_arcs(panels))
 
 
 def test_png_is_written_whole_or_not_at_all(

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,11 @@ from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
 from bayescascade.methods.cascades.kernels.layout import TableArrays, new_dependence_work
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
-from bayescascade.report.numbers import probability_text
+from bayescascade.report.numbers import count_texts, probability_text
+from bayescascade.report.pair_arcs import PairArcs, plot_arcs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "DependentLeaf",
@@ -64,6 +68,7 @@ Integers = NDArray[np.integer]
 _MOST_FALSE = 0.05  # of leaves whose columns are all independent, that show any pair as joined
 _MOST_CELLS = 1 << 16  # that a row may be in, or that evidence may leave of a leaf
 _MOST_STANDOUTS, _MOST_PAIRS = 4, 4  # told of a leaf
+_MOST_PANELS = 12  # of a picture
 
 
 class JoinedPair(NamedTuple):
@@ -275,6 +280,38 @@ class DependentTree(DensityTree):
     def pairs(self, leaf: int) -> list[JoinedPair]:
         """Return a leaf's `DependentLeaf.strongest_pairs`."""
         return self.inside[int(self.leaf_rows[leaf])].strongest_pairs
+
+    def plot_joined(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw which columns are joined in each leaf, and return the axes.
+
+        A panel is a leaf, those of most rows first, an arc a pair of columns of `pairs`: the wider,
+        the more probable it is that they are joined. Leaves without such pairs are left out, and
+        beyond the twelfth leaf all others.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure that is large enough.
+
+        Raises
+        ------
+        DataError
+            If no two columns are joined in any leaf.
+        """
+        leaves = [leaf for leaf in self.tree.leaves.tolist() if self.pairs(leaf)]
+        if not leaves:
+            raise DataError("a picture must have columns that are joined in a leaf, got none")
+        leaves.sort(key=lambda leaf: -float(self.counts[leaf]))
+        return plot_arcs([self._arcs(leaf) for leaf in leaves[:_MOST_PANELS]], ax)
+
+    def _arcs(self, leaf: int) -> PairArcs:
+        pairs = self.pairs(leaf)
+        columns = sorted({column for pair in pairs for column in pair.columns})
+        place = {column: number for number, column in enumerate(columns)}
+        ends = [(place[s], place[t], p) for (s, t), _, p, *_ in pairs]
+        (rows,) = count_texts([float(self.counts[leaf])])
+        title = f"{self.rule_words(leaf)}: {rows} {'row' if rows == '1' else 'rows'}"
+        return PairArcs(title, [self.schema.names[j] for j in columns], ends)
 
     @property
     def legend(self) -> tuple[str, ...]:

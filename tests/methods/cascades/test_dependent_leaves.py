@@ -18,6 +18,8 @@ from bayescascade.methods.cascades.exact import solve
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 from bayescascade.model.record import load
+from tests.commands import run
+from tests.contracts.test_plots import assert_readable
 from tests.methods.cascades.slow_dependence import log_evidence
 from tests.methods.rules.lists import cells_of
 from tests.statistical.chi_square import fits
@@ -65,6 +67,27 @@ def test_leaves_are_printed_with_the_levels_that_go_together():
     assert "exact: no tree of depth up to 4, tempered at 50 rows, is more probable" in tempered
     assert "log evidence" not in tempered
     assert "log evidence" in text
+
+
+def test_joined_columns_are_drawn(tmp_path):
+    """Who comes from networks looks for a graph: an arc for each pair, wider if more probable."""
+    model, path = fitted(), tmp_path / "model.json"
+    tree = model.tree_
+    leaves = sorted(tree.tree.leaves.tolist(), key=lambda leaf: -tree.counts[leaf])
+    chances = [pair.probability for leaf in leaves for pair in tree.pairs(leaf)]
+    ax = tree.plot_joined()
+    assert_readable(ax)
+    widths = [line.get_linewidth() for line in ax.lines if len(line.get_xdata()) > 2]
+    assert len(widths) == len(chances) > 0
+    assert np.argsort(widths, kind="stable").tolist() == np.argsort(chances, kind="stable").tolist()
+    model.save(path)
+    assert run("show", path, "--png", tmp_path / "joined.png", "--joined").exit_code == 0
+    assert (tmp_path / "joined.png").stat().st_size > 5_000
+    assert "--joined needs --png" in run("show", path, "--joined").stderr
+    coins = pd.DataFrame(tosses(0).astype(str)).add_prefix("coin ")
+    none = BranchCascade(**DEPENDENT, max_depth=0, n_steps=10, n_chains=1).fit(coins)
+    with pytest.raises(DataError, match="joined in a leaf, got none"):
+        none.tree_.plot_joined()
 
 
 def test_the_temper_is_chosen_by_rows_held_out(monkeypatch):
