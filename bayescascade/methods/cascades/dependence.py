@@ -316,6 +316,8 @@ class DependentTree(DensityTree):
     @property
     def legend(self) -> tuple[str, ...]:
         """What else a reader of the table has to know."""
+        if not any(self.pairs(leaf) for leaf in self.tree.leaves.tolist()):
+            return super().legend
         told = "with: levels of columns that are probably joined, how probable they are together, "
         return (*super().legend, f"{told}and would be apart")
 

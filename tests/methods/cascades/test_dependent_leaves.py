@@ -90,6 +90,14 @@ def test_joined_columns_are_drawn(tmp_path):
         none.tree_.plot_joined()
 
 
+def test_the_legend_tells_of_joined_levels_where_there_are_some():
+    """A reader looks for what a legend speaks of, and doubts the print where there is none."""
+    coins = pd.DataFrame(tosses(0).astype(str)).add_prefix("coin ")
+    none = BranchCascade(**DEPENDENT, max_depth=0, n_steps=10, n_chains=1).fit(coins)
+    assert "with: levels" not in str(none)
+    assert "leaf dependent" in " ".join(str(none).split())
+
+
 def test_the_temper_is_chosen_by_rows_held_out(monkeypatch):
     """Each fifth of the rows by what was learned without it; then all rows are learned from."""
     asked = []
