@@ -61,6 +61,17 @@ _BLOCK_ROWS = 100_000
 @click.option(
     "--html", metavar="FILE.html", help="Write a report, to be read by anyone, into one file."
 )
+@click.option(
+    "--held-out",
+    metavar="DATA",
+    help="Rows that were not learned from, with labels if the model is a classifier: --html says "
+    "how well it does on them.",
+)
+@click.option(
+    "--target",
+    metavar="NAME",
+    help="Their column of labels (by default that which was learned from).",
+)
 def show(
     model: str,
     evidence: tuple[str, ...],
@@ -71,6 +82,8 @@ def show(
     joined: bool,
     tree: int | str | None,
     html: str | None,
+    held_out: str | None,
+    target: str | None,
 ) -> None:
     """Print the model saved in MODEL.json."""
     if as_json + dot + (png is not None) + (html is not None) > 1:
@@ -81,7 +94,9 @@ def show(
         raise click.UsageError("--tree needs --dot or --png, got neither")
     if joined and (png is None or tree is not None):
         raise click.UsageError("--joined needs --png, and no --tree")
-    check_outputs({"--png": png, "--html": html}, {"MODEL.json": model})
+    if (held_out or target) and html is None:
+        raise click.UsageError(f"{'--held-out' if held_out else '--target'} needs --html, got none")
+    check_outputs({"--png": png, "--html": html}, {"MODEL.json": model, "--held-out": held_out})
     from bayescascade.model.record import load
     from bayescascade.model.roles import (
         Conditional,
@@ -99,7 +114,12 @@ def show(
         tree = None
     if html is not None:
         reporting: Reporting = in_role(Reporting, fitted, "--html", model)
-        reporting.report(html)
+        tried = None
+        if held_out is not None:
+            from bayescascade.cli.scoring import read_held_out
+
+            tried = read_held_out(fitted, held_out, target)
+        reporting.report(html, held_out=tried)
         return
     shown: Any = fitted
     if evidence:

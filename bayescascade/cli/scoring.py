@@ -6,8 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 import click
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
+from bayescascade.cli.loading import open_for
 from bayescascade.cli.rows import read_blocks, read_for
 from bayescascade.cli.streaming import Columns
 from bayescascade.cli.unknown import UnknownRows
@@ -22,7 +26,13 @@ from bayescascade.model.scores import LabelScores, WeightedMean
 from bayescascade.report.numbers import cost_texts, count_texts, diagnostic_text, nats_text
 from bayescascade.report.page import BLANK, Page, Pieces, counted
 
-__all__ = ["ScoredLabels", "ScoredRows", "predicted_blocks", "predicted_column_blocks"]
+__all__ = [
+    "ScoredLabels",
+    "ScoredRows",
+    "predicted_blocks",
+    "predicted_column_blocks",
+    "read_held_out",
+]
 
 
 class ScoredRows:
@@ -93,10 +103,8 @@ class ScoredLabels:
         weights: str | None,
         decision: Decision,
     ) -> None:
-        found = getattr(model, "target_", None) if target is None else target
-        if found is None:
-            raise click.UsageError("--target must name the labels' column, got none")
-        self._model, self._source, self._target, self._weights = model, source, found, weights
+        self._model, self._source, self._weights = model, source, weights
+        self._target = _target_of(model, target)
         self._decision = decision
         self._names = _class_texts(model)
         self._scores, self._cost = LabelScores(len(self._names)), WeightedMean()
@@ -111,15 +119,8 @@ class ScoredLabels:
             If a label is missing or unknown.
         """
         model, target = self._model, self._target
-        classes = Column(target, "ordinal", tuple(model.classes_.tolist()))
         for first_row, cells, weights in read_for(model, self._source, [target], self._weights):
-            labels = classes.encode(cells[target], first_row)
-            if (labels == MISSING).any():
-                row = first_row + int((labels == MISSING).argmax())
-                raise DataError(
-                    f'column "{target}" must not have missing labels, got none in row {row}: '
-                    "predict needs no labels, --missing-labels drop leaves such rows out"
-                )
+            labels = _labels_of(model, target, cells, first_row)
             with self._unknown.noticed():
                 predicted = model.predict_block(cells, first_row)
             assert predicted.probabilities is not None
@@ -180,6 +181,39 @@ class ScoredLabels:
             places = max(2, len(text.partition(".")[2]))
             pieces.append(f"{_with_error(f'cost {text}', cost.standard_error, places)} a row")
         return (Pieces(pieces), BLANK, *scores.confusion_page(self._target, self._names))
+
+
+def read_held_out(model: Any, data: str, target: str | None) -> Any:
+    """Return a file as what `report` takes for rows held out: with labels, of a classifier."""
+    if not isinstance(model, Classifier):
+        return data
+    named = _target_of(model, target)
+    blocks = list(read_for(model, open_for(model, data), [named], None))
+    labels = [_labels_of(model, named, cells, first_row) for first_row, cells, _ in blocks]
+    rows = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
+    return rows, model.classes_[np.concatenate(labels)]
+
+
+def _target_of(model: Classifier, target: str | None) -> str:
+    found: str | None = getattr(model, "target_", None) if target is None else target
+    if found is None:
+        raise click.UsageError("--target must name the labels' column, got none")
+    return found
+
+
+def _labels_of(
+    model: Classifier, target: str, cells: pd.DataFrame, first_row: int
+) -> NDArray[np.int32]:
+    """Return the position of each row's class; raises DataError if one is missing or unknown."""
+    classes = Column(target, "ordinal", tuple(model.classes_.tolist()))
+    labels = classes.encode(cells[target], first_row)
+    if (labels == MISSING).any():
+        row = first_row + int((labels == MISSING).argmax())
+        raise DataError(
+            f'column "{target}" must not have missing labels, got none in row {row}: '
+            "predict needs no labels, --missing-labels drop leaves such rows out"
+        )
+    return labels
 
 
 def predicted_blocks(

@@ -59,7 +59,7 @@ class Shown(Protocol):
 class Reporting(Protocol):
     """What makes a report, to be read by anyone."""
 
-    def report(self, path: "str | PathLike[str]") -> None:
+    def report(self, path: "str | PathLike[str]", *, held_out: Any = None) -> None:
         """Write it into an HTML file."""
 
 

@@ -202,6 +202,19 @@ def test_the_command_writes_the_same_report(tmp_path):
     model.report(tmp_path / "python.html")
     assert run("show", path, "--html", tmp_path / "shown.html").stdout == ""
     assert (tmp_path / "shown.html").read_bytes() == (tmp_path / "python.html").read_bytes()
+    for name in ("labels", "forest", "leaf"):
+        model, data, case = fitted(name), tmp_path / "rows.csv", ESTIMATORS[name]
+        model.save(path)
+        labels = case.labels() if case.is_labeled else None
+        rows().assign(**({} if labels is None else {"boat": labels})).to_csv(data, index=False)
+        model.report(
+            tmp_path / "python.html", held_out=rows() if labels is None else (rows(), labels)
+        )
+        target = () if labels is None else ("--target", "boat")
+        options = ("show", path, "--html", tmp_path / "shown.html", "--held-out", data)
+        assert run(*options, *target).stdout == ""
+        assert (tmp_path / "shown.html").read_bytes() == (tmp_path / "python.html").read_bytes()
+    assert_error(run("show", path, "--held-out", data), "--held-out needs --html, got none")
     assert_error(run("show", path, "--html", path), "--html must be another file")
     assert_error(run("show", path, "--html", tmp_path / "x", "--json"), "exclude each other")
     assert_error(run("show", path, "--html", tmp_path / "x", "--given", "sex=male"), "--given")
