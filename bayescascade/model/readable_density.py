@@ -84,8 +84,15 @@ class ReadableDensity(Reported, RowDensities, Generic[D]):
             As `score_samples`.
         """
         frame = rows_frame(X, self.schema_.names, owner=type(self).__name__)
-        scores = self.score_codes(self.encode(frame, first_row=first_row))
-        because = [self.explain(pd.Series(row)) for row in frame.to_dict("records")]
+        codes = self.encode(frame, first_row=first_row)
+        told: dict[object, str] = {}  # the same of all rows whose cells are known and coded alike
+        because = []
+        for own, row in zip(codes.T, frame.to_dict("records"), strict=True):
+            key = own.tobytes() if (own >= 0).all() else repr(row)
+            if key not in told:
+                told[key] = self.explain(pd.Series(row))
+            because.append(told[key])
+        scores = self.score_codes(codes)
         return pd.DataFrame({"log_density": scores, "because": because}, frame.index)
 
     def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -149,6 +149,18 @@ def test_cells_of_a_file_do_not_act_on_the_terminal_that_a_warning_is_shown_on()
     )
 
 
+@pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
+@pytest.mark.parametrize("unknown", ["other", "missing"])
+def test_rows_that_are_alike_but_for_what_is_unknown_are_told_apart(unknown):
+    """Explained together, each row must be told its own odd value, not that of a row before."""
+    frame = NEW[48:54].astype(object).reset_index(drop=True)
+    frame.loc[[0, 3], "age"], frame.loc[1, "age"] = "medieval", None
+    model = clone(fitted("leaf")).set_params(unknown=unknown).fit(rows())
+    told = model.explain_rows(frame)["because"].tolist()
+    assert told == [model.explain(frame.iloc[row]) for row in range(len(frame))]
+    assert len({*told}) > 3
+
+
 def test_explanations_and_intervals_of_unknown_rows():
     """Why a row is rare must be said, and that it is rare holds for all of the posterior."""
     model, row = fitted("leaf"), NEW.iloc[0]
