@@ -4,16 +4,15 @@ Validation rows, or cross-validation of few rows, choose what is not given: what
 weighs costs by, how much error is worth a tree's cost, and whether anything is bought.
 """
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, TypedDict, Unpack
 
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade.costs.choice import N_FOLDS
 from bayescascade.costs.items import FeatureCosts
-from bayescascade.costs.limits import BudgetError, too_low
+from bayescascade.costs.limits import BudgetError
 from bayescascade.data.dealing import DealtRows
 from bayescascade.methods.cost_trees.estimators import BudgetTreeClassifier
 from bayescascade.methods.forests.base import BudgetedClassifier
@@ -25,8 +24,6 @@ __all__ = ["METHODS"]
 
 _ALPHAS = (0.0, 4.0, 16.0, 64.0)  # of grown trees; the best on validation rows is taken
 _COST_EXPONENTS = (0.0, 0.5, 1.0)  # likewise
-_TREE_NATS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of reading everything, for every row
-_TREE_STEPS = 10_000
 
 
 class _Common(TypedDict):
@@ -102,36 +99,22 @@ def _selected(
 def _trees(
     parts: DealtRows, budgets: Sequence[float], n_trees: int, **common: Unpack[_Common]
 ) -> Learned:
-    """Yield for each budget the tree, of several tradeoffs, that errs least on other rows."""
+    """Yield for each budget the tree, of those tried for all, that errs least on other rows."""
     del n_trees
     X, y, *others = parts.learning
-    tried = []
-    everything = max(float(common["costs"].resolve(list(X.columns)).costs.sum()), 1e-9)
-    if common["time_limit"] is not None:
-        common["time_limit"] /= len(_TREE_NATS) * (1 if others else 1 + N_FOLDS)
-    for nats in _TREE_NATS:
-        model = BudgetTreeClassifier(
-            tradeoff=nats / everything,
-            random_state=parts.seed,
-            n_steps=_TREE_STEPS,
-            **common,
-        ).fit(X, y, X_val=others[0] if others else None)
-        if model.run_.interrupted:
-            raise KeyboardInterrupt
-        choice = model.choice_on(X, y, *others)
-        assert choice is not None, "there are validation rows, or few rows"
-        tried.append((choice.error, model.validation_cost_, model, choice))
+    X_val, y_val = others or (None, None)
+    model = BudgetTreeClassifier(budget=max(budgets), random_state=parts.seed, **common)
+    with suppress(BudgetError):  # which each says of its own budget
+        model.fit(X, y, X_val=X_val, y_val=y_val)
     for amount in budgets:
-        within = [one for one in tried if one[1] <= amount]
-        if within:
-            *_, model, choice = min(within, key=lambda one: one[:2])
-            model = copy.copy(model)
-            if model.forest_.n_splits:
-                model._settle(choice)
-            yield amount, model
-        else:
-            least = min(one[1] for one in tried)
-            yield amount, too_low(amount, least, "the mean cost of the cheapest tree")
+        try:
+            found = model.within(amount)
+        except BudgetError as error:
+            yield amount, error
+            continue
+        if found.run_.interrupted:
+            raise KeyboardInterrupt
+        yield amount, found
 
 
 Learner: TypeAlias = Callable[..., Learned]

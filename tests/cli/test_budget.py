@@ -13,6 +13,7 @@ import pytest
 import bayescascade
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.methods import within_budgets
+from bayescascade.methods.cost_trees import estimators as cost_trees
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
@@ -43,8 +44,8 @@ def test_few_rows_choose_by_cross_validation(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On noise, budgets bought forests that erred more than the commonest class."""
-    monkeypatch.setattr(within_budgets, "_TREE_NATS", (100.0,))
-    monkeypatch.setattr(within_budgets, "_TREE_STEPS", 50)
+    monkeypatch.setattr(cost_trees, "_NATS", (100.0,))
+    monkeypatch.setattr(cost_trees, "_STEPS", 50)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(400, 4)), columns=list("abcd"))
     frame["sick"] = np.where(rng.random(400) < 0.35, "yes", "no")
@@ -287,11 +288,11 @@ def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.slow
 def test_single_trees_are_sampled_for_each_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several tradeoffs, the one that errs least within the budget."""
-    monkeypatch.setattr(within_budgets, "_TREE_NATS", (20.0, 1e5))
-    monkeypatch.setattr(within_budgets, "_TREE_STEPS", 200)
+    monkeypatch.setattr(cost_trees, "_NATS", (20.0, 1e5))
+    monkeypatch.setattr(cost_trees, "_STEPS", 200)
     found = run("budget", CLINIC, *QUICK, "--method", "tree", "--budgets", "0,25", "--json")
     assert found.exit_code == 0
-    assert found.stderr.startswith("note: nothing is bought")  # for the budget of 0
+    assert found.stderr.startswith("note: budget 0 buys nothing, and the cheapest feature, ")
     none, some = json.loads(found.stdout)["points"]
     assert none["n_splits"] == none["cost"] == 0.0 < some["validation_cost"] <= 25.0
     assert some["error"] < none["error"]

@@ -1,19 +1,22 @@
 """A Bayesian classification tree whose features cost something; `posterior` has the formulas."""
 
+import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 import samplers
-from bayescascade.base.errors import DataError
-from bayescascade.base.validation import check_choice
-from bayescascade.costs.choice import Choice
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_choice, check_real
+from bayescascade.costs.choice import N_FOLDS, Choice
 from bayescascade.costs.items import Costs
+from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
@@ -21,13 +24,19 @@ from bayescascade.methods.forests.base import BudgetedClassifier, ReadRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.sampled import Sampled
-from bayescascade.model.search import SAMPLED, Search, Seed
+from bayescascade.model.search import DEFAULT_STEPS, SAMPLED, Search, Seed
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.summary import FitSummary
 
 __all__ = ["BudgetTreeClassifier"]
 
 _AVERAGED = 100  # draws at most that predict together
+_TRADEOFF = 1.0  # where nothing says what costs are worth
+_NATS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""What reading everything costs in the trees that are tried for a budget, nats for every row."""
+
+_STEPS = 10_000  # of each of these, and of those of folds
+_LEAST = 1e-9  # of the costs of everything, where all is free
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -38,13 +47,20 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
     ----------
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
+    budget : float >= 0 or None
+        The most that a row may cost, on average over the validation rows, instead of a tradeoff:
+        six tradeoffs are tried, and the tree within the budget is taken that errs least on rows
+        that it was not learned from, those of `y_val` or else of 5-fold cross-validation.
     tradeoff, concentration, split_probability, max_leaves, min_leaf_weight, n_thresholds
         Of the posterior; see `BudgetTreePosterior`. A tree that costs a row one unit more on
-        average is exp(tradeoff) times less probable a priori.
+        average is exp(tradeoff) times less probable a priori; None is 1, or what a `budget` leads
+        to.
     predictive : {"map", "average"}
         The most probable tree, or the mean of 100 draws: a row pays whatever any of them reads.
     search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit
-        See `explore`.
+        See `explore`. With a budget, the six trees, and those of folds, share the time, `n_steps`
+        is 10,000 by default, and there is no checkpoint. Trees of folds are annealed, by one chain,
+        if `predictive` is "map".
     unknown : {"missing", "error"}
         What a level is that fit has not seen: as if it were missing, which is said in an
         `UnknownLevelWarning`, or an error.
@@ -55,6 +71,8 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         The most probable tree found; splits are candidates of `posterior_`.
     forest_ : Forest
         What predicts: that tree, or those drawn.
+    tradeoff_ : float
+        `tradeoff`, or the one that the budget led to.
     posterior_, run_ : BudgetTreePosterior, PosteriorRun
         Like `tree_`, not in saved models.
     summary_ : FitSummary
@@ -72,13 +90,17 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
     [2]
     """
 
-    _unlisted: ClassVar[tuple[str, ...]] = ("choice_on",)
+    _later_parameters: ClassVar[Mapping[str, Any]] = {
+        **BudgetedClassifier._later_parameters,
+        "budget": None,
+    }
 
     model_name: ClassVar[str] = "BudgetTreeClassifier"
     title: ClassVar[str] = "budgeted tree"
 
     costs: Costs = None
-    tradeoff: float = 1.0
+    budget: float | None = None
+    tradeoff: float | None = None
     concentration: float = 1.0
     split_probability: float = 0.5
     max_leaves: int = 32
@@ -97,7 +119,12 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
     unknown: str = "missing"
 
     def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, X_val: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        X_val: Any = None,
+        y_val: Any = None,
     ) -> Self:
         """Find and sample trees.
 
@@ -113,47 +140,139 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
             Weights of the rows, 1 each by default.
         X_val : as X, optional
             Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
+        y_val : (n_validation_rows,) array, optional
+            Their labels, which choose for a `budget`; without them, cross-validation does.
 
         Raises
         ------
         ParameterError
             If a parameter is out of its range.
+        BudgetError
+            If every tree that was tried costs more than the budget; names the cost of the cheapest.
         DataError
             If rows, labels or weights cannot be used, or all of a class have weight 0.
+        KeyboardInterrupt
+            With a budget, if Ctrl-C comes before one tree has been tried; later, it leaves those
+            that have been.
         """
-        check_choice("predictive", self.predictive, ("map", "average"))
-        check_choice("search", self.search, SAMPLED)
-        training = self._read_training(X, y, X_val=X_val, sample_weight=sample_weight)
-        self._become(self._sample(training), training.validation_rows)
+        self._check_parameters()
+        self.__dict__.pop("_tried", None)  # of an earlier fit
+        training = self._read_training(X, y, X_val=X_val, y_val=y_val, sample_weight=sample_weight)
+        if self.budget is None:
+            self.tradeoff_ = _TRADEOFF if self.tradeoff is None else self.tradeoff
+            self._become(self._sample(training), training.validation_rows)
+        else:
+            self._tried = self._try_each(training)
+            self.__dict__.update(self.within(self.budget).__dict__)
         return self
 
-    def choice_on(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Choice | None:
-        """Return how rows that the trees were not learned from compare them with buying nothing.
+    def within(self, budget: float) -> Self:
+        """Return the classifier of another budget, chosen among the trees that `fit` tried.
 
-        These are the validation rows or, of few rows, those of `X` in cross-validation. Parameters
-        and errors: see `fit` of other budgeted classifiers.
+        Parameters
+        ----------
+        budget : float >= 0
+
+        Raises
+        ------
+        ParameterError
+            If it is out of its range.
+        BudgetError
+            As of `fit`.
+        NotFittedError
+            Before `fit` with a budget, and if the model was read from a file.
         """
-        owner = type(self).__name__
-        training = TrainingRows.read(self._reader, X, y, X_val=X_val, y_val=y_val, owner=owner)
-        return self._choice(training, self.forest_, type(self)._sample, None)
+        message = "%(name)s must be fitted within a budget, and not read from a file"
+        check_is_fitted(self, "_tried", msg=message)
+        check_real("budget", budget, minimum=0.0)
+        possible = [one for one in self._tried if is_within(one[0].validation_cost_, budget)]
+        if not possible:
+            least = min(model.validation_cost_ for model, _ in self._tried)
+            raise too_low(budget, least, "the mean cost of the cheapest tree")
+        model, choice = min(possible, key=lambda one: (one[1].error, one[0].validation_cost_))
+        found = copy.copy(model)
+        found.budget, found._tried = budget, self._tried
+        if found.forest_.n_splits:
+            found._settle(choice)
+        return found
 
-    def _sample(self, training: TrainingRows) -> Forest:
-        """Find and sample trees; return those that predict."""
-        given = self.get_params(deep=False)
-        search = Search(**{k: v for k, v in given.items() if k in Search.__dataclass_fields__})
+    def _check_parameters(self) -> None:
+        """Raise ParameterError if a parameter that no other class checks is out of its range."""
+        check_choice("predictive", self.predictive, ("map", "average"))
+        check_choice("search", self.search, SAMPLED)
+        if self.budget is None:
+            return
+        check_real("budget", self.budget, minimum=0.0)
+        for name in ("tradeoff", "checkpoint"):
+            if getattr(self, name) is not None:
+                raise ParameterError(
+                    f"{name} must be None with a budget, got {getattr(self, name)!r}"
+                )
+
+    def _try_each(self, training: TrainingRows) -> list[tuple[Self, Choice]]:
+        """Return what is learned by each of several tradeoffs, and how it does on other rows."""
+        everything = max(float(self.items_.costs.sum()), _LEAST)
+        n_fits = len(_NATS) * (1 if training.validation_labels is not None else 1 + N_FOLDS)
+        seconds = None if self.time_limit is None else self.time_limit / n_fits
+        tried: list[tuple[Self, Choice]] = []
+
+        def learn(other: Self, part: TrainingRows) -> Forest:
+            forest = other._sample(part, seconds)
+            if other.run_.interrupted:
+                raise KeyboardInterrupt
+            return forest
+
+        def learn_fold(other: Self, part: TrainingRows) -> Forest:
+            if other.predictive == "map":  # whose tree one chain finds nearly as well
+                other.n_chains = 1
+                other.search = "anneal" if "anneal" in other.search else other.search
+            return learn(other, part)
+
+        for nats in _NATS:
+            model = copy.copy(self)
+            model.tradeoff_ = nats / everything
+            try:
+                model._become(learn(model, training), training.validation_rows)
+                choice = model._choice(training, model.forest_, learn_fold, None)
+            except KeyboardInterrupt:
+                if not tried:
+                    raise
+                for one, _ in tried:
+                    one.summary_ = replace(one.summary_, interrupted=True)
+                    one.run_ = replace(one.run_, interrupted=True)
+                break
+            assert choice is not None, "cross-validation judges where no validation rows do"
+            tried.append((model, choice))
+        return tried
+
+    def _sample(self, training: TrainingRows, seconds: float | None = None) -> Forest:
+        """Find and sample trees, in so many of the seconds given; return those that predict."""
+        given = self.get_params(deep=False) | {"tradeoff": self.tradeoff_}
+        limit = {} if seconds is None else {"time_limit": seconds}
+        taken = {k: v for k, v in given.items() if k in Search.__dataclass_fields__}
+        search = Search(**taken | limit)
         prior = {k: given[k] for k in signature(BudgetTreePosterior).parameters if k in given}
         read = ReadRows(self._encoder, self.costs_, training)
         posterior = BudgetTreePosterior(None, None, **prior, _read=read)
         if posterior.classes.size < training.n_classes:
             raise DataError("sample_weight must be > 0 for a row of each class")
-        found: Found[BudgetTree] = explore_by(search, posterior)
+        found: Found[BudgetTree] = explore_by(
+            search, posterior, default_steps=DEFAULT_STEPS if self.budget is None else _STEPS
+        )
         self.posterior_, self.run_ = posterior, found.run_
         self.summary_, self.tree_ = found.summary_, found.state
+        if self.summary_.stopped_after is not None:
+            self.summary_ = replace(self.summary_, stopped_after=self.time_limit)
         drawn = [tree for chain in found.run_.draws for tree in chain]
         if self.predictive == "map" or not drawn:  # ended before there were any
             drawn = [found.state]
         places = np.linspace(0, len(drawn) - 1, min(len(drawn), _AVERAGED)).astype(int)
         return posterior.forest([drawn[place] for place in places])
+
+    @property
+    def may_know_validation_labels(self) -> bool:
+        """Whether they chose among several trees; of one read from a file, perhaps."""
+        return self.budget is not None
 
     def _doubt(self) -> list[str]:
         return doubt_sentences(self.summary_, "tree", ("leaf", "leaves"), None)
@@ -167,10 +286,13 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         """Whether the search was ended early, and what the diagnostics of the chains object to."""
         ending = self.summary_.ending
         stopped = [f"{ending}: best found so far"] if ending else []
-        return [*stopped, *self.summary_.warnings]
+        told = [] if self.budget is None else [f"budget {self.budget:.12g}"]
+        return [*stopped, *told, *self.summary_.warnings]
 
     def _own_record(self) -> dict[str, Any]:
-        return {"summary": self.summary_.to_dict()}
+        return {"summary": self.summary_.to_dict(), "tradeoff": self.tradeoff_}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self.summary_ = FitSummary.from_dict(record["summary"])
+        given = record["parameters"]["tradeoff"]
+        self.tradeoff_ = check_real("tradeoff", record.get("tradeoff", given), minimum=0.0)

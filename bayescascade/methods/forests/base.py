@@ -88,7 +88,8 @@ class BudgetedClassifier(ShownForest):
     choice_ : Choice or None
         Where a `budget` is given: the rows that decided between what it buys and buying nothing,
         and how often both err on them. These are validation rows with labels; of less than 1,000
-        rows without such, 5-fold cross-validation of them; else the rows out of the trees' bags.
+        rows without such, or where trees have no bags, 5-fold cross-validation of them; else the
+        rows out of the trees' bags.
         What does not err less than the commonest class, by more than a standard error of the
         difference, is not bought. None if there are no such rows, no split was left anyway, or
         time was up before they decided.
@@ -170,9 +171,10 @@ class BudgetedClassifier(ShownForest):
     ) -> Choice | None:
         """Return how rows that a forest was not learned from compare it with buying nothing.
 
-        These are the validation rows, if they have labels; else, of few rows, those of each fold,
-        which `learn` judges by a forest learned from the others; else those `outside` the bags of
-        the trees, (n_rows, n_trees) bool. None if there are no such rows.
+        These are the validation rows, if they have labels; else, of few rows or where there are
+        none `outside` the bags of the trees, (n_rows, n_trees) bool, those of each fold, which
+        `learn` judges by a forest learned from the others; else those outside. None if there are
+        no such rows.
         """
         labels = training.labels
         nothing = labels != training.commonest
@@ -180,7 +182,7 @@ class BudgetedClassifier(ShownForest):
             labels = training.validation_labels
             wrong = forest.predict_proba(training.validation_rows).argmax(axis=1) != labels
             return Choice.of("validation rows", wrong, labels != training.commonest, training)
-        if is_few(training) and learn is not None:
+        if learn is not None and (outside is None or is_few(training)):
             return Choice.of(CROSSED, self._wrong_crossed(training, learn), nothing, training)
         if outside is None:
             return None

@@ -312,7 +312,8 @@ class ForestPruner(BudgetedClassifier):
         if isinstance(forest, BudgetedClassifier):
             if forest.costs is None:
                 forest.set_params(costs=self.costs)
-            return forest.fit(*given)
+            X, y, X_val, y_val = given
+            return forest.fit(X, y, X_val=X_val, y_val=y_val)
         forest.fit(training.rows, self.classes_[training.labels])
         setattr(forest, _ENCODING, self._encoder)
         return forest
