@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compress"]
 
+_GIVEN = ("compression", "n_prototypes", "metric", "prior_scale", "n_jobs")
+
 
 @click.command(short_help="Replace rows by few prototypes that classify as well.")
 @click.argument("data")
@@ -49,6 +51,14 @@ __all__ = ["compress"]
     default="scaled",
     show_default=True,
     help="One scale for all columns, one for each, or a matrix.",
+)
+@click.option(
+    "--prior-scale",
+    type=Real(above=0.0, other="auto"),
+    default="auto",
+    show_default=True,
+    help="How far prototypes may be from the mean of their class, in standard deviations of its "
+    "rows; rows held out choose between 2 and 16.",
 )
 @test_share_option("Part of the rows that test; the rest is learned from.")
 @unknown_option(mean="counts as the mean of its column", error="is an error")
@@ -81,7 +91,7 @@ def compress(context: click.Context, /, data: str, **options: Any) -> None:
     share = options["test_share"]
     parts = read_dealt(open_rows(data), options, (1 - share, share), "compress")
     model = StochasticNeighborCompression(
-        **{name: options[name] for name in ("compression", "n_prototypes", "metric", "n_jobs")},
+        **{name: options[name] for name in _GIVEN},
         random_state=parts.seed,
         unknown=options["unknown"] or "mean",
         missing=options["missing"] or "level",

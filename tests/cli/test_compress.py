@@ -57,10 +57,21 @@ def test_prototypes_are_written_and_measured(data, tmp_path):
         (("--drop", "none"), "none"),
         (("--target", "sex"), 'unknown column "sex"'),
         (("--metric", "cosine"), "--metric"),
+        (("--prior-scale", 0), "--prior-scale must be a finite number > 0, got 0.0"),
     ],
 )
 def test_errors_are_one_line(data, options, words):
     assert_error(run("compress", data, *QUICK, *options), words)
+
+
+def test_the_prior_is_chosen_or_given(data, tmp_path):
+    """Whoever finds many prototypes too near each other can say how far apart they may be."""
+    chosen = run("compress", data, *QUICK)
+    assert "rows held out" in chosen.stdout
+    save = tmp_path / "m.json"
+    given = run("compress", data, *QUICK, "--prior-scale", 5, "--save", save)
+    assert "rows held out" not in given.stdout
+    assert bayescascade.load(save).prior_scale_ == 5.0
 
 
 def test_cells_may_be_missing(data):

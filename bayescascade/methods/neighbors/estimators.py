@@ -74,9 +74,9 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         Whether the metric goes on being learned together with the prototypes. New rows then tend to
         be classified worse: see `starting`.
     prior_scale : float > 0, None or "auto"
-        See `PrototypePosterior`; None is flat, the paper's. "auto" is 2, or 8, 32 or 0.5 where by
-        over a standard error more rows held out are taken right so; fits then take about three
-        times as long. Where prototypes are many, 2 may pull them too far to their class's mean.
+        See `PrototypePosterior`; None is flat, the paper's. "auto" is 2, or 16 where rows held out
+        are taken right so more often, by over a standard error, or as often and more probably.
+        Where prototypes are many, 2 may pull them too far to their class's mean.
     rule : {"nearest", "neighbors", "stochastic"}
         The class of the nearest prototype, as in the paper, or most of the `n_neighbors` nearest,
         or most probable where neighbors are drawn as in the likelihood: its probabilities are
@@ -145,7 +145,7 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
     start: str = "kmeans"
     standardize: str = "auto"
     joint: bool = False
-    prior_scale: float | str | None = 2.0
+    prior_scale: float | str | None = AUTO
     rule: str = "nearest"
     n_neighbors: int = 3
     optimizer: str = "lbfgs"

@@ -8,10 +8,10 @@ start).
 
 The same rows choose the spread of the prior. Most rows are right after some steps, and pull no
 more; the prior pulls every prototype, so that the more there are, the more it decides. A narrow
-prior then takes prototypes away from the boundaries between classes; it may help where classes
-overlap. Scales that are a factor of four apart are compared, after long climbs, as the prior
-decides late. Rows held out are few, and the best of several scores is high by chance, too: another
-than the first has to be better by over a standard error.
+prior then takes prototypes away from the boundaries between classes; it helps where classes
+overlap. A narrow and a wide one are compared, each in a metric of its own, as a narrow one ends in
+a large one. Rows held out are few: the wide one has to be better by over a standard error, or as
+good and to make their classes more probable.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -40,14 +40,13 @@ STANDARDIZE = ("auto", "yes", "no")
 AUTO = "auto"
 """The prior scale that rows held out choose."""
 
-_PRIOR_SCALES = (2.0, 8.0, 32.0, 0.5)  # that are compared; the first also chooses the units
+_NARROW, _WIDE = 2.0, 16.0  # prior scales that are compared; the first also chooses the units
 
 _MOST_SPREAD = 1e150  # squares are summed
 _HELD_OUT = 5  # every fifth row
 _MOST_ROWS = 20_000  # that choose a metric
 _MOST_PER_PROTOTYPE = 100  # rows that k-means looks at
 _ITERATIONS = 25  # of climbs that are compared
-_LONG = 100  # further ones where priors are
 _FACTORS = 2.0 ** np.arange(-3, 7)  # scales that are looked at first, times the reference
 _STEP = 2.0**0.5  # between scales that are compared
 _USUAL = 4  # of which as many are, for the progress that is reported
@@ -103,9 +102,14 @@ class Tried(NamedTuple):
     is_right: NDArray[np.bool_]
 
     def is_beaten_by(self, other: "Tried") -> bool:
-        """Return whether another is better by over a standard error of the difference."""
+        """Return whether another takes more rows right, by over a standard error.
+
+        Or no fewer, and makes their classes more probable.
+        """
         n_gained = int(np.sum(other.is_right & ~self.is_right))
         n_lost = int(np.sum(self.is_right & ~other.is_right))
+        if other.score[1] > self.score[1]:
+            return n_gained >= n_lost
         return n_gained - n_lost > sqrt(n_gained + n_lost)
 
 
@@ -174,9 +178,9 @@ def choose_start(
     choices = {"auto": [common, own], "yes": [own], "no": [common]}[standardize]
     if np.allclose(own, common, rtol=0.01):
         choices = [common]
-    scales = _PRIOR_SCALES if isinstance(prior_scale, str) else (prior_scale,)
-    first, others = scales[0], scales[1:]
-    total = _USUAL * (len(choices) + len(others))
+    is_open = isinstance(prior_scale, str)
+    first = _NARROW if isinstance(prior_scale, str) else prior_scale
+    total = _USUAL * (len(choices) + is_open)
 
     def report(before: int, n_tried: int) -> None:
         if progress is not None:
@@ -190,14 +194,9 @@ def choose_start(
         if start.is_stopped:
             break
     best, units, chosen = max(tried, key=lambda one: one[0].score)
-    if others and not start.is_stopped:
-        best = chosen.settled(best)
-    for place, scale in enumerate(others, len(choices)):
-        if start.is_stopped or chosen.is_stopped or not chosen.n_held_out:
-            break
-        found = chosen.settled(chosen.tried(scale, partial(report, place)))
-        if best.is_beaten_by(found):
-            best = found
+    if is_open and not start.is_stopped and chosen.n_held_out:
+        wide = chosen.tried(_WIDE, partial(report, len(choices)))
+        best = wide if best.is_beaten_by(wide) else best
     return Chosen(center, units, chosen, best, start.is_stopped or chosen.is_stopped)
 
 
@@ -276,7 +275,7 @@ class Start:
         def score(step: int) -> Score:
             if step not in tried:
                 check_time()
-                tried[step] = self._climbed_from(step, prior_scale)
+                tried[step] = self._climbed_in(step, prior_scale)
                 report(len(tried))
             return tried[step].score
 
@@ -310,29 +309,12 @@ class Start:
         is_linear = self._options["metric"] == "linear"
         return numbers * factor if is_linear else numbers + np.log(factor)
 
-    def settled(self, tried: Tried) -> Tried:
-        """Return what has been tried, and its score, after a long climb."""
-        if not self.n_held_out or self.is_stopped:
-            return tried
-        try:
-            return self._climbed_from(tried.step, tried.prior_scale, tried.points, _LONG)
-        except KeyboardInterrupt:
-            self.is_stopped = True
-            return tried
-
-    def _climbed_from(
-        self,
-        step: int,
-        prior_scale: float | None,
-        points: Floats | None = None,
-        n_iterations: int = _ITERATIONS,
-    ) -> Tried:
-        """Return what a climb in one metric comes to, from where prototypes begin or `points`."""
+    def _climbed_in(self, step: int, prior_scale: float | None) -> Tried:
+        """Return what a climb in one metric comes to."""
         metric = self._scaled(self._numbers, _STEP**step)
         posterior = self._posterior(self._seen, held=metric, prior_scale=prior_scale)
         layout = posterior.layout
-        begun = layout.state(self._points if points is None else points, metric)
-        state = _climbed(posterior, begun, n_iterations)
+        state = _climbed(posterior, layout.state(self._points, metric))
         found = Compressed(layout.points(state), layout.labels, layout.factor(metric))
         labeled = self._labeled(found, self._rows[self._seen], self._labels[self._seen])
         rows, labels = self._rows[self._unseen], self._labels[self._unseen]
@@ -376,10 +358,8 @@ class _Shape:
         return {}
 
 
-def _climbed(
-    posterior: PrototypePosterior | _Shape, start: Floats, n_iterations: int = _ITERATIONS
-) -> Floats:
-    run = ascend(posterior, [start], max_iter=n_iterations)
+def _climbed(posterior: PrototypePosterior | _Shape, start: Floats) -> Floats:
+    run = ascend(posterior, [start], max_iter=_ITERATIONS)
     if run.interrupted:  # nothing has been learned that could be returned
         raise KeyboardInterrupt
     return run.best_state
