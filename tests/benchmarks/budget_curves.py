@@ -1,7 +1,7 @@
 """Test error of budgeted classifiers at several costs, over five seeds.
 
     BAYESCASCADE_DATA=folder python -m tests.benchmarks.budget_curves [--data-sets digits ...]
-        [--costs unit random] [--seeds 5] [--methods prune ...] [--within 1]
+        [--costs unit random] [--seeds 5] [--methods BudgetPrune ...] [--within 1]
 
 Every method gives many classifiers (a path of trade-offs, of levels, of numbers of trees). At each
 budget, a share of what all columns together cost, the one of least validation error among those
