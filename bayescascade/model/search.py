@@ -123,7 +123,8 @@ class Search:
         A chain samples from where it annealed to by itself, so that R-hat compares chains that may
         have found different states. If the posterior has ``polished(state)``, which returns a state
         that is as probable or more, each chain's end is polished before, and the best state last.
-        If it has a ``schedule``, an annealing cools by that.
+        If it has a ``schedule``, an annealing cools by that. If it has ``release()``, that is
+        called in the end, to forget what it kept for further steps.
 
         Parameters
         ----------
@@ -144,6 +145,21 @@ class Search:
             If the search needs a gradient that the posterior does not have.
         """
         assert self.search in (*SAMPLED, *BY_GRADIENT), "exact searches are each family's own"
+        try:
+            return self._run(posterior, default_steps, n_blocks, n_replicas, starts)
+        finally:
+            release = getattr(posterior, "release", None)
+            if release is not None:
+                release()
+
+    def _run(
+        self,
+        posterior: samplers.Target[S],
+        default_steps: int,
+        n_blocks: int,
+        n_replicas: int,
+        starts: Sequence[S] | None,
+    ) -> samplers.Run[S]:
         if self.search in BY_GRADIENT and not isinstance(posterior, ProvidesGradient):
             raise ParameterError(
                 "search must be one that needs no gradient for a posterior without "

@@ -35,6 +35,7 @@ from bayescascade.methods.cascades.rounding import density_rounding
 from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
 from bayescascade.methods.cascades.tree_counts import TreeCounts, count_trees
+from bayescascade.methods.cascades.work_spaces import WorkSpaces
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
 from bayescascade.model.guard import EVALUATED, UNIT
@@ -67,6 +68,8 @@ MOST_PROPOSED = 64  # branches of a split proposed at once; more can come of reg
 MANY_ROWS = 20_000  # distinct rows from which on moves of subtrees are tried less often
 
 _TREE_TYPES = (np.int32, np.int32, np.uint64)  # of a tree's arrays
+
+_ROOM = 2  # times the nodes that a tree may need: it is not laid out anew when it grows
 
 _START_LEAVES = 8  # a random start has fewer splits than this
 
@@ -148,6 +151,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
             self._weights.pop("regroup", None)
         self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
         self.splits = SplitSpace(table.schema, partitions, self.max_branches, max_depth)
+        self._work_spaces = WorkSpaces()
 
     # -- the contract ------------------------------------------------------------------------------
 
@@ -265,18 +269,27 @@ class CascadePosterior(CompiledPosterior[Tree]):
         summary = np.empty(3)
         best, best_log_density = state, -np.inf
         done = 0
+        is_kept = self.model_arrays.log_gamma.size > 0  # weights are whole
         while done < n_steps:  # again only if the tree outgrew the work space
             capacity = 3 * state.n_nodes + 4 * self.max_proposed + 128
-            work = self._load(state, capacity)
+            work = self._work_spaces.take(state)
+            if work is None or work.nodes.shape[0] < capacity:
+                work = self._load(state, _ROOM * capacity if is_kept else capacity)
             flat = layout.FlatTree(*(np.empty(capacity, kind) for kind in _TREE_TYPES))
             done += sweep(
-                rng, self.arrays, self.model_arrays, work, n_steps - done,
+                rng, self.arrays, self.model_arrays, work, capacity, n_steps - done,
                 float(inverse_temperature), self.move_cdf, counts[0], counts[1], summary, flat,
             )  # fmt: skip
             if summary[1] > best_log_density:
                 best, best_log_density = _tree_of(flat, int(summary[2])), float(summary[1])
             state = _tree_of(flat, export(work, flat))
+            if is_kept:
+                self._work_spaces.keep(state, work)
         return state, self.step_counts(counts, summary[0], best, best_log_density)
+
+    def release(self) -> None:
+        """Forget what chains left for their next steps."""
+        self._work_spaces.clear()
 
     def encode_state(self, state: Tree) -> object:
         """Return a tree as JSON-ready lists."""

@@ -1,9 +1,12 @@
 """The compiled sweep: its running sums are exact, its trees valid, its work space large enough."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from bayescascade import LeafCascade
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
@@ -184,6 +187,44 @@ def test_trees_may_outgrow_the_work_space():
     assert state.n_nodes > 1000
     assert sum(counts.proposed.values()) == 20_000
     assert_consistent(posterior, state, counts)
+
+
+@pytest.mark.parametrize("fractional", [False, True])
+@pytest.mark.parametrize(
+    ("posterior", "options"),
+    [
+        (LeafPosterior, {"max_branches": None}),
+        (BranchPosterior, {}),
+        (BranchPosterior, {"leaf": "independent", "prior": "generative", "max_branches": 3}),
+        (BranchPosterior, {"partitions": "levels"}),
+        (LeafPosterior, {"leaf": "dependent"}),
+    ],
+)
+def test_steps_go_on_as_if_the_tree_were_laid_out_anew(posterior, options, fractional):
+    """A run resumed from its checkpoint would else end in other trees than one that went on."""
+    columns = [("nominal", 5), ("ordinal", 6), ("continuous", 4), ("nominal", 2)]
+    target = posterior(random_table(columns, 150, fractional, seed=2), **options)
+    ends = []
+    for is_released in (False, True):
+        rng = np.random.default_rng(4)
+        state = target.initial_state(rng)
+        for block in range(60):
+            state, counts = target.advance(rng, state, 25, 0.2 if block < 20 else 1.0)
+            ends.append((state, counts.log_density, counts.best_state, counts.best_log_density))
+            if is_released:
+                target.release()
+    assert ends[:60] == ends[60:]
+
+
+def test_a_run_leaves_no_work_spaces_behind():
+    """A fitted model would hold hundreds of megabytes, and write them where it is pickled."""
+    model = LeafCascade(n_chains=1, n_steps=200, search="anneal+metropolis", random_state=0)
+    model.fit(np.random.default_rng(0).integers(0, 3, (50, 4)).astype(str))
+    assert not model.posterior_._work_spaces._kept
+    rng = np.random.default_rng(0)
+    model.posterior_.advance(rng, Tree.root(), 10, 1.0)
+    assert model.posterior_._work_spaces._kept
+    assert not pickle.loads(pickle.dumps(model.posterior_))._work_spaces._kept
 
 
 def test_stored_states_are_checked():

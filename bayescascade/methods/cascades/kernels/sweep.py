@@ -27,6 +27,7 @@ def sweep(
     table: TableArrays,
     model: ModelArrays,
     work: Work,
+    capacity: int,
     n_steps: int,
     beta: float,
     move_cdf: at.Array,
@@ -37,6 +38,9 @@ def sweep(
 ) -> int:
     """Run steps on ``exp(beta * log density)`` from the tree in the work space.
 
+    The tree may be laid out or left there by other steps if weights are whole. It may grow as if
+    the work space were of a capacity of so many nodes, which is at most what it is.
+
     move_cdf (6,) float64: cumulative selection probabilities of MOVES; proposed, accepted (6,)
     int64: counts, added to. The best tree visited, the first one included, is left in `best_tree`,
     as large as the work space, and `summary` (3,) float64 is written: the log density reached, that
@@ -45,13 +49,14 @@ def sweep(
     Returns the steps done: fewer than `n_steps` only when the work space is nearly full.
     """
     nodes, sizes = work.nodes, work.sizes
+    trees.refresh(table, model, work)
+    n_beyond = nodes.shape[0] - capacity
     best_size = trees.export(work, best_tree)
     best = trees.log_density(model, work)
     current = best
     done = 0
-    capacity = nodes.shape[0]
     # a step may take as many nodes as a split proposed has branches, or half of those in use
-    while done < n_steps and 3 * sizes[at.FREE] > capacity + 2 * model.max_proposed:
+    while done < n_steps and 3 * (sizes[at.FREE] - n_beyond) > capacity + 2 * model.max_proposed:
         u = rng.random()
         gain = np.nan
         if u < move_cdf[at.GROW]:

@@ -25,6 +25,7 @@ __all__ = [
     "make_leaf",
     "new_node",
     "read_split",
+    "refresh",
     "replace_below",
     "restore",
     "save",
@@ -94,6 +95,43 @@ def load(
             place_children(table, model, work, node)
     for node in range(n_nodes):
         sync_lists(work, node)
+
+
+@inner_kernel
+def refresh(table, model, work):
+    """Make a tree that steps have changed what `load` would make of it, but for its nodes' numbers.
+
+    Lists are ordered anew, as nodes are drawn by their places, and what depends on the way there in
+    its last bits is derived again: the moves that keep all leaves do not. Sums of weights have to
+    be exact, so weights whole. It changes nothing after `load`.
+    """
+    nodes, reals = work.nodes, work.reals
+    for which in range(at.FREE):
+        work.sizes[which] = 0
+    is_uniform = not (model.independent or model.dependent)
+    node = 0
+    while node >= 0:
+        for which in range(at.FREE):
+            work.places[which, node] = -1
+        sync_lists(work, node)
+        j = nodes[node, at.FEATURE]
+        if j >= 0:
+            own_width = densities.block_width(table, j, work.box[node, j])
+            b = 0
+            child = nodes[node, at.FIRST]
+            while child >= 0:
+                set_log_volume(table, work, child, j, own_width)
+                work.branch[at.WEIGHT, b] = reals[child, at.COUNT]
+                b += 1
+                child = nodes[child, at.NEXT]
+            count, log_number = reals[node, at.COUNT], reals[node, at.LOG_SPLITS]
+            value = densities.branch_value(model, work, at.WEIGHT, b, count, log_number)
+            reals[node, at.VALUE] = value
+        elif is_uniform:
+            count, log_volume = reals[node, at.COUNT], reals[node, at.LOG_VOLUME]
+            n_open = nodes[node, at.N_SPLITTABLE]
+            reals[node, at.VALUE] = densities.leaf_value(model, count, log_volume, n_open)
+        node = following(work, node, 0)
 
 
 @kernel
@@ -350,9 +388,16 @@ def set_box(table, model, work, node, j, block, own_width):
     work.box[node, j] = block
     is_closed = densities.block_size(table.nominal[j], block) < 2
     work.nodes[node, at.N_SPLITTABLE] = work.nodes[parent, at.N_SPLITTABLE] - is_closed
-    log_share = log(densities.block_width(table, j, block) / own_width)
-    work.reals[node, at.LOG_VOLUME] = work.reals[parent, at.LOG_VOLUME] + log_share
+    set_log_volume(table, work, node, j, own_width)
     work.reals[node, at.LOG_SPLITS] = densities.log_splits(table, model, work, parent, j, block)
+
+
+@inner_kernel
+def set_log_volume(table, work, node, j, own_width):
+    """Derive the volume of a node with a block of column `j` from its parent's."""
+    log_share = log(densities.block_width(table, j, work.box[node, j]) / own_width)
+    above = work.reals[work.nodes[node, at.PARENT], at.LOG_VOLUME]
+    work.reals[node, at.LOG_VOLUME] = above + log_share
 
 
 @inner_kernel

@@ -1,0 +1,59 @@
+"""Work spaces that blocks of steps left behind, each with the tree in it, for the next block.
+
+Laying a tree of thousands of nodes out anew would take longer than the few steps of a block. What
+a work space holds is then what laying out would give, to the last bit, as weights are whole numbers
+and their sums are exact; see `kernels.trees.refresh`.
+"""
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Any
+
+from bayescascade.methods.cascades.kernels.layout import Work
+from bayescascade.methods.cascades.tree import Tree
+
+__all__ = ["WorkSpaces"]
+
+_MOST_BYTES = 1 << 28
+
+
+class WorkSpaces:
+    """Work spaces by the trees in them, up to so many bytes; those left longest go first.
+
+    Threads may share it. A copy, as one sent to another process, is empty.
+    """
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[int, tuple[Tree, Work]] = OrderedDict()  # by the id of the tree
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_most_bytes": self._most_bytes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["_most_bytes"])  # type: ignore[misc] # empty
+
+    def take(self, tree: Tree) -> Work | None:
+        """Return the work space that holds this very tree, and forget it; None if there is none."""
+        with self._lock:
+            return self._kept.pop(id(tree), (tree, None))[1]
+
+    def keep(self, tree: Tree, work: Work) -> None:
+        """Keep a work space that holds a tree."""
+        with self._lock:
+            self._kept[id(tree)] = tree, work
+            n_bytes = sum(map(_n_bytes, self._kept.values()))
+            while n_bytes > self._most_bytes:
+                n_bytes -= _n_bytes(self._kept.popitem(last=False)[1])
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._kept.clear()
+
+
+def _n_bytes(kept: tuple[Tree, Work]) -> int:
+    work = kept[1]
+    arrays = (*work[:-1], work.dependence.graph, work.dependence.logs, work.dependence.pairs)
+    return sum(array.nbytes for array in arrays)
