@@ -64,19 +64,26 @@ def doubt_sentences(
 def _proved(summary: FitSummary, learned: str, best: str) -> str:
     certificate = summary.certificate
     stopped = "The search was stopped early. " if summary.is_partial else ""
-    if certificate is not None and certificate.gap == 0:
+    if certificate is not None and (certificate.gap == 0 or certificate.is_rounding):
         of_which, every = "", f"every possible {learned}"
         if certificate.scope:
             of_which, every = f" {learned} {certificate.scope.rstrip(',')}", "every possible one"
+        but = ""
+        if certificate.is_rounding:
+            but = (
+                " Their probabilities are rounded, so another one may still be more probable by up "
+                f"to {certificate.gap:,.2f} nats (a factor of {_factor(certificate.gap)})."
+            )
         return (
             f"{stopped}{best} is proved to be the most probable{of_which}: {every} was "
-            "taken into account, none was left to chance."
+            f"taken into account, none was left to chance.{but}"
         )
     if certificate is not None:
+        longer = " A longer search may find a better one." if summary.is_partial else ""
         return (
             f"{stopped}{best} is the best that was found; it is proved that no {learned} is "
             f"more probable by over {certificate.gap:,.2f} nats (a factor of "
-            f"{_factor(certificate.gap)}). A longer search may find a better one."
+            f"{_factor(certificate.gap)}).{longer}"
         )
     if not summary.diagnostics:
         return (

@@ -38,12 +38,15 @@ class Certificate:
         Log probability of the data under the normalized prior, nats; None if not computed.
     scope : str
         Which states that is about, such as "of up to 24 leaves"; empty if all.
+    is_rounding : bool
+        Whether the gap is that of rounding alone: all of these states were weighed.
     """
 
     gap: float
     extent: str
     log_evidence: float | None
     scope: str = ""
+    is_rounding: bool = False
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Certificate":
@@ -53,7 +56,9 @@ class Certificate:
         log_evidence = None if evidence is None else float(evidence)
         if not gap >= 0 or not math.isfinite(gap) or not math.isfinite(log_evidence or 0.0):
             raise ValueError(f"a certificate's numbers must be finite and gap >= 0, got {record}")
-        return cls(gap, str(record["extent"]), log_evidence, str(record.get("scope", "")))
+        is_rounding = bool(record.get("is_rounding", False))
+        scope = str(record.get("scope", ""))
+        return cls(gap, str(record["extent"]), log_evidence, scope, is_rounding)
 
 
 @dataclass(frozen=True, eq=False)

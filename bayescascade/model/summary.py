@@ -33,6 +33,7 @@ _SEARCHES = {
     "greedy": "greedy growth",
     "ascent+langevin": "gradient ascent and {chains} along the gradient",
 }
+_AT_BOUNDS = "best found when its bounds came no closer"  # no time limit, no Ctrl-C
 _FELL = "annealing ended below where a chain had been at its first temperature"
 _NOTHING = "nothing sampled: no posterior"
 
@@ -156,11 +157,14 @@ class FitSummary:
             found = f"{self.ending}: best found so far" if self.ending else "best found"
             return f"{found} by {how}"
         which = f"no {learned} {certificate.scope}".rstrip()
+        stopped = f"{self.ending}; " if self.ending else ""
         if certificate.gap == 0:
-            stopped = f"{self.ending}; " if self.ending else ""
             return f"{stopped}exact: {which} is more probable"
-        found = f"{self.ending}: best found so far" if self.ending else "best found in its time"
-        return f"{found}; {which} is more probable by over {certificate.gap:,.2f} nats"
+        open_gap = f"{which} is more probable by over {certificate.gap:,.2f} nats"
+        if certificate.is_rounding:
+            return f"{stopped}all weighed, up to rounding: {open_gap}"
+        found = f"{self.ending}: best found so far" if self.ending else _AT_BOUNDS
+        return f"{found}; {open_gap}"
 
     @property
     def convergence_pieces(self) -> list[str]:
@@ -189,6 +193,8 @@ class FitSummary:
         """Return plain JSON types."""
         record = asdict(self)
         record["notes"] = list(self.notes)
+        if self.certificate is not None and not self.certificate.is_rounding:
+            del record["certificate"]["is_rounding"]  # few have it
         record["acceptance"] = {k: _plain(v) for k, v in self.acceptance.items()}
         record["diagnostics"] = {
             name: {k: _plain(v) for k, v in asdict(d).items()}

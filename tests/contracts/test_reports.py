@@ -250,6 +250,11 @@ def test_doubt_is_told_in_plain_words():
     (first, *_) = doubt_sentences(open_gap, "list", None, None)
     assert "stopped early" in first
     assert "no list is more probable by over 2.00 nats (a factor of 7.39)" in first
+    rounded = replace(rough, certificate=Certificate(0.7, "9 boxes", None, is_rounding=True))
+    (first, *_) = doubt_sentences(rounded, "tree", None, None)
+    assert "every possible tree was taken into account" in first
+    assert "may still be more probable by up to 0.70 nats" in first
+    assert "longer search" not in first
     unsampled = replace(rough, diagnostics={}, shares={})
     assert len(doubt_sentences(unsampled, "tree", None, None)) == 1
 

@@ -300,11 +300,13 @@ n_features_in_, feature_names_in_
         scope = f"of depth up to {exact.max_depth}"
         if exact.n_columns < (table.schema.n_levels > 1).sum():
             scope += f" over {exact.n_columns} columns"
+        gap = shown_gap(0.0, exact.rounding)
         certificate = Certificate(
-            gap=shown_gap(0.0, exact.rounding),
+            gap=gap,
             extent=f"{exact.n_boxes:,} boxes",
             log_evidence=exact.log_evidence if exact.temper is None else None,
             scope=scope if temper is None else f"{scope}, tempered at {exact.temper:g} rows,",
+            is_rounding=gap > 0.0,
         )
         names = (*table.schema.names, "none")
         first = dict(zip(names, exact.first_splits.tolist(), strict=True))

@@ -150,10 +150,15 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
             result=found,
             state=found.state,
             log_density=found.log_density,
-            certificate=Certificate(found.gap, f"{found.n_visited:,} beginnings of lists", None),
+            certificate=Certificate(
+                found.gap,
+                f"{found.n_visited:,} beginnings of lists",
+                None,
+                is_rounding=found.is_optimal and found.gap > 0,
+            ),
             seconds=perf_counter() - started,
             interrupted=annealed.interrupted or found.interrupted,
-            timed_out=found.gap > 0 and search.watch.left == 0.0,
+            timed_out=not found.is_optimal and search.watch.left == 0.0,
         )
 
     def _prior(self) -> models.ListPrior:

@@ -96,11 +96,13 @@ def certificate_of(
     """Return what is proved; the evidence if printed it is right, and rounding that would show."""
     most = exact.max_leaves if isinstance(exact, StoppedPosterior) else None
     is_told = exact.error < _ENOUGH and not np.isnan(exact.log_evidence)
+    gap = shown_gap(exact.gap, exact.rounding)
     return Certificate(
-        gap=shown_gap(exact.gap, exact.rounding),
+        gap=gap,
         extent=f"{exact.cost.n_boxes:,} boxes",
         log_evidence=exact.log_evidence if is_told else None,
         scope=f"of up to {most} leaves" if most is not None else "",
+        is_rounding=exact.gap == 0.0 < gap,
     )
 
 

@@ -35,6 +35,7 @@ from bayescascade.methods.cascades.exact.rounding import (
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 from bayescascade.model import guard
+from bayescascade.model.record import load
 from tests.methods.cascades.exact.decimal_twin import log_gamma, precisely
 from tests.methods.cascades.exact.large_problems import (
     WEIGHTS,
@@ -296,3 +297,14 @@ def test_rounding_that_a_print_would_show_is_not_called_exact():
     model = BranchCascade(random_state=0).fit(FOUR_CELLS, sample_weight=weights)
     assert "exact" not in str(model).split("log evidence")[0]
     assert "no tree is more probable by over" in " ".join(str(model).split())
+
+
+def test_what_rounding_leaves_open_is_not_put_down_to_time(tmp_path):
+    """Who gave no time limit would look for one, and wait longer for nothing."""
+    rows = np.random.default_rng(0).integers(0, 2, (300, 200)).astype(str)
+    model = BranchCascade(max_depth=0, partitions="levels", leaf="dependent").fit(rows)
+    model.save(tmp_path / "model.json")
+    for one in (model, load(tmp_path / "model.json")):
+        text = " ".join(str(one).split())
+        assert "all weighed, up to rounding: no tree of depth up to 0 is more probable by" in text
+        assert "in its time" not in text
