@@ -77,7 +77,8 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     memory_limit : float > 0
         Gigabytes that sums over trees may take.
     predictive : {"average", "map"}
-        Score and draw from the average over trees, or from the best.
+        Score and draw from the average over trees, or from the best. Where all trees were summed
+        over, a loaded model averages over draws in their place, as in `LeafCascade`.
     tree : {"best", "typical"}
         What `tree_` is, as in `LeafCascade`; the typical tree is always one of `cascade_`.
     n_steps : int >= 1 or None

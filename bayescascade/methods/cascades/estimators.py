@@ -74,8 +74,10 @@ class LeafCascade(Cascade):
         an empty leaf.
     predictive : {"map", "average"}
         Score and draw from the most probable tree, or from the average over the posterior: where
-        `exact_` is an `ExactPosterior`, and 16 bytes more for every box fit `memory_limit`, rows
-        are scored by the average over all trees, else over the draws.
+        `exact_` is an `ExactPosterior`, and 16 bytes more for every box fit `memory_limit`, or is
+        of all trees up to `max_depth`, rows are scored by the average over all trees, else over the
+        draws. A loaded model has no `exact_`, as files hold no rows: it averages over its draws,
+        up to 1,000, and scores differ by their Monte Carlo error, up to hundredths of a nat.
     search : {"auto", "exact", "anneal+metropolis", "anneal", "metropolis", "tempering"}
         "exact" goes through all trees at once, by dynamic programming over the boxes that splits
         can make: the tree is then provably the most probable, or it is said by how much another may
