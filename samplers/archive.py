@@ -209,7 +209,7 @@ class Archive(Generic[S]):
         due = self._last_saved + self._section.checkpoint.checkpoint_seconds
         return due - time.monotonic()
 
-    def save(self, history: History[S]) -> None:
+    def save(self, history: History[S], is_finished: bool = False) -> None:
         """Save the run; raises only the first time, later the user is warned.
 
         Raises
@@ -217,7 +217,6 @@ class Archive(Generic[S]):
         CheckpointError
             If a state cannot be encoded, or the file cannot be written.
         """
-        is_finished = history.block == self._program.plan.n_blocks
         try:
             self._section.write(self._text(history), is_finished=is_finished)
         except CheckpointError as error:

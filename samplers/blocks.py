@@ -9,8 +9,10 @@ the result.
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -61,9 +63,10 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All phases of a run, in order."""
+    """All phases of a run, in order; in rounds, it may stop after each phase that is traced."""
 
     phases: tuple[Phase, ...]
+    is_in_rounds: bool = False
 
     @property
     def n_blocks(self) -> int:
@@ -92,9 +95,37 @@ class Plan:
         begun = self._begun(block)
         return sum(n * phase.n_steps // phase.n_blocks for phase, n in begun)
 
+    def steps_through(self, block: int) -> int:
+        """Return how many steps there are until the round of `block` ends; annealing: all."""
+        end = next((end for end in self.ends_of_rounds() if block < end), self.n_blocks)
+        return self.steps_before(end)
+
     def n_traced_before(self, block: int) -> int:
         """Return how many of the blocks before `block` leave a record."""
         return sum(n for phase, n in self._begun(block) if phase.is_traced)
+
+    def ends_of_rounds(self) -> list[int]:
+        """Return after how many blocks each round ends."""
+        if not self.is_in_rounds:
+            return [self.n_blocks]
+        ends = accumulate(phase.n_blocks for phase in self.phases)
+        return [end for phase, end in zip(self.phases, ends, strict=True) if phase.is_traced]
+
+    def drawn(self, block: int) -> tuple[int, slice]:
+        """Return which round's records count after so many blocks, from 0, and where they are.
+
+        The last round's, unless it was ended before it was as long as the one before.
+        """
+        n_records = self.n_traced_before(block)
+        if not self.is_in_rounds:
+            return 0, slice(0, n_records)
+        traced = [phase for phase in self.phases if phase.is_traced]
+        starts = list(accumulate((phase.n_blocks for phase in traced), initial=0))
+        number = max(0, bisect_left(starts, n_records) - 1)
+        n_steps = (n_records - starts[number]) * traced[number].n_steps // traced[number].n_blocks
+        if number > 0 and n_steps < traced[number - 1].n_steps:
+            number -= 1
+        return number, slice(starts[number], min(n_records, starts[number + 1]))
 
     def _begun(self, block: int) -> Iterator[tuple[Phase, int]]:
         """Give each phase, and how many of its blocks precede `block`."""
@@ -103,19 +134,25 @@ class Plan:
             block -= phase.n_blocks
 
 
-def sampling_plan(n_steps: int, warmup: float, n_draws: int) -> Plan:
-    """Return the blocks of a warm-up followed by one block for each draw."""
+def sampling_plan(n_steps: int, warmup: float, n_draws: int, n_rounds: int = 1) -> Plan:
+    """Return the blocks of a warm-up followed by one block for each draw.
+
+    Each further round doubles the steps so far, and has as many draws.
+    """
     n_steps = check_integer("n_steps", n_steps, 1)
     n_draws = check_integer("n_draws", n_draws, 1)
+    n_rounds = check_integer("n_rounds", n_rounds, 1)
     warmup = check_real("warmup", warmup, "a number >= 0 and < 1", lambda share: 0.0 <= share < 1.0)
     n_sampling = n_steps - int(warmup * n_steps)
     thin = max(1, n_sampling // n_draws)
     n_draws = min(n_draws, n_sampling)
     n_warmup = n_steps - n_draws * thin
-    sampling = Phase("sampling", n_draws * thin, n_draws, is_traced=True)
-    if n_warmup == 0:
-        return Plan((sampling,))
-    return Plan((Phase("warmup", n_warmup, math.ceil(n_warmup / thin), is_traced=False), sampling))
+    phases = [Phase("warmup", n_warmup, math.ceil(n_warmup / thin), is_traced=False)][:n_warmup]
+    phases.append(Phase("sampling", n_draws * thin, n_draws, is_traced=True))
+    for number in range(1, n_rounds):
+        n_more = math.ceil(2 ** (number - 1) * n_steps / n_draws) * n_draws
+        phases.append(Phase(f"round {number + 1}", n_more, n_draws, is_traced=True))
+    return Plan(tuple(phases), is_in_rounds=n_rounds > 1)
 
 
 class Snapshot(NamedTuple, Generic[S]):

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import joblib
 import numpy as np
@@ -39,9 +39,12 @@ from samplers.parameters import (
 )
 from samplers.types import ProvidesInitialState
 
-__all__ = ["Progress", "Run", "run_chains"]
+__all__ = ["Enough", "Progress", "Run", "run_chains"]
 
 S = TypeVar("S")
+
+Enough: TypeAlias = Callable[[int, Mapping[str, npt.NDArray[np.float64]]], bool]
+"""Whether a run may stop after a round, from 1, that left these traces, (n_chains, n_draws)."""
 
 ROUND_SECONDS = 0.5
 LONGEST_ROUND = 4.0  # seconds, on a cluster, whose rounds double until then: each costs messages
@@ -55,11 +58,11 @@ class Progress(NamedTuple):
     Attributes
     ----------
     phase : str
-        "annealing", "warmup" or "sampling".
+        "annealing", "warmup", "sampling", or "round 2", "round 3", .. of sampling.
     done : int
         Steps per chain taken so far, all phases and resumed steps included.
     total : int
-        Steps per chain of the whole run.
+        Steps per chain of the whole run, or until this round of it ends.
     best_log_density : float, nats
         Highest log density that any chain has visited.
     log_density : float, nats
@@ -98,7 +101,8 @@ class Run(Generic[S]):
     traces : dict of str to (n_chains, n_draws) float64
         One value per draw: "log_density" of the state, nats; "acceptance_rate" since the draw
         before; and the target's description. Annealing has one value per temperature, and also
-        "inverse_temperature" and "best_log_density" so far.
+        "inverse_temperature" and "best_log_density" so far. Of several rounds they are the last
+        one's, like draws and acceptance, or those of the one before if the last was ended sooner.
     draws : tuple of tuples of S
         The states kept, per chain; an empty tuple per chain for annealing or when states were
         not kept.
@@ -114,7 +118,8 @@ class Run(Generic[S]):
     timed_out : bool
         Whether it was ended by its time limit, likewise.
     extras : dict
-        What only one engine has. Langevin: "step_sizes" (n_chains,) and "scales" (n_chains, d).
+        "n_rounds", if there were several; and what only one engine has. Langevin: "step_sizes"
+        (n_chains,) and "scales" (n_chains, d).
         Tempering: "inverse_temperatures" (n_chains, n_temperatures) and "swap_acceptance"
         (n_chains, n_temperatures - 1), the share of the swaps tried between neighbors while
         sampling that were accepted, NaN where none was tried.
@@ -167,10 +172,11 @@ def run_chains(
     checkpoint: str | Path | CheckpointSection | None,
     resume: bool,
     time_limit: float = math.inf,
+    enough: Enough | None = None,
 ) -> Run[S]:
     """Run an engine's chains to the end, or until Ctrl-C or the end of their time.
 
-    No round is begun after `time_limit` seconds; `samplers.metropolis` explains the others.
+    Nothing is begun after `time_limit` seconds; `samplers.metropolis` explains the others.
     """
     time_limit = check_real("time_limit", time_limit, "a number of seconds >= 0", lambda s: s >= 0)
     end = time.perf_counter() + time_limit
@@ -187,15 +193,15 @@ def run_chains(
     history = archive.load() if archive else None
     if history is None:
         history = _begin(program, root, n_chains, states)
-    elif history.block == program.plan.n_blocks:
+    elif _is_over(program, history, enough):
         archive = None  # a finished run is in its file already
     workers = _Workers(program, n_jobs)
     clock = _Clock(end, LONGEST_ROUND if workers.are_remote else ROUND_SECONDS)
-    interrupted = False
+    interrupted = is_over = False
     try:
         if archive:
             archive.save(history)
-        while history.block < program.plan.n_blocks and clock.has_time:
+        while not (is_over := _is_over(program, history, enough)) and clock.has_time:
             due = archive.seconds_until_due if archive else math.inf
             chunks = _run_round(program, history, workers, clock, due)
             history = history.extended(chunks)
@@ -204,13 +210,24 @@ def run_chains(
             if archive:
                 archive.save_if_due(history)
         if archive:
-            archive.save(history)
+            archive.save(history, is_finished=is_over)
     except KeyboardInterrupt:
-        interrupted = history.block < program.plan.n_blocks
+        is_over = is_over or history.block == program.plan.n_blocks
+        interrupted = not is_over
         if archive:
             archive.save(history)
-    timed_out = not interrupted and history.block < program.plan.n_blocks
+    timed_out = not (interrupted or is_over)
     return _collect(program, history, clock, interrupted, timed_out)
+
+
+def _is_over(program: Program[S], history: History[S], enough: Enough | None) -> bool:
+    """Whether the plan is at its end, or at that of a round that was enough."""
+    if history.block == program.plan.n_blocks:
+        return True
+    if enough is None or history.block not in program.plan.ends_of_rounds():
+        return False
+    n_before, _ = program.plan.drawn(history.block)
+    return bool(enough(n_before + 1, _traces(program, history)))
 
 
 class _Clock:
@@ -336,7 +353,7 @@ def _report(program: Program[S], history: History[S], chunks: Sequence[Chunk[S]]
     return Progress(
         phase=phase.name,
         done=program.plan.steps_before(history.block),
-        total=program.plan.n_steps,
+        total=program.plan.steps_through(history.block - 1),
         best_log_density=max(chunk.snapshot.best.log_density for chunk in chunks),
         log_density=sum(current) / n_chains,
         acceptance_rate=sum(chunk.n_accepted for chunk in chunks) / max(1, n_proposed),
@@ -350,21 +367,16 @@ def _report(program: Program[S], history: History[S], chunks: Sequence[Chunk[S]]
 def _collect(
     program: Program[S], history: History[S], clock: _Clock, interrupted: bool, timed_out: bool
 ) -> Run[S]:
-    snapshots, records = history
+    snapshots = history.snapshots
     best = max((snapshot.best for snapshot in snapshots), key=lambda chain: chain.log_density)
-    if records[0]:
-        trace_names, move_names = tuple(records[0][0].values), tuple(records[0][0].proposed)
-    else:
-        described = describe(program.target, snapshots[0].replicas[0].state)
-        trace_names, move_names = (*program.trace_names, *described), program.choice.names
+    n_before, counted = program.plan.drawn(history.block)
+    records = tuple(chain[counted] for chain in history.records)
+    move_names = tuple(records[0][0].proposed) if records[0] else program.choice.names
     return Run(
         method=program.method,
         best_state=best.state,
         best_log_density=best.log_density,
-        traces={
-            name: np.array([[one.values[name] for one in chain] for chain in records], np.float64)
-            for name in trace_names
-        },
+        traces=_traces(program, history),
         draws=tuple(
             tuple(one.state for one in chain if one.state is not None) for chain in records
         ),
@@ -379,9 +391,24 @@ def _collect(
         },
         seconds=clock.seconds,
         interrupted=interrupted,
-        extras=program.extras(snapshots),
+        extras=program.extras(snapshots) | ({"n_rounds": n_before + 1} if n_before else {}),
         timed_out=timed_out,
     )
+
+
+def _traces(program: Program[S], history: History[S]) -> dict[str, npt.NDArray[np.float64]]:
+    """Return what was traced of the draws that count, (n_chains, n_draws) each."""
+    _, counted = program.plan.drawn(history.block)
+    records = [chain[counted] for chain in history.records]
+    if records[0]:
+        names = tuple(records[0][0].values)
+    else:
+        described = describe(program.target, history.snapshots[0].replicas[0].state)
+        names = (*program.trace_names, *described)
+    return {
+        name: np.array([[one.values[name] for one in chain] for chain in records], np.float64)
+        for name in names
+    }
 
 
 def _is_same(left: object, right: object) -> bool:

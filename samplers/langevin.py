@@ -25,7 +25,7 @@ import numpy.typing as npt
 from samplers.adaptation import Spread, StepSize, window_ends
 from samplers.archive import TOLERANCE
 from samplers.blocks import Memory, MoveChoice, Program, Record, Snapshot, sampling_plan
-from samplers.chains import Progress, Run, run_chains
+from samplers.chains import Enough, Progress, Run, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.metropolis import (
     better_of,
@@ -168,6 +168,8 @@ def langevin(
     checkpoint: str | Path | CheckpointSection | None = None,
     resume: bool = False,
     time_limit: float = math.inf,
+    n_rounds: int = 1,
+    enough: Enough | None = None,
 ) -> Run[Vector]:
     """Draw vectors from a density whose gradient is known.
 
@@ -187,7 +189,7 @@ def langevin(
         By what the steps of each component are multiplied, such as its standard deviation. By
         default they are learned during warm-up, or are 1 if that has less than 200 steps.
     warmup, n_draws, n_chains, n_jobs, seed, initial_states, keep_states, progress, checkpoint, \
-resume, time_limit
+resume, time_limit, n_rounds, enough
         As for `samplers.metropolis`.
 
     Returns
@@ -227,7 +229,7 @@ resume, time_limit
             raise SamplerValueError(f"target must have a {name} method, got {target!r}")
     program = _Langevin(
         target=target,
-        plan=sampling_plan(n_steps, warmup, n_draws),
+        plan=sampling_plan(n_steps, warmup, n_draws, n_rounds),
         choice=MoveChoice(None, {MOVE: 1.0}, (MOVE,)),
         keep_states=bool(keep_states),
         step_size=None if step_size is None else check_positive("step_size", step_size),
@@ -240,8 +242,9 @@ resume, time_limit
         ),
     )
     return run_chains(
-        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit
-    )
+        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit,
+        enough,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

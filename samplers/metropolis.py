@@ -27,7 +27,7 @@ from samplers.blocks import (
     choose_moves,
     sampling_plan,
 )
-from samplers.chains import Progress, Run, run_chains
+from samplers.chains import Enough, Progress, Run, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.parameters import SamplerError, SamplerValueError, Seed
 from samplers.types import (
@@ -169,6 +169,8 @@ def metropolis(
     checkpoint: str | Path | CheckpointSection | None = None,
     resume: bool = False,
     time_limit: float = math.inf,
+    n_rounds: int = 1,
+    enough: Enough | None = None,
 ) -> Run[S]:
     """Draw from a target by Metropolis-Hastings.
 
@@ -205,6 +207,12 @@ def metropolis(
     time_limit : float >= 0, seconds
         When to stop before the last draw; how far chains are then depends on the machine. What was
         begun is finished by all chains, about half a second of work.
+    n_rounds : int >= 1
+        Rounds at most. Each after the first goes on where the chains are, takes as many steps as
+        all before, which become its warm-up, and draws as often: the draws are the last one's.
+    enough : callable or None
+        Asked after each round: given its number, from 1, and its traces, whether the run may stop.
+        None: all are run. The result depends on it, which a checkpoint does not know.
 
     Returns
     -------
@@ -222,13 +230,14 @@ def metropolis(
     """
     program = _Metropolis(
         target=target,
-        plan=sampling_plan(n_steps, warmup, n_draws),
+        plan=sampling_plan(n_steps, warmup, n_draws, n_rounds),
         choice=choose_moves(target, moves),
         keep_states=bool(keep_states),
     )
     return run_chains(
-        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit
-    )
+        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit,
+        enough,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +266,14 @@ class _Metropolis(Program[S]):
 
 def sampling_settings(program: Program[S]) -> dict[str, object]:
     """Return what the result of any sampling depends on, for comparison on resume."""
-    sampling = program.plan.phases[-1]
+    traced = [phase for phase in program.plan.phases if phase.is_traced]
+    n_steps = sum(phase.n_steps for phase in program.plan.phases if phase not in traced[1:])
+    rounds = {"n_rounds": len(traced)} if len(traced) > 1 else {}  # not in files of before
     return {
-        "n_steps": program.plan.n_steps,
-        "n_draws": sampling.n_blocks,
-        "n_warmup": program.plan.n_steps - sampling.n_steps,
+        "n_steps": n_steps,
+        "n_draws": traced[0].n_blocks,
+        "n_warmup": n_steps - traced[0].n_steps,
+        **rounds,
         "moves": program.choice.settings(),
     }
 

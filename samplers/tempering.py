@@ -18,19 +18,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from samplers.blocks import Memory, Program, Record, Snapshot, choose_moves, sampling_plan
-from samplers.chains import Progress, Run, run_chains
+from samplers.chains import Enough, Progress, Run, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.metropolis import advance_block, better_of, init, sampling_settings, trace_block
 from samplers.parameters import Seed, check_integer, check_positive
-from samplers.types import ChainState, Move, StepCounts, Target
+from samplers.types import ChainState, Exchanged, Move, ProvidesExchange, StepCounts, Target
 
 __all__ = ["tempering"]
 
 S = TypeVar("S")
 
 STEPS_BETWEEN_SWAPS = 50
+STEPS_OF_ADAPTATION = 1_000  # of each replica between two adaptations of the ladder
 ADAPTATION_DECAY = 0.6  # the n-th Robbins-Monro step is n^-0.6
 LOG_GAP_BOUNDS = (-7.0, 1.5)  # neighbors' inverse temperatures differ by a factor of at most 88
 
@@ -54,6 +56,8 @@ def tempering(
     checkpoint: str | Path | CheckpointSection | None = None,
     resume: bool = False,
     time_limit: float = math.inf,
+    n_rounds: int = 1,
+    enough: Enough | None = None,
 ) -> Run[S]:
     """Draw from a target whose modes a plain chain cannot leave.
 
@@ -66,11 +70,12 @@ def tempering(
     n_temperatures : int >= 2
         Replicas per chain.
     min_inverse_temperature : float in (0, 1)
-        Hottest end of the geometric ladder that the adaptation starts from.
+        Hottest end of the geometric ladder that the adaptation starts from; it gets no hotter.
     swap_target : float in (0, 1)
-        Share of swaps to be accepted, which the adaptation aims at.
+        Share of swaps to be accepted, which the adaptation aims at: it is more, and even, where
+        the hottest end is reached.
     warmup, n_draws, n_chains, n_jobs, seed, initial_states, moves, keep_states, progress, \
-checkpoint, resume, time_limit
+checkpoint, resume, time_limit, n_rounds, enough
         As for `samplers.metropolis`. All replicas of a chain start in its initial state.
 
     Returns
@@ -87,7 +92,7 @@ checkpoint, resume, time_limit
     """
     program = _Tempering(
         target=target,
-        plan=sampling_plan(n_steps, warmup, n_draws),
+        plan=sampling_plan(n_steps, warmup, n_draws, n_rounds),
         choice=choose_moves(target, moves),
         keep_states=bool(keep_states),
         n_temperatures=check_integer("n_temperatures", n_temperatures, 2),
@@ -97,8 +102,9 @@ checkpoint, resume, time_limit
         swap_target=check_positive("swap_target", swap_target, below=1.0),
     )
     return run_chains(
-        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit
-    )
+        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit,
+        enough,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +149,15 @@ class _Tempering(Program[S]):
         replicas, best, memory = snapshot.replicas, snapshot.best, snapshot.memory
         cold: list[StepCounts[S]] = []
         while n_left > 0:
-            n_steps = min(n_left, STEPS_BETWEEN_SWAPS)
+            # the ladder is adapted between calls only, so that a compiled one takes many steps
+            n_steps = n_left if phase.is_traced else min(n_left, STEPS_OF_ADAPTATION)
             n_left -= n_steps
-            advanced = [
-                advance_block(rng, replica, self.target, self.choice, n_steps, inverse_temperature)
-                for replica, inverse_temperature in zip(replicas, _ladder(memory), strict=True)
-            ]
-            for _, counts in advanced:
-                best = better_of(best, counts)
-            cold.append(advanced[0][1])
-            replicas, memory = self._swap(
-                rng, tuple(chain for chain, _ in advanced), memory, phase.is_traced
-            )
+            n_rounds = int(memory["n_rounds"][0])
+            done = self._exchange(rng, replicas, n_steps, _ladder(memory), n_rounds)
+            best = better_of(best, done.counts)
+            cold.append(done.counts)
+            replicas = tuple(map(ChainState, done.states, done.log_densities))
+            memory = self._remembered(memory, done, n_steps, phase.is_traced)
         record = trace_block(replicas[0], _total(cold), self.keep_states)
         return replicas, best, memory, record
 
@@ -168,47 +171,81 @@ class _Tempering(Program[S]):
             "swap_acceptance": swap_acceptance,
         }
 
-    def _swap(
+    def _exchange(
         self,
         rng: np.random.Generator,
         replicas: tuple[ChainState[S], ...],
-        memory: Memory,
-        is_sampling: bool,
-    ) -> tuple[tuple[ChainState[S], ...], Memory]:
-        """Try every second pair of neighbors; then adapt the gaps, or count when sampling."""
-        probabilities = _swap_probabilities(replicas, _ladder(memory))
-        n_rounds = memory["n_rounds"][0]
-        ladder = list(replicas)
-        tried, accepted = list(memory["tried"]), list(memory["accepted"])
-        for pair in range(int(n_rounds) % 2, len(probabilities), 2):
-            is_accepted = rng.random() < probabilities[pair]
-            if is_accepted:
-                ladder[pair], ladder[pair + 1] = ladder[pair + 1], ladder[pair]
-            tried[pair] += is_sampling
-            accepted[pair] += is_sampling and is_accepted
-        log_gaps = memory["log_gaps"]
-        if not is_sampling:
-            log_gaps = self._adapted(log_gaps, probabilities, n_rounds)
-        return tuple(ladder), {
+        n_steps: int,
+        ladder: tuple[float, ...],
+        n_rounds: int,
+    ) -> Exchanged[S]:
+        """Take steps of all replicas with swaps, by the target's own `exchange` if it has one."""
+        target = self.target
+        if self.choice.moves is None and isinstance(target, ProvidesExchange):
+            states = [replica.state for replica in replicas]
+            done: Exchanged[S] = target.exchange(
+                rng, states, n_steps, STEPS_BETWEEN_SWAPS, ladder, n_rounds
+            )
+            return done
+        cold: list[StepCounts[S]] = []
+        best = replicas[0]
+        swaps = np.zeros((3, len(replicas) - 1))
+        for begun in range(0, n_steps, STEPS_BETWEEN_SWAPS):
+            n_now = min(n_steps - begun, STEPS_BETWEEN_SWAPS)
+            advanced = [
+                advance_block(rng, replica, target, self.choice, n_now, inverse_temperature)
+                for replica, inverse_temperature in zip(replicas, ladder, strict=True)
+            ]
+            for _, counts in advanced:
+                best = better_of(best, counts)
+            cold.append(advanced[0][1])
+            replicas = _swapped(rng, [chain for chain, _ in advanced], ladder, n_rounds, swaps)
+            n_rounds += 1
+        total = _total(cold)._replace(best_state=best.state, best_log_density=best.log_density)
+        return Exchanged(
+            tuple(replica.state for replica in replicas),
+            tuple(replica.log_density for replica in replicas),
+            total,
+            *map(tuple, swaps.tolist()),
+        )
+
+    def _remembered(
+        self, memory: Memory, done: Exchanged[S], n_steps: int, is_sampling: bool
+    ) -> Memory:
+        """Return the memory after some steps: the ladder adapted, or swaps counted if sampling."""
+        n_before, n_new = memory["n_rounds"][0], math.ceil(n_steps / STEPS_BETWEEN_SWAPS)
+        log_gaps, tried, accepted = (memory[name] for name in ("log_gaps", "tried", "accepted"))
+        if is_sampling:
+            tried = tuple(map(float.__add__, tried, done.tried))
+            accepted = tuple(map(float.__add__, accepted, done.accepted))
+        else:
+            n_adapted = n_before * STEPS_BETWEEN_SWAPS / STEPS_OF_ADAPTATION
+            rates = [probability / n_new for probability in done.probabilities]
+            log_gaps = self._adapted(log_gaps, rates, n_adapted)
+        return {
             "log_gaps": log_gaps,
-            "tried": tuple(tried),
-            "accepted": tuple(accepted),
-            "n_rounds": (n_rounds + 1.0,),
+            "tried": tried,
+            "accepted": accepted,
+            "n_rounds": (n_before + n_new,),
         }
 
     def _adapted(
-        self, log_gaps: tuple[float, ...], probabilities: list[float], n_rounds: float
+        self, log_gaps: tuple[float, ...], rates: list[float], n_adapted: float
     ) -> tuple[float, ...]:
         """Widen the gaps whose neighbors would swap too often, and narrow the others.
 
-        The probabilities of all pairs are used, also of those whose turn it is not.
+        The rates of all pairs are used, also of those whose turn it is not. Where the ladder would
+        get hotter than it may be, all gaps narrow by one factor, so that rates come to be even.
         """
-        gain = (n_rounds + 1.0) ** -ADAPTATION_DECAY
+        gain = (n_adapted + 1.0) ** -ADAPTATION_DECAY
         low, high = LOG_GAP_BOUNDS
-        return tuple(
-            min(max(log_gap + gain * (probability - self.swap_target), low), high)
-            for log_gap, probability in zip(log_gaps, probabilities, strict=True)
-        )
+        moved = [
+            min(max(log_gap + gain * (rate - self.swap_target), low), high)
+            for log_gap, rate in zip(log_gaps, rates, strict=True)
+        ]
+        longest = -math.log(self.min_inverse_temperature)
+        excess = max(0.0, math.log(sum(map(math.exp, moved)) / longest))
+        return tuple(log_gap - excess for log_gap in moved)
 
 
 def _ladder(memory: Memory) -> tuple[float, ...]:
@@ -219,15 +256,24 @@ def _ladder(memory: Memory) -> tuple[float, ...]:
     return tuple(inverse_temperatures)
 
 
-def _swap_probabilities(
-    replicas: tuple[ChainState[S], ...], inverse_temperatures: tuple[float, ...]
-) -> list[float]:
-    """Return each pair of neighbors' probability of swapping."""
-    log_densities = [replica.log_density for replica in replicas]
-    return [
-        math.exp(min(0.0, (cold - hot) * (log_densities[pair + 1] - log_densities[pair])))
-        for pair, (cold, hot) in enumerate(pairwise(inverse_temperatures))
-    ]
+def _swapped(
+    rng: np.random.Generator,
+    replicas: list[ChainState[S]],
+    ladder: tuple[float, ...],
+    n_rounds: int,
+    swaps: NDArray[np.float64],
+) -> tuple[ChainState[S], ...]:
+    """Try every second pair of neighbors, and add to `swaps`, as of `Exchanged`, (3, K - 1)."""
+    for pair, (cold, hot) in enumerate(pairwise(ladder)):
+        gain = replicas[pair + 1].log_density - replicas[pair].log_density
+        probability = math.exp(min(0.0, (cold - hot) * gain))
+        swaps[0, pair] += probability
+        if pair % 2 == n_rounds % 2:
+            swaps[1, pair] += 1.0
+            if rng.random() < probability:
+                swaps[2, pair] += 1.0
+                replicas[pair : pair + 2] = replicas[pair + 1], replicas[pair]
+    return tuple(replicas)
 
 
 def _total(parts: Sequence[StepCounts[S]]) -> StepCounts[S]:

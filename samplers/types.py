@@ -16,11 +16,13 @@ import numpy.typing as npt
 
 __all__ = [
     "ChainState",
+    "Exchanged",
     "FiniteMove",
     "Move",
     "Proposal",
     "ProvidesAdvance",
     "ProvidesDescription",
+    "ProvidesExchange",
     "ProvidesFingerprint",
     "ProvidesGradient",
     "ProvidesInitialState",
@@ -116,6 +118,32 @@ class StepCounts(NamedTuple, Generic[S]):
     best_log_density: float
 
 
+class Exchanged(NamedTuple, Generic[S]):
+    """What steps of several replicas did that exchanged temperatures; coldest first.
+
+    Attributes
+    ----------
+    states : tuple of S
+        Where the replica at each temperature is.
+    log_densities : tuple of float, nats
+        Their log densities, at inverse temperature 1.
+    counts : StepCounts
+        Moves of the coldest replica, and the best state that any replica visited.
+    probabilities : tuple of float
+        Of each pair of neighbors, the probabilities of a swap summed over all rounds of swaps,
+        those included in which it was not this pair's turn.
+    tried, accepted : tuple of float
+        How often each pair tried to swap, and did.
+    """
+
+    states: tuple[S, ...]
+    log_densities: tuple[float, ...]
+    counts: StepCounts[S]
+    probabilities: tuple[float, ...]
+    tried: tuple[float, ...]
+    accepted: tuple[float, ...]
+
+
 class Target(Protocol[S_contra]):
     """An unnormalized density over states."""
 
@@ -196,6 +224,32 @@ class ProvidesAdvance(Protocol[S]):
         self, rng: np.random.Generator, state: S, n_steps: int, inverse_temperature: float, /
     ) -> tuple[S, StepCounts[S]]:
         """Take `n_steps` >= 1 steps whose target is exp(inverse_temperature * log_density)."""
+        ...
+
+
+@runtime_checkable
+class ProvidesExchange(Protocol[S]):
+    """A target with its own, usually compiled, steps of a replica exchange; else as `advance`.
+
+    It may choose what a temperature does, such as to raise only the likelihood to a power, as long
+    as inverse temperature 1 is the density itself.
+    """
+
+    def exchange(
+        self,
+        rng: np.random.Generator,
+        states: Sequence[S],
+        n_steps: int,
+        between: int,
+        inverse_temperatures: Sequence[float],
+        n_rounds: int,
+        /,
+    ) -> Exchanged[S]:
+        """Take `n_steps` >= 1 steps of each replica, and swap neighbors after every `between`.
+
+        Of the rounds of swaps, those of an even number, `n_rounds` before the first one, try the
+        pairs of an even number, and the others the others.
+        """
         ...
 
 

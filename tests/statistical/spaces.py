@@ -13,6 +13,7 @@ import samplers
 from bayescascade.methods.cost_trees import posterior as budget_trees
 from bayescascade.methods.prunings import posterior as prunings
 from bayescascade.methods.rules import posterior as rule_lists
+from bayescascade.methods.rules.kernels import layout
 from tests.methods.cascades.problems import Model, Problem as TreeProblem, listed_moves
 from tests.methods.cost_trees import problems as tree_problems, slow_moves as tree_moves
 from tests.methods.prunings import problems as pruning_problems, slow_moves as pruning_moves
@@ -33,7 +34,7 @@ class Space:
 
     `log_densities` are the twin's, of each state, with parameters changed, to be read only; `wrong`
     are changes that a test must notice. `weights_in` has the weights of moves that the posterior
-    has no setting for.
+    has no setting for; `log_prior` is what heat leaves a part of, of lists.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Space:
     log_densities: Callable[..., np.ndarray]
     wrong: Mapping[str, Any]
     weights_in: ModuleType | None = None
+    log_prior: Callable[[Any], float] | None = None
     _known: dict = field(default_factory=dict)
 
     @cached_property
@@ -75,6 +77,9 @@ class Space:
         """Return the probability of each state by the twin."""
         heated = np.array(self.log_densities(**changed))
         heated[heated > -np.inf] *= inverse_temperature
+        if self.log_prior is not None and inverse_temperature < 1.0:
+            kept = layout.PRIOR_KEPT * (1.0 - inverse_temperature)
+            heated += [kept * self.log_prior(state) for state in self.states]
         return np.exp(heated - np.logaddexp.reduce(heated))
 
     def moves(self, names: Sequence[str], inverse_temperature: float = 1.0, broken: bool = False):
@@ -140,16 +145,41 @@ def trees(problem: TreeProblem, model: Model) -> Space:
     )
 
 
+@dataclass(frozen=True)
+class Heated:
+    """A move of lists that leaves to heat what `layout.PRIOR_KEPT` says of the prior."""
+
+    move: Any
+    log_prior: Callable[[Any], float]
+    kept: float
+
+    def proposals(self, state: Any) -> list[tuple[samplers.Proposal[Any], float]]:
+        found, here = [], self.log_prior(state)
+        for (other, ratio), probability in self.move.proposals(state):
+            if ratio > -np.inf:
+                ratio += self.kept * (self.log_prior(other) - here)
+            found.append((samplers.Proposal(other, ratio), probability))
+        return found
+
+
+def list_moves_at(posterior: Any, beta: float) -> Mapping[str, Any]:
+    """Return the moves of lists at an inverse temperature."""
+    moves = list_moves.moves(Remembered(posterior))
+    kept, log_prior = layout.PRIOR_KEPT * (1.0 - min(beta, 1.0)), cache(posterior.log_prior)
+    return {n: Heated(move, log_prior, kept) for n, move in moves.items()} if kept else moves
+
+
 def lists(problem: ListProblem, name: str = "", **settings: float) -> Space:
     """Return the space of a rule list's problem, with other parameters."""
     return Space(
         f"{problem.name}{name}",
         partial(problem.posterior, **settings),
         lambda: problem.lists,
-        lambda _: list_moves.moves(Remembered(problem.posterior(**settings))),
+        lambda beta: list_moves_at(problem.posterior(**settings), beta),
         cache(lambda **changed: problem.log_densities(**{**settings, **changed})),
         {"expected_rules": 1.5 * PARAMETERS["expected_rules"]},
         rule_lists,
+        cache(problem.posterior(**settings).log_prior),
     )
 
 

@@ -5,7 +5,7 @@ that samplers call through `advance`.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from bayescascade.base.validation import check_real
 from bayescascade.data.levels import level_text
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.kernels import layout
+from bayescascade.methods.rules.kernels.exchange import exchange
 from bayescascade.methods.rules.kernels.sweep import load, sweep
 from bayescascade.methods.rules.mining import mine_antecedents
 from bayescascade.methods.rules.models import (
@@ -31,7 +32,7 @@ from bayescascade.methods.rules.rounding import density_rounding, label_rounding
 from bayescascade.methods.rules.rule_list import RuleList
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
-from samplers.types import StepCounts
+from samplers.types import Exchanged, StepCounts
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
@@ -163,18 +164,51 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         self, rng: np.random.Generator, state: RuleList, n_steps: int, inverse_temperature: float
     ) -> tuple[RuleList, StepCounts[RuleList]]:
         """Run compiled steps, of moves drawn by `move_weights`; see `kernels.sweep`."""
-        candidates, model = self.candidates, self.model_arrays
-        work, counts = layout.new_work(candidates, self.rows), self.new_counts()
-        start = load(candidates, self.rows, model, work, np.array(state.rules, np.int64))
-        reached, best_reached = sweep(
-            rng, candidates, self.rows, model, work, n_steps, float(inverse_temperature), start,
-            self.move_cdf, counts,
+        work, counts = layout.new_work(self.candidates, self.rows), self.new_counts()
+        levels = np.array([self._load(work, state), 0.0, 0.0])
+        sweep(
+            rng, self.candidates, self.rows, self.model_arrays, work, n_steps,
+            float(inverse_temperature), levels, self.move_cdf, counts,
         )  # fmt: skip
-        last, best = (
-            RuleList(tuple(work.rules[kept, : work.sizes[kept]].tolist()))
-            for kept in (layout.CURRENT, layout.BEST)
-        )
-        return last, self.step_counts(counts, reached, best, best_reached)
+        best = _list_in(work, layout.BEST)
+        return _list_in(work, layout.CURRENT), self.step_counts(counts, levels[0], best, levels[2])
+
+    def exchange(
+        self,
+        rng: np.random.Generator,
+        states: Sequence[RuleList],
+        n_steps: int,
+        between: int,
+        inverse_temperatures: Sequence[float],
+        n_rounds: int,
+    ) -> Exchanged[RuleList]:
+        """Run compiled steps of lists at several temperatures; see `kernels.exchange`."""
+        n_lists = len(states)
+        works = layout.new_works(self.candidates, self.rows, n_lists)
+        spaces = [layout.work_of(works, k) for k in range(n_lists)]
+        levels, holders = np.zeros((n_lists, 3)), np.zeros(n_lists, np.int64)
+        levels[:, 0] = [self._load(*one) for one in zip(spaces, states, strict=True)]
+        counts, swaps = np.stack([self.new_counts()] * 2), np.zeros((3, n_lists - 1))
+        exchange(
+            rng, self.candidates, self.rows, self.model_arrays, works, n_steps, between,
+            np.array(inverse_temperatures), n_rounds, levels, holders, self.move_cdf, counts, swaps,
+        )  # fmt: skip
+        best = int(levels[:, 2].argmax())
+        return Exchanged(
+            states=tuple(_list_in(spaces[k], layout.CURRENT) for k in holders),
+            log_densities=tuple(levels[holders, 0].tolist()),
+            counts=self.step_counts(
+                counts[0], levels[holders[0], 0], _list_in(spaces[best], layout.BEST),
+                levels[best, 2],
+            ),
+            probabilities=tuple(swaps[0].tolist()),
+            tried=tuple(swaps[1].tolist()),
+            accepted=tuple(swaps[2].tolist()),
+        )  # fmt: skip
+
+    def _load(self, work: layout.Work, state: RuleList) -> float:
+        rules = np.array(state.rules, np.int64)
+        return load(self.candidates, self.rows, self.model_arrays, work, rules)
 
     def encode_state(self, state: RuleList) -> object:
         """Return a list as JSON-ready data."""
@@ -275,6 +309,11 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
             log_gamma=gammaln(whole + self.concentration),
             log_gamma_all=gammaln(whole + all_alpha),
         )
+
+
+def _list_in(work: layout.Work, which: int) -> RuleList:
+    """Return one of the lists in a work space."""
+    return RuleList(tuple(work.rules[which, : work.sizes[which]].tolist()))
 
 
 class DensityListPosterior(RuleListPosterior):

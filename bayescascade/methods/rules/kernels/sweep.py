@@ -19,7 +19,7 @@ from bayescascade.methods.rules.kernels.bits import capture, count
 from bayescascade.methods.rules.kernels.layout import BEST, COLUMN, CURRENT, TRIAL, Array
 from bayescascade.methods.rules.kernels.volumes import are_disjoint, first_log_volume, reset_box
 
-__all__ = ["load", "sweep"]
+__all__ = ["begin", "load", "run_steps", "sweep"]
 
 
 @inner_kernel
@@ -376,28 +376,15 @@ def propose(rng, candidates, model, work, move):
     return 0.0, first, last, gone, gone
 
 
-@kernel
-def sweep(
-    rng: np.random.Generator,
-    candidates: layout.CandidateArrays,
-    rows: layout.RowArrays,
-    model: layout.ModelArrays,
-    work: layout.Work,
-    n_steps: int,
-    beta: float,
-    start: float,
-    move_cdf: Array,
-    counts: Array,
-) -> tuple[float, float]:
-    """Run steps on ``exp(beta * log density)`` from the list in the work space.
+@inner_kernel
+def run_steps(rng, candidates, rows, model, work, n_steps, beta, levels, move_cdf, counts):
+    """Take steps from the list in the work space, and update its levels.
 
-    start: log density of the list; move_cdf (6,) float64: cumulative selection probabilities of
-    MOVES; counts (2, 6) int64: steps proposed and accepted, added to.
-
-    Returns the log density reached and that of the best list visited, the first one included.
+    levels (3,) float64: log density and log prior of the list, and log density of the best one.
     """
-    current, best = start, start
-    note_best(work)
+    hot, cold = min(beta, 1.0), max(beta, 1.0)
+    kept = layout.PRIOR_KEPT * (1.0 - hot)
+    current, base, best = levels[0], levels[1], levels[2]
     for _ in range(n_steps):
         u = rng.random()
         move = 0
@@ -410,14 +397,51 @@ def sweep(
         if model.kind == layout.DENSITY and not measure(candidates, work, first, last, gone, new):
             continue
         tally(candidates, rows, model, work, first, last)
-        value = log_prior(candidates, model, work.rules[TRIAL], work.sizes[TRIAL], work.used)
-        value += log_likelihood(model, work, first, last)
+        prior = log_prior(candidates, model, work.rules[TRIAL], work.sizes[TRIAL], work.used)
+        value = prior + log_likelihood(model, work, first, last)
         log_u = log(rng.random())
-        if log_u < beta * (value - current) + log_ratio:
+        gain = hot * (value - current) + kept * (prior - base)
+        if log_u < cold * gain + log_ratio:
             keep(work, first, last)
             counts[1, move] += 1
-            current = value
+            current, base = value, prior
             if current > best:
                 best = current
                 note_best(work)
-    return current, best
+    levels[0], levels[1], levels[2] = current, base, best
+
+
+@inner_kernel
+def begin(candidates, model, work, start, levels):
+    """Write the levels of a list that was loaded, which is the best one so far."""
+    n_rules = work.sizes[CURRENT]
+    levels[0] = levels[2] = start
+    levels[1] = log_prior(candidates, model, work.rules[CURRENT], n_rules, work.used)
+    note_best(work)
+
+
+@kernel
+def sweep(
+    rng: np.random.Generator,
+    candidates: layout.CandidateArrays,
+    rows: layout.RowArrays,
+    model: layout.ModelArrays,
+    work: layout.Work,
+    n_steps: int,
+    beta: float,
+    levels: Array,
+    move_cdf: Array,
+    counts: Array,
+) -> None:
+    """Run steps on the list in the work space, at an inverse temperature beta.
+
+    The target is exp(beta * log density), and below 1 times exp((1 - beta) * PRIOR_KEPT * log
+    prior), lest hot lists grow without saying anything.
+
+    levels (3,) float64: log density of the list at first; after the steps, that and the log prior
+    of the list reached, and the log density of the best list visited, the first one included;
+    move_cdf (6,) float64: cumulative selection probabilities of MOVES; counts (2, 6) int64: steps
+    proposed and accepted, added to.
+    """
+    begin(candidates, model, work, levels[0], levels)
+    run_steps(rng, candidates, rows, model, work, n_steps, beta, levels, move_cdf, counts)
