@@ -30,7 +30,7 @@ OF_MODELS = (
     "expected_rules", "expected_size", "max_size", "scratch", "start", "max_depth", "temper",
     "prior", "stop",
     "n_components", "kind", "smoothing", "n_starts", "max_iter", "tol", "n_steps", "n_chains",
-    "memory_limit", "predictive", "tree", "checkpoint", "resume",
+    "until", "memory_limit", "predictive", "tree", "checkpoint", "resume",
 )  # fmt: skip
 """Options that not every model has."""
 

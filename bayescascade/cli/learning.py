@@ -137,7 +137,13 @@ RUN_OPTIONS: tuple[Option, ...] = (
         "--steps",
         "n_steps",
         type=Integer(1),
-        help="Proposals per chain and phase, of searches by chains.",
+        help="Proposals per chain and phase, of searches by chains (--until).",
+    ),
+    click.option(
+        "--until",
+        type=click.Choice(["agreed", "steps"]),
+        help="Without --steps, chains go on until they agree (agreed, the default), or for a "
+        "number of steps that the rows say (steps).",
     ),
     click.option("--chains", "n_chains", type=Integer(1), help="Independent chains (4)."),
     click.option(

@@ -55,7 +55,7 @@ def convergence_advice(search: object, n_chains: int | None = None) -> str:
     longer = "run longer chains (n_steps, --steps)"
     if n_chains == 1:  # which nothing can be compared with
         longer = "run several chains (n_chains, --chains), or longer ones (n_steps, --steps)"
-    if search == "tempering" or "langevin" in str(search):
+    if "tempering" in str(search) or "langevin" in str(search):
         return longer
     return f'{longer} or search="tempering" (--search tempering)'
 

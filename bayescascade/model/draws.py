@@ -58,6 +58,12 @@ class TraceLegend:
     labels: Mapping[str, Callable[[int], str]] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
 
+    def diagnosed_of(self, traces: Mapping[str, Any]) -> list[str]:
+        """Return the traces of a run whose convergence is looked at, the log density first."""
+        named = self.diagnosed or ((self.size,) if self.size else tuple(traces))
+        rest = (name for name in named if name not in (*_NOT_PARAMETERS, *self.labels))
+        return ["log_density", *rest]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PosteriorRun(Run[S]):

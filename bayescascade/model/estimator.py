@@ -30,6 +30,7 @@ from bayescascade.model.page import column_words, data_pieces, larger_draws, sha
 from bayescascade.model.posterior import TablePosterior
 from bayescascade.model.record import NOT_SAVED, Saved
 from bayescascade.model.reporting import Reported
+from bayescascade.model.rounds import OF_CHAINS, Rounds
 from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import SEARCHES, Search, Seed, default_steps, most_blocks
 from bayescascade.model.sentences import doubt_sentences
@@ -100,6 +101,7 @@ class Searched:
     resume: bool = False
     progress: Callable[[samplers.Progress], object] | None = None
     time_limit: float | None = None
+    until: str = "agreed"
 
 
 class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generic[S, C, L]):
@@ -138,6 +140,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     )  # fmt: skip
 
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
+    _rounds: ClassVar[Rounds] = OF_CHAINS  # how long chains may go on until they agree
     _searches: ClassVar[Sequence[str]] = SEARCHES
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
 
@@ -302,6 +305,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
             default_steps=self._default_steps(table),
             n_blocks=most_blocks(table.n_distinct, search.n_steps),
             n_replicas=self._n_replicas,
+            rounds=self._rounds,
             title=self.title,
             told=", ".join(self._told()),
             settings={"model": self.model_name},

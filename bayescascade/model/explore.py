@@ -16,6 +16,7 @@ import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError, warn_user
 from bayescascade.base.watch import OutOfTime
 from bayescascade.model.draws import PosteriorRun, TraceLegend
+from bayescascade.model.rounds import OF_CHAINS, Rounds
 from bayescascade.model.search import DEFAULT_STEPS, MOST_BLOCKS, Search, Seed
 from bayescascade.model.solution import Certificate, Solution, state_run
 from bayescascade.model.summary import FitSummary, summarize
@@ -92,6 +93,7 @@ def explore(
     resume: bool = False,
     progress: Callable[[samplers.Progress], object] | None = None,
     time_limit: float | None = None,
+    until: str = "agreed",
 ) -> Found[S]:
     """Find the most probable state of a posterior, and sample it.
 
@@ -109,7 +111,7 @@ def explore(
         sample. "exact" needs `solve`; "auto" is exact where that is cheap.
     n_steps : int >= 1, optional
         Proposals per chain in each of annealing and sampling, of which a quarter of the sampling is
-        discarded as warm-up; 50,000 by default.
+        discarded as warm-up. By default 50,000 of annealing, and of sampling as `until` says.
     n_chains : int >= 1
     n_draws : int >= 1
         Draws to keep of each chain, and temperatures of an annealing.
@@ -131,6 +133,11 @@ def explore(
         Seconds after which the search stops with what was found, which then depends on the machine;
         of annealing or climbing and sampling, the first takes up to half. What was begun is
         finished, such as a step of your own posterior or compiling what is used for the first time.
+    until : {"agreed", "steps"}
+        Of chains of no given number of steps: "agreed", until R-hat is at most 1.01 and the
+        effective sample size at least 400 of what is diagnosed. After 50,000 steps, they take as
+        many again, twice as many, and four times, and each such round discards what was before it;
+        unless even the last would draw too little. "steps": 50,000 in any case.
 
     Returns
     -------
@@ -172,8 +179,9 @@ def explore(
     (3, -0.0)
     """
     how = Search(
-        search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit
-    )
+        search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit,
+        until,
+    )  # fmt: skip
     if search == "exact" and solve is None:
         raise ParameterError('solve must be given for search "exact", got None')
     return explore_by(
@@ -192,6 +200,7 @@ def explore_by(
     default_steps: int = DEFAULT_STEPS,
     n_blocks: int = MOST_BLOCKS,
     n_replicas: int = 6,
+    rounds: Rounds = OF_CHAINS,
     title: str = "",
     told: str = "",
     settings: Mapping[str, Any] | None = None,
@@ -211,7 +220,7 @@ def explore_by(
     quickly : callable, optional
         Returns a state of the posterior at once, where Ctrl-C came before `solve` had any; None: it
         is raised.
-    search, posterior, solve, default_steps, n_blocks, n_replicas
+    search, posterior, solve, default_steps, n_blocks, n_replicas, rounds
         See `explore` and `Search.run`.
     """
     solution, reason = None, ""
@@ -248,12 +257,16 @@ def explore_by(
             default_steps=default_steps,
             n_blocks=n_blocks,
             n_replicas=n_replicas,
+            rounds=rounds,
             starts=starts(posterior) if callable(starts) else starts,
         )
     data = getattr(posterior, "table", None)
+    sampled_by = search.search
+    if run.method == "tempering":  # which may have joined
+        sampled_by = sampled_by.replace("metropolis", "tempering")
     told_settings = {
         **({"model": type(posterior).__name__} if settings is None else settings),
-        "search": "exact" if solution is not None else "greedy" if guess else search.search,
+        "search": "exact" if solution is not None else "greedy" if guess else sampled_by,
         "source": data.source if data is not None else "",
         **(posterior.parameters() if hasattr(posterior, "parameters") else {}),
     }

@@ -25,6 +25,7 @@ VERSION = 1
 
 NOT_SAVED = (
     "checkpoint", "resume", "progress", "n_jobs", "random_state", "scratch", "time_limit",
+    "until",
 )  # fmt: skip
 """Parameters of running a fit, not of the model."""
 

@@ -1,5 +1,6 @@
 """Running the engines that an estimator's `search` names, in turn, over one checkpoint."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +18,7 @@ from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.model.ascent import OPTIMIZERS, ascend
 from bayescascade.model.diagnostics import fallen_chains
 from bayescascade.model.pace import run_in_time
+from bayescascade.model.rounds import OF_CHAINS, Rounds, has_agreed
 from samplers.types import ProvidesGradient
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "MOST_BLOCKS",
     "SAMPLED",
     "SEARCHES",
+    "UNTIL",
     "Search",
     "Seed",
     "default_steps",
@@ -42,6 +45,9 @@ BY_GRADIENT = ("langevin", "ascent", "ascent+langevin")
 
 SEARCHES = ("auto", "exact", *SAMPLED)
 """ "exact" is each family's own; "auto" is "exact" where that is cheap, else the first sampled."""
+
+UNTIL = ("agreed", "steps")
+"""When chains of no given number of steps end."""
 
 SCHEDULE = samplers.GeometricSchedule(initial_temperature=2.0, final_temperature=0.1)
 """Of posteriors without one of their own. Hotter starts grow thousands of parts first."""
@@ -77,6 +83,7 @@ class Search:
     resume: bool
     progress: Callable[[samplers.Progress], object] | None
     time_limit: float | None = None  # seconds, of which `watch` knows how many are left
+    until: str = "steps"  # or "agreed", where n_steps is None
     optimizer: str = "lbfgs"  # of an ascent
     max_iter: int = 100  # iterations of an ascent
     watch: Watch = field(default_factory=lambda: Watch(None))  # one of `time_limit` if not given
@@ -87,6 +94,7 @@ class Search:
             check_integer("n_steps", self.n_steps, minimum=1)
         check_integer("n_chains", self.n_chains, minimum=1)
         check_jobs(self.n_jobs)
+        check_choice("until", self.until, UNTIL)
         check_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
         check_integer("max_iter", self.max_iter, minimum=0)
         if not isinstance(self.random_state, np.random.Generator):
@@ -113,6 +121,7 @@ class Search:
         default_steps: int,
         n_blocks: int = MOST_BLOCKS,
         n_replicas: int = 6,
+        rounds: Rounds = OF_CHAINS,
         starts: Sequence[S] | None = None,
     ) -> samplers.Run[S]:
         """Anneal or climb, sample, or both, as `search` says.
@@ -136,6 +145,8 @@ class Search:
             Draws to keep of each chain, and temperatures of an annealing.
         n_replicas : int >= 2
             Temperatures of a replica exchange.
+        rounds : Rounds
+            How long chains go on that do not agree, unless `n_steps` or `until` says how long.
         starts : sequence of S, optional
             Where each chain starts; by default wherever the posterior says.
 
@@ -165,7 +176,7 @@ class Search:
                 "search must be one that needs no gradient for a posterior without "
                 f"log_density_and_gradient, {type(posterior).__name__}, got {self.search!r}"
             )
-        annealing_seed, sampling_seed = seed_sequence(self.random_state).spawn(2)
+        annealing_seed, *seeds = seed_sequence(self.random_state).spawn(3)
         checkpoint = None
         if self.checkpoint is not None:
             checkpoint = samplers.Checkpoint(self.checkpoint, resume=self.resume)
@@ -214,26 +225,13 @@ class Search:
                 )
             run, starts = climbed, climbed.final_states
         if not is_last and not (run and run.interrupted):
-            engine: Callable[..., samplers.Run[Any]] = samplers.metropolis  # Any: or of vectors
-            if "langevin" in self.search:
-                engine = samplers.langevin
-            elif self.search == "tempering":
-                engine = partial(samplers.tempering, n_temperatures=n_replicas)
             # the engine that runs first has the same section, so that a resumed run of another
             # search is told apart; what starts from a half of a run would not fit its whole
             own = None if run and run.timed_out else section("last" if run else "first")
+            sample = partial(self._sample, posterior, rounds, n_replicas, seeds, common)
             try:
                 with self.watch.part(last, _OF_POLISHING):
-                    sampled = run_in_time(
-                        engine,
-                        posterior,
-                        self.watch,
-                        initial_states=starts,
-                        blocks="n_draws",
-                        seed=sampling_seed,
-                        checkpoint=own,
-                        **common,
-                    )
+                    sampled = sample(starts, own, None if own is None else section("exchange"))
                 run = sampled if run is None else _best_of(run, sampled)
                 run, _ = self._polished(posterior, run, (run.best_state,))
             except KeyboardInterrupt:
@@ -244,6 +242,51 @@ class Search:
         if checkpoint is not None and not run.is_partial:
             checkpoint.finish()
         return run
+
+    def _sample(
+        self,
+        posterior: samplers.Target[S],
+        rounds: Rounds,
+        n_replicas: int,
+        seeds: Sequence[np.random.SeedSequence],  # of chains, and of replicas that join
+        common: dict[str, Any],
+        starts: Sequence[S] | None,
+        own: samplers.CheckpointSection | None,
+        joined: samplers.CheckpointSection | None,
+    ) -> samplers.Run[S]:
+        """Draw by chains, in rounds until they agree unless their length is given."""
+        goes_on = self.n_steps is None and self.until == "agreed"
+        engine: Callable[..., samplers.Run[Any]] = samplers.metropolis  # Any: or of vectors
+        how = rounds.of_chains(posterior) if goes_on else {}
+        if "langevin" in self.search:
+            engine = samplers.langevin
+        elif self.search == "tempering":
+            engine, how = samplers.tempering, {"n_temperatures": n_replicas}
+            if goes_on and rounds.exchange > 0:
+                how = rounds.of_replicas(posterior)
+        run_of = partial(run_in_time, posterior=posterior, watch=self.watch, blocks="n_draws")
+        run: samplers.Run[S] = run_of(
+            engine, initial_states=starts, seed=seeds[0], checkpoint=own, **common, **how
+        )
+        if (
+            not goes_on
+            or rounds.exchange == 0
+            or engine is not samplers.metropolis
+            or run.is_partial
+            or has_agreed(posterior, run)
+        ):
+            return run
+        fewer = {"n_steps": max(1, int(rounds.share * common["n_steps"]))}
+        of_replicas: samplers.Run[S] = run_of(
+            samplers.tempering, initial_states=run.final_states, seed=seeds[1],
+            checkpoint=joined, **(common | fewer), **rounds.of_replicas(posterior),
+        )  # fmt: skip
+        if of_replicas.draws[0]:
+            n_rounds = {"n_rounds": of_replicas.extras.get("n_rounds", 1)}  # not the chains'
+            run = _best_of(run, of_replicas)
+            return replace(run, extras=run.extras | n_rounds)
+        ended = {"interrupted": of_replicas.interrupted, "timed_out": of_replicas.timed_out}
+        return replace(_best_of(of_replicas, run), **ended)  # type: ignore[arg-type] # of bool
 
     def _polished(
         self, posterior: samplers.Target[S], run: samplers.Run[S], states: tuple[S, ...]
@@ -320,6 +363,6 @@ def _best_of(first: samplers.Run[S], second: samplers.Run[S]) -> samplers.Run[S]
         best_state=better.best_state,
         best_log_density=better.best_log_density,
         timed_out=first.timed_out or second.timed_out,
-        seconds={**first.seconds, **second.seconds},
+        seconds=dict(Counter(first.seconds) + Counter(second.seconds)),
         extras={"fallen": fallen_chains(first.traces), **first.extras, **second.extras},
     )

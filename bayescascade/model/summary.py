@@ -24,6 +24,7 @@ __all__ = ["DataFacts", "FitSummary", "summarize"]
 
 _SEARCHES = {
     "anneal+metropolis": "annealing and {chains}",
+    "anneal+tempering": "annealing and {chains} with replica exchange",
     "anneal": "annealing in {chains}",
     "metropolis": "{chains}",
     "tempering": "{chains} with replica exchange",
@@ -86,6 +87,8 @@ class FitSummary:
         The time limit, seconds, if that ended the search.
     held_out : HeldOut or None
         How the model does on rows held out, if that was measured.
+    n_rounds : int
+        Rounds of sampling, of which the draws are the last one's; see `model.rounds`.
     """
 
     source: str
@@ -105,6 +108,7 @@ class FitSummary:
     fallen: int = 0
     stopped_after: float | None = None
     held_out: HeldOut | None = None
+    n_rounds: int = 1
 
     @property
     def is_partial(self) -> bool:
@@ -186,8 +190,16 @@ class FitSummary:
             *reason,
             f"R-hat: {', '.join(r_hats)}",
             f"ESS: {', '.join(diagnostic_text(d.ess, 0) for _, d in found)}",
-            f"{self.n_chains} x {self.n_draws:,} draws",
+            f"{self.n_chains} x {self.n_draws:,} draws{self._of_rounds}",
         ]
+
+    @property
+    def _of_rounds(self) -> str:
+        """What was done until the chains agreed, or in vain; empty if they did at once."""
+        last = f", of the last of {self.n_rounds} rounds" if self.n_rounds > 1 else ""
+        if self.method != "anneal+tempering":
+            return last
+        return f"{last or ','} after chains without replica exchange did not agree"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -232,6 +244,7 @@ class FitSummary:
             fallen=int(record.get("fallen", 0)),
             stopped_after=_seconds(record.get("stopped_after")),
             held_out=None if held_out is None else HeldOut.from_dict(held_out),
+            n_rounds=int(record.get("n_rounds", 1)),
         )
 
 
@@ -280,6 +293,7 @@ def summarize(
         reason=reason,
         fallen=int(run.extras.get("fallen", fallen_chains(run.traces))),
         stopped_after=time_limit if run.timed_out else None,
+        n_rounds=int(run.extras.get("n_rounds", 1)),
     )
 
 

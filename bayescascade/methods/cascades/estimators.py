@@ -92,7 +92,13 @@ class LeafCascade(Cascade):
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
         discarded as warm-up. None: 1,000 per distinct row, at least 200,000 and at most 1,000,000,
-        and for more than 40,000 rows fewer again, so that the work stays about the same.
+        and for more than 40,000 rows fewer again, so that the work stays about the same. Sampling
+        goes on after it, as `until` says.
+    until : {"agreed", "steps"}
+        Where `n_steps` is None: "agreed", sampling goes on until R-hat is at most 1.01 and the
+        effective sample size at least 400, in up to four rounds as `bayescascade.explore` has them;
+        there is no further one where even the last would draw too little. "steps": that number of
+        steps in any case.
     n_chains : int >= 1
         Independent chains; of an exact search's draws, as many parts.
     memory_limit : float > 0
@@ -221,7 +227,7 @@ class BranchCascade(Cascade):
         makes.
     partitions, leaf, leaf_concentration, prior, stop, density, predictive, search, n_steps, \
 n_chains, n_jobs, random_state, columns, drop, nominal, ordinal, continuous, missing, unknown, \
-memory_limit, scratch, start, tree, checkpoint, resume, progress, time_limit
+memory_limit, scratch, start, tree, checkpoint, resume, progress, time_limit, until
         As in `LeafCascade`, but for prior "size", which is the leaf model's alone; the posterior
         mean of a leaf is a product along its path. With
         `feature_inclusion` only tables of few columns are searched exactly.

@@ -53,7 +53,7 @@ class RuleListClassifier(LabeledFiles, RuleListEstimator[LabelList]):
     Parameters
     ----------
     expected_rules, expected_size, max_size, search, n_chains, n_jobs, random_state, memory_limit, \
-time_limit, checkpoint, resume, progress
+time_limit, until, checkpoint, resume, progress
         As in `DensityRuleList`.
     concentration : float > 0 or "auto"
         Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
@@ -70,7 +70,7 @@ time_limit, checkpoint, resume, progress
     n_steps : int >= 1 or None
         Proposals per chain in each of annealing and sampling. None: 1,000,000, and for more than
         200,000 distinct rows fewer, so that the work stays about the same; half of that for
-        "tempering", per temperature.
+        "tempering", per temperature. Sampling goes on after it, as `until` says.
     nominal, ordinal, continuous
         How to read columns, by name or, of an array, by number; see `data.table.Table`.
         Truth values, text and categories are nominal by default. The outer bins of declared edges

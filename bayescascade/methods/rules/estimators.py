@@ -32,6 +32,7 @@ from bayescascade.methods.rules.rule_list import (
 )
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.estimator import PosteriorEstimator
+from bayescascade.model.rounds import Rounds
 from bayescascade.model.search import SAMPLED, Search
 from bayescascade.model.solution import Certificate, Solution
 
@@ -61,7 +62,8 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     _later_parameters: ClassVar[Mapping[str, Any]] = {"memory_limit": 2.0}
 
     # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
-    _n_replicas: ClassVar[int] = 16
+    _n_replicas: ClassVar[int] = 12
+    _rounds: ClassVar[Rounds] = Rounds(exchange=4)
 
     # "auto" would have to foretell how long a proof takes, which nobody can
     _searches: ClassVar[Sequence[str]] = ("exact", *SAMPLED)
@@ -222,6 +224,13 @@ class DensityRuleList(
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
         discarded as warm-up. None: 1,000,000, and for more than 4 columns or 200,000 distinct rows
         fewer, so that it does not take too long; half of that for "tempering", per temperature.
+        Sampling goes on after it, as `until` says.
+    until : {"agreed", "steps"}
+        Where `n_steps` is None: "agreed", sampling goes on until R-hat is at most 1.01 and the
+        effective sample size at least 400, in up to four rounds as `bayescascade.explore` has them.
+        Where those would not do, up to four rounds of replica exchange follow at 12 temperatures,
+        whose first has a quarter of the steps: a hot list follows the prior more than the rows.
+        "steps": that number of steps in any case.
     n_chains : int >= 1
         Independent chains.
     n_jobs : int or None

@@ -45,7 +45,7 @@ def test_temperatures_reach_across(estimator, monkeypatch):
     monkeypatch.setattr(samplers, "tempering", spy)
     model = estimator(**{**QUICK, "search": "tempering", "n_steps": 100})
     model.fit(people()[["sex"]], fates(people()))
-    assert asked == [16]
+    assert asked == [12]
 
 
 @pytest.mark.parametrize(

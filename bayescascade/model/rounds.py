@@ -1,0 +1,85 @@
+"""Chains that go on until they agree: in rounds, and with replicas at other temperatures.
+
+Each round goes on where the one before ended, and takes as many steps as all before, which become
+its warm-up: the draws are the last round's alone. Whether a round is the last is decided by its own
+R-hat and effective sample sizes, so that what is kept was looked at once. That selects, of rounds
+as long, those whose chains happen to look alike; what this does to means of draws is less than a
+thousand repetitions can see (tests/samplers/test_rounds.py).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import samplers
+from bayescascade.model.diagnostics import ESS_FLOOR, Diagnostic, diagnose_array
+from bayescascade.model.draws import TraceLegend
+
+__all__ = ["OF_CHAINS", "Rounds", "has_agreed"]
+
+Traces = Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """How long chains go on if they do not agree.
+
+    Parameters
+    ----------
+    plain : int >= 1
+        Rounds of plain chains at most. There is no further one where, at the rate at which they
+        draw, the last would not have drawn enough.
+    exchange : int >= 0
+        Rounds of replica exchange, where plain chains did not come to agree; 0: none.
+    share : float > 0
+        Steps of each replica in its first round, of those of a plain chain.
+    n_replicas : int >= 2
+    hottest : float
+        Least inverse temperature of a replica.
+    """
+
+    plain: int = 4
+    exchange: int = 0
+    share: float = 0.25
+    n_replicas: int = 12
+    hottest: float = 0.02
+
+    def of_chains(self, posterior: Any) -> dict[str, Any]:
+        """Return what an engine of plain chains is called with."""
+
+        def is_enough(number: int, traces: Traces) -> bool:
+            found = _diagnose(posterior, traces)
+            to_come = 2.0 ** (self.plain - number)
+            return _is_fine(found) or not min(one.ess for one in found) * to_come >= ESS_FLOOR
+
+        return {"n_rounds": self.plain, "enough": is_enough}
+
+    def of_replicas(self, posterior: Any) -> dict[str, Any]:
+        """Return what `samplers.tempering` is called with."""
+        return {
+            "n_temperatures": self.n_replicas,
+            "min_inverse_temperature": self.hottest,
+            "n_rounds": self.exchange,
+            "enough": lambda _, traces: _is_fine(_diagnose(posterior, traces)),
+        }
+
+
+OF_CHAINS = Rounds()
+"""Of families whose replicas were not seen to be worth their steps."""
+
+
+def has_agreed(posterior: Any, run: samplers.Run[Any]) -> bool:
+    """Whether the draws of a run are enough, and of chains that agree."""
+    return _is_fine(_diagnose(posterior, run.traces))
+
+
+def _is_fine(found: list[Diagnostic]) -> bool:
+    return all(one.is_fine for one in found)
+
+
+def _diagnose(posterior: Any, traces: Traces) -> list[Diagnostic]:
+    legend = posterior.legend() if hasattr(posterior, "legend") else TraceLegend()
+    return [diagnose_array(traces[name]) for name in legend.diagnosed_of(traces)]
