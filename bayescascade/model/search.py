@@ -157,7 +157,7 @@ class Search:
         """
         assert self.search in (*SAMPLED, *BY_GRADIENT), "exact searches are each family's own"
         try:
-            return self._run(posterior, default_steps, n_blocks, n_replicas, starts)
+            return self._run(posterior, default_steps, n_blocks, n_replicas, rounds, starts)
         finally:
             release = getattr(posterior, "release", None)
             if release is not None:
@@ -169,6 +169,7 @@ class Search:
         default_steps: int,
         n_blocks: int,
         n_replicas: int,
+        rounds: Rounds,
         starts: Sequence[S] | None,
     ) -> samplers.Run[S]:
         if self.search in BY_GRADIENT and not isinstance(posterior, ProvidesGradient):
