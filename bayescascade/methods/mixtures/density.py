@@ -87,7 +87,8 @@ class MixtureDensity(DensityParts):
         for k in order.tolist():
             levels, parents, tables = np.exp(found.log_levels[k]), [-1] * len(blocks), []
             if found.parents is not None and found.log_ratios is not None:
-                parents, ratios = found.parents[k].tolist(), found.log_ratios[k].toarray()
+                parents, ratios = found.parents[k].tolist(), found.log_ratios[k]
+                ratios = ratios if isinstance(ratios, np.ndarray) else ratios.toarray()
             for own, parent in zip(blocks, parents, strict=True):
                 table = levels[own]
                 if parent >= 0:

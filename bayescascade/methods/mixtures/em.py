@@ -26,8 +26,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
-from scipy.special import logsumexp
 
 from bayescascade.methods.mixtures.rows import Rows
 
@@ -37,6 +35,7 @@ KINDS = ("independent", "dependent")
 
 _SHARES = 1.0  # rows imagined for the share of each class
 _BEFORE = 20  # steps of independent columns before those of trees
+_SPARSE_FROM = 256  # levels, from which most pairs of levels are stored as none
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -60,7 +59,7 @@ class Components(NamedTuple):
     log_shares: Floats  # (K,)
     log_levels: Floats  # (K, L)
     parents: Integers | None  # (K, p), -1 for none
-    log_ratios: tuple[Any, ...] | None  # K sparse arrays (L, L)
+    log_ratios: tuple[Any, ...] | None  # K arrays (L, L), sparse if there are many levels
 
     def log_joint(self, rows: Rows) -> Floats:
         """Return the log of share times density, but for widths, of rows in classes, (n, K)."""
@@ -90,8 +89,10 @@ class Climb(NamedTuple):
 
 def memberships(log_joint: Floats) -> tuple[Floats, Floats]:
     """Return probabilities of the classes, (n, K), and log densities of rows, (n,)."""
-    log_densities = logsumexp(log_joint, axis=1)
-    return np.exp(log_joint - log_densities[:, np.newaxis]), log_densities
+    most = log_joint.max(axis=1, keepdims=True)
+    belongs = np.exp(log_joint - most)
+    totals = belongs.sum(axis=1, keepdims=True)
+    return belongs / totals, (most + np.log(totals))[:, 0]
 
 
 def climb(
@@ -150,18 +151,27 @@ def maximized(rows: Rows, settings: Settings, belongs: Floats) -> Components:
 
 def _tree(rows: Rows, weights: Floats, a: float) -> tuple[Floats, Integers, Any]:
     """Return log shares of levels (L,), parents (p,), and log ratios of pairs (L, L)."""
-    counts, column = rows.pairs(weights), rows.column
-    is_within = column[:, np.newaxis] == column
-    counts += a * np.where(is_within, np.diag(rows.prior), np.outer(rows.prior, rows.prior))
+    column, is_within = rows.column, rows.is_within
+    counts = rows.pairs(weights) + a * rows.prior_pairs
     shares = counts / counts.diagonal()[: np.count_nonzero(column == 0)].sum()
     log_levels = np.log(shares.diagonal())
-    log_ratios = np.log(np.where(is_within, 1.0, shares)) - np.where(
-        is_within, 0.0, log_levels[:, np.newaxis] + log_levels
-    )
-    worth = rows.sums(rows.sums(shares * log_ratios).T)
-    # 0 is no edge to scipy; one more each changes no spanning tree
-    tree = minimum_spanning_tree(-np.triu(worth.clip(min=0.0) + 1.0, 1))
-    _, parents = breadth_first_order(tree, 0, directed=False)
-    parents = np.where(parents < 0, -1, parents).astype(np.int64)
+    log_ratios = np.log(np.where(is_within, 1.0, shares))
+    log_ratios -= np.where(is_within, 0.0, log_levels[:, np.newaxis] + log_levels)
+    parents = _spanning_tree(rows.sums(rows.sums(shares * log_ratios).T))
     is_joined = parents[column] == column[:, np.newaxis]
-    return log_levels, parents, csr_array(np.where(is_joined, log_ratios, 0.0))
+    log_ratios = np.where(is_joined, log_ratios, 0.0)
+    return log_levels, parents, csr_array(log_ratios) if column.size > _SPARSE_FROM else log_ratios
+
+
+def _spanning_tree(worth: Floats) -> Integers:
+    """Return the parents (p,) in the spanning tree of the largest worth (p, p) from the first."""
+    parents, best = np.zeros(len(worth), np.int64), worth[0].copy()
+    parents[0], best[0] = -1, -np.inf
+    is_out = np.ones(len(worth), bool)
+    is_out[0] = False
+    for _ in range(len(worth) - 1):  # Prim's algorithm
+        j = int(best.argmax())
+        is_out[j], best[j] = False, -np.inf
+        is_better = is_out & (worth[j] > best)
+        best[is_better], parents[is_better] = worth[j, is_better], j
+    return parents

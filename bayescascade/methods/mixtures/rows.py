@@ -4,6 +4,7 @@ What that leaves out follows by differences, as the levels of a column sum up to
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,16 @@ class Rows:
         counts, equal = table.weights @ levels, 1 / sizes[column]
         prior = 0.5 * counts / table.weights.sum() + 0.5 * equal
         return cls(codes, table.weights, starts, column, dense, expand, prior)
+
+    @cached_property
+    def is_within(self) -> NDArray[np.bool_]:
+        """Whether two levels are of one column, (L, L)."""
+        return self.column[:, np.newaxis] == self.column
+
+    @cached_property
+    def prior_pairs(self) -> Floats:
+        """Pairs' shares of the imagined rows, (L, L)."""
+        return np.where(self.is_within, np.diag(self.prior), np.outer(self.prior, self.prior))
 
     def pairs(self, weights: Floats) -> Floats:
         """Return the weight of every pair of levels, (L, L), of rows with these weights."""
