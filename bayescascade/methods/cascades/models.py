@@ -185,8 +185,8 @@ class CascadeModel(ABC):
         `counts` is every node's weight, `log_inside` what it contributes if it is a leaf; each
         (n_nodes,) float64.
         """
-        groups = (counts[nodes] for nodes in self.dirichlet_groups(tree))
-        terms = [term for group in groups for term in _log_beta_ratio(group, self.concentration)]
+        groups = self.dirichlet_groups(tree)
+        terms = _log_beta_ratios(counts, groups, self.concentration) if groups else []
         return math.fsum([*terms, *log_inside[tree.leaves].tolist()])
 
     @abstractmethod
@@ -364,14 +364,18 @@ def _branches(tree: Tree) -> NDArray[np.int64]:
     return np.bincount(tree.parent[1:], minlength=tree.n_nodes)
 
 
-def _log_beta_ratio(counts: Floats, alpha: float) -> list[float]:
-    """Log of ``B(alpha + counts) / B(alpha, .., alpha)``, B the multivariate beta, term by term.
+def _log_beta_ratios(counts: Floats, groups: list[NDArray[np.intp]], alpha: float) -> list[float]:
+    """Log of ``B(alpha + counts) / B(alpha, .., alpha)`` of groups of nodes, term by term.
 
-    The terms may be large and of either sign, and are not added up here.
+    B is the multivariate beta. The terms may be large and of either sign, and are not added up.
     """
-    k = counts.shape[0]
-    whole = [gammaln(k * alpha), -gammaln(counts.sum() + k * alpha), -k * gammaln(alpha)]
-    return [*map(float, whole), *gammaln(counts + alpha).tolist()]
+    sizes, own = np.array([len(nodes) for nodes in groups]), counts[np.concatenate(groups)]
+    totals = np.add.reduceat(own, np.cumsum(sizes) - sizes)
+    terms = [
+        gammaln(sizes * alpha), -gammaln(totals + sizes * alpha), -sizes * gammaln(alpha),
+        gammaln(own + alpha),
+    ]  # fmt: skip
+    return [one for term in terms for one in term.tolist()]
 
 
 def independent_log_inside(

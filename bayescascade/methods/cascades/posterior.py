@@ -152,14 +152,18 @@ class CascadePosterior(CompiledPosterior[Tree]):
         self.is_nominal = tuple(column.kind == "nominal" for column in table.schema.columns)
         self.splits = SplitSpace(table.schema, partitions, self.max_branches, max_depth)
         self._work_spaces = WorkSpaces()
+        self._last_prior: tuple[Tree | None, float] = (None, np.nan)
 
     # -- the contract ------------------------------------------------------------------------------
 
     def log_prior(self, state: Tree | DensityTree) -> float:
         """Return the log prior of a tree, nats, unnormalized."""
-        tree = _structure(state)
-        log_splits = self.splits.log_splits(tree) if self.model.is_generative else None
-        return self.model.log_prior(tree, len(self.is_nominal), log_splits, self.log_n_trees)
+        tree, (known, value) = _structure(state), self._last_prior
+        if tree is not known:  # it is often asked for twice: in the density, and by `describe`
+            log_splits = self.splits.log_splits(tree) if self.model.is_generative else None
+            value = self.model.log_prior(tree, len(self.is_nominal), log_splits, self.log_n_trees)
+            self._last_prior = tree, value
+        return value
 
     def log_likelihood(self, state: Tree | DensityTree) -> float:
         """Return the log likelihood of a tree, nats, leaf probabilities integrated out."""

@@ -196,8 +196,8 @@ class Tree:
     @cached_property
     def _children(self) -> list[list[int]]:
         children: list[list[int]] = [[] for _ in range(self.n_nodes)]
-        for node in range(1, self.n_nodes):
-            children[self.parent[node]].append(node)
+        for node, above in enumerate(self.parent.tolist()[1:], start=1):
+            children[above].append(node)
         return children
 
     def summed(self, of_leaves: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -213,10 +213,12 @@ class Tree:
         """Return the (n_nodes, p) blocks of every column that remain at each node below `root`."""
         boxes = np.empty((self.n_nodes, root.shape[0]), np.uint64)
         boxes[0] = root
-        for node in range(1, self.n_nodes):
-            above = self.parent[node]
-            boxes[node] = boxes[above]
-            boxes[node, self.feature[above]] = self.block[node]
+        depths = self.depths
+        for depth in range(1, int(depths.max()) + 1):
+            nodes = np.flatnonzero(depths == depth)
+            above = self.parent[nodes]
+            boxes[nodes] = boxes[above]
+            boxes[nodes, self.feature[above]] = self.block[nodes]
         return boxes
 
     def codes(

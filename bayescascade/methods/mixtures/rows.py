@@ -78,7 +78,8 @@ class Rows:
     @cached_property
     def is_within(self) -> NDArray[np.bool_]:
         """Whether two levels are of one column, (L, L)."""
-        return self.column[:, np.newaxis] == self.column
+        is_within: NDArray[np.bool_] = self.column[:, np.newaxis] == self.column
+        return is_within
 
     @cached_property
     def prior_pairs(self) -> Floats:
