@@ -8,7 +8,7 @@ mixture that is the best in the other folds, where there are others.
 
 Several classes that are cascades each are not weighed: the branches of a cascade's first splits can
 be classes of their own, so mixtures of more classes have these densities already. What they lack is
-the average over trees.
+the average over trees. That is an argument, and was not measured.
 """
 
 from math import nan

@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 from bayescascade import CascadeMixture, ModelFileError, ParameterError, Table
+from bayescascade.methods.mixtures import em
 from bayescascade.methods.mixtures.em import Settings, maximized, memberships
 from bayescascade.methods.mixtures.rows import Rows
 
@@ -267,3 +269,24 @@ def test_interrupted_while_choosing_it_keeps_the_best():
     assert 1 < len(model.candidates_) < 9
     assert "interrupted: best of 1 start" in str(model)
     assert np.isfinite(model.score_samples(frame())).all()
+
+
+def test_columns_are_joined_by_the_tree_of_largest_worth():
+    """Another tree would tell readers of dependences that are weaker than those left out."""
+    rng = np.random.default_rng(5)
+    for p in (1, 2, 7, 30):
+        worth = rng.random((p, p))
+        worth = worth + worth.T
+        parents = em._spanning_tree(worth)
+        total = sum(worth[j, parent] for j, parent in enumerate(parents.tolist()) if parent >= 0)
+        expected = -minimum_spanning_tree(-np.triu(worth, 1)).sum()
+        assert_allclose(total, expected)
+        assert parents[0] == -1
+        assert (parents[1:] >= 0).all()
+
+
+def test_tables_of_many_levels_are_learned_as_others(monkeypatch):
+    """Pairs of levels are stored as sparse arrays there; scores would otherwise jump."""
+    dense = made().fit(frame())
+    monkeypatch.setattr(em, "_SPARSE_FROM", 0)
+    assert_allclose(made().fit(frame()).score_samples(frame()), dense.score_samples(frame()))
