@@ -277,7 +277,10 @@ class Search:
             or has_agreed(posterior, run)
         ):
             return run
-        fewer = {"n_steps": max(1, int(rounds.share * common["n_steps"]))}
+        fewer = {
+            "n_steps": max(1, int(rounds.share * common["n_steps"])),
+            "progress": None if self.progress is None else self._of_replicas,
+        }
         of_replicas: samplers.Run[S] = run_of(
             samplers.tempering, initial_states=run.final_states, seed=seeds[1],
             checkpoint=joined, **(common | fewer), **rounds.of_replicas(posterior),
@@ -288,6 +291,11 @@ class Search:
             return replace(run, extras=run.extras | n_rounds)
         ended = {"interrupted": of_replicas.interrupted, "timed_out": of_replicas.timed_out}
         return replace(_best_of(of_replicas, run), **ended)  # type: ignore[arg-type] # of bool
+
+    def _of_replicas(self, report: samplers.Progress) -> None:
+        """Report that replicas joined, whose steps take as long as so many chains'."""
+        assert self.progress is not None, "else nobody is told"
+        self.progress(report._replace(phase=f"replicas: {report.phase}"))
 
     def _polished(
         self, posterior: samplers.Target[S], run: samplers.Run[S], states: tuple[S, ...]
