@@ -217,6 +217,7 @@ class Archive(Generic[S]):
         CheckpointError
             If a state cannot be encoded, or the file cannot be written.
         """
+        is_finished = is_finished or history.block == self._program.plan.n_blocks
         try:
             self._section.write(self._text(history), is_finished=is_finished)
         except CheckpointError as error:
@@ -261,11 +262,11 @@ class Archive(Generic[S]):
                 f"is of another model or other data: its fingerprint is {stored['fingerprint']!r}, "
                 f"this target's is {ours['fingerprint']!r}"
             )
-        for name, value in ours["settings"].items():
-            if stored["settings"][name] != value:
+        were, are = ({"n_rounds": 1, **one["settings"]} for one in (stored, ours))
+        for name, value in are.items():
+            if were[name] != value:
                 raise self._error(
-                    f"is of a run with other settings: its {name} is "
-                    f"{stored['settings'][name]!r}, not {value!r}"
+                    f"is of a run with other settings: its {name} is {were[name]!r}, not {value!r}"
                 )
         if None not in (stored["seed"], ours["seed"]) and stored["seed"] != ours["seed"]:
             raise self._error(

@@ -194,6 +194,8 @@ def run_chains(
     if history is None:
         history = _begin(program, root, n_chains, states)
     elif _is_over(program, history, enough):
+        if archive and history.block < program.plan.n_blocks:
+            archive.save(history, is_finished=True)  # which may not have been said
         archive = None  # a finished run is in its file already
     workers = _Workers(program, n_jobs)
     clock = _Clock(end, LONGEST_ROUND if workers.are_remote else ROUND_SECONDS)
@@ -212,10 +214,10 @@ def run_chains(
         if archive:
             archive.save(history, is_finished=is_over)
     except KeyboardInterrupt:
-        is_over = is_over or history.block == program.plan.n_blocks
+        is_over = is_over or _is_over(program, history, enough)
         interrupted = not is_over
         if archive:
-            archive.save(history)
+            archive.save(history, is_finished=is_over)
     timed_out = not (interrupted or is_over)
     return _collect(program, history, clock, interrupted, timed_out)
 

@@ -223,7 +223,10 @@ class ProvidesAdvance(Protocol[S]):
     def advance(
         self, rng: np.random.Generator, state: S, n_steps: int, inverse_temperature: float, /
     ) -> tuple[S, StepCounts[S]]:
-        """Take `n_steps` >= 1 steps whose target is exp(inverse_temperature * log_density)."""
+        """Take `n_steps` >= 1 steps whose target is exp(inverse_temperature * log_density).
+
+        Below 1 another will do, if it is between the density and one that chains move in freely.
+        """
         ...
 
 

@@ -56,7 +56,7 @@ def run_in_time(
             progress=lambda report: heard.append(report.done),
             time_limit=min(_SHARE * watch.left, _MOST_SECONDS),
             **{blocks: min(n_blocks, _FEW_BLOCKS)},
-            **how,
+            **{name: value for name, value in how.items() if name not in ("n_rounds", "enough")},
         )
         if pilot.interrupted:
             return pilot

@@ -18,7 +18,7 @@ import samplers
 from bayescascade.model.diagnostics import ESS_FLOOR, Diagnostic, diagnose_array
 from bayescascade.model.draws import TraceLegend
 
-__all__ = ["OF_CHAINS", "Rounds", "has_agreed"]
+__all__ = ["OF_CHAINS", "Rounds", "has_agreed", "has_room"]
 
 Traces = Mapping[str, NDArray[np.float64]]
 
@@ -51,8 +51,12 @@ class Rounds:
         """Return what an engine of plain chains is called with."""
 
         def is_enough(number: int, traces: Traces) -> bool:
+            if not has_room(traces):
+                return True
             found = _diagnose(posterior, traces)
             to_come = 2.0 ** (self.plain - number)
+            if number == 1:  # whose warm-up is a quarter of it, and drew nothing
+                to_come *= 2 / 3
             return _is_fine(found) or not min(one.ess for one in found) * to_come >= ESS_FLOOR
 
         return {"n_rounds": self.plain, "enough": is_enough}
@@ -65,6 +69,11 @@ class Rounds:
             "n_rounds": self.exchange,
             "enough": lambda _, traces: _is_fine(_diagnose(posterior, traces)),
         }
+
+
+def has_room(traces: Traces) -> bool:
+    """Whether enough is kept that draws of a longer run could have the effective sample size."""
+    return traces["log_density"].size >= 2 * ESS_FLOOR
 
 
 OF_CHAINS = Rounds()

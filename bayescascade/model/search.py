@@ -18,7 +18,7 @@ from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.model.ascent import OPTIMIZERS, ascend
 from bayescascade.model.diagnostics import fallen_chains
 from bayescascade.model.pace import run_in_time
-from bayescascade.model.rounds import OF_CHAINS, Rounds, has_agreed
+from bayescascade.model.rounds import OF_CHAINS, Rounds, has_agreed, has_room
 from samplers.types import ProvidesGradient
 
 __all__ = [
@@ -177,7 +177,8 @@ class Search:
                 "search must be one that needs no gradient for a posterior without "
                 f"log_density_and_gradient, {type(posterior).__name__}, got {self.search!r}"
             )
-        annealing_seed, *seeds = seed_sequence(self.random_state).spawn(3)
+        # the third is that of folds: see `cli.classify`
+        annealing_seed, of_chains, _, of_replicas = seed_sequence(self.random_state).spawn(4)
         checkpoint = None
         if self.checkpoint is not None:
             checkpoint = samplers.Checkpoint(self.checkpoint, resume=self.resume)
@@ -229,6 +230,7 @@ class Search:
             # the engine that runs first has the same section, so that a resumed run of another
             # search is told apart; what starts from a half of a run would not fit its whole
             own = None if run and run.timed_out else section("last" if run else "first")
+            seeds = (of_chains, of_replicas)
             sample = partial(self._sample, posterior, rounds, n_replicas, seeds, common)
             try:
                 with self.watch.part(last, _OF_POLISHING):
@@ -274,23 +276,28 @@ class Search:
             or rounds.exchange == 0
             or engine is not samplers.metropolis
             or run.is_partial
-            or has_agreed(posterior, run)
+            or not has_room(run.traces)
         ):
             return run
         fewer = {
             "n_steps": max(1, int(rounds.share * common["n_steps"])),
             "progress": None if self.progress is None else self._of_replicas,
         }
-        of_replicas: samplers.Run[S] = run_of(
-            samplers.tempering, initial_states=run.final_states, seed=seeds[1],
-            checkpoint=joined, **(common | fewer), **rounds.of_replicas(posterior),
-        )  # fmt: skip
-        if of_replicas.draws[0]:
-            n_rounds = {"n_rounds": of_replicas.extras.get("n_rounds", 1)}  # not the chains'
-            run = _best_of(run, of_replicas)
-            return replace(run, extras=run.extras | n_rounds)
-        ended = {"interrupted": of_replicas.interrupted, "timed_out": of_replicas.timed_out}
-        return replace(_best_of(of_replicas, run), **ended)  # type: ignore[arg-type] # of bool
+        try:
+            if has_agreed(posterior, run):
+                return run
+            of_replicas: samplers.Run[S] = run_of(
+                samplers.tempering, initial_states=run.final_states, seed=seeds[1],
+                checkpoint=joined, **(common | fewer), **rounds.of_replicas(posterior),
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            return replace(run, interrupted=True)
+        if run.traces["log_density"].size > of_replicas.traces["log_density"].size:  # cut short
+            ended = {"interrupted": of_replicas.interrupted, "timed_out": of_replicas.timed_out}
+            return replace(_best_of(of_replicas, run), **ended)  # type: ignore[arg-type] # of bool
+        n_rounds = {"n_rounds": of_replicas.extras.get("n_rounds", 1)}  # not the chains'
+        run = _best_of(run, of_replicas)
+        return replace(run, extras=run.extras | n_rounds)
 
     def _of_replicas(self, report: samplers.Progress) -> None:
         """Report that replicas joined, whose steps take as long as so many chains'."""
@@ -367,11 +374,13 @@ def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
 def _best_of(first: samplers.Run[S], second: samplers.Run[S]) -> samplers.Run[S]:
     """Return the second run with the better of the two best states, and time and extras of both."""
     better = first if first.best_log_density >= second.best_log_density else second
+    known = (run.extras.get("fallen", 0) for run in (first, second))
+    fallen = max(fallen_chains(first.traces), *known)
     return replace(
         second,
         best_state=better.best_state,
         best_log_density=better.best_log_density,
         timed_out=first.timed_out or second.timed_out,
         seconds=dict(Counter(first.seconds) + Counter(second.seconds)),
-        extras={"fallen": fallen_chains(first.traces), **first.extras, **second.extras},
+        extras={**first.extras, **second.extras, "fallen": fallen},
     )

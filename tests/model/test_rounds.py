@@ -1,0 +1,107 @@
+"""Chains go on until they agree, replicas join where they would not, and nothing drawn is lost."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import samplers
+from bayescascade import explore
+from bayescascade.model import search as searches
+from bayescascade.model.rounds import Rounds
+from bayescascade.model.search import Search
+from tests.samplers.targets import FastRing
+
+
+class Islands:
+    """Two equal peaks twelve steps apart, which a plain chain never crosses between."""
+
+    def log_density(self, state: int) -> float:
+        return -5.0 * min(state, 12 - state) if 0 <= state <= 12 else -np.inf
+
+    def moves(self) -> dict[str, Any]:
+        return {"walk": Walk()}
+
+    def initial_state(self, rng: np.random.Generator) -> int:
+        return 12 * int(rng.integers(2))
+
+    def describe(self, state: int) -> dict[str, float]:
+        return {"place": float(state)}
+
+
+class Walk:
+    def propose(self, rng: np.random.Generator, state: int) -> samplers.Proposal[int]:
+        return samplers.Proposal(state + int(rng.choice((-1, 1))), 0.0)
+
+
+JOINED = Rounds(plain=2, exchange=2, share=1.0, n_replicas=4, hottest=0.02)
+
+
+def islands(**changed: Any) -> samplers.Run[int]:
+    given = {"search": "metropolis", "n_steps": None, "n_chains": 4, "n_jobs": 1, "random_state": 0,
+             "checkpoint": None, "resume": False, "progress": None, "until": "agreed"}  # fmt: skip
+    search = Search(**(given | changed))
+    return search.run(
+        Islands(), default_steps=2_000, n_blocks=400, rounds=JOINED, starts=[0, 0, 12, 12]
+    )
+
+
+def test_chains_go_on_until_they_agree_unless_their_length_is_given() -> None:
+    """A round is too short for these, and a few are not."""
+    again = {"n_chains": 4, "random_state": 1, "search": "metropolis"}
+    slow = Slow()
+    found = explore(slow, **again)
+    assert found.summary_.n_rounds > 1
+    assert all(one.is_fine for one in found.summary_.diagnostics.values())
+    assert f"of the last of {found.summary_.n_rounds} rounds" in str(
+        found.summary_.convergence_pieces
+    )
+    for fixed in ({"until": "steps"}, {"n_steps": 50_000}):
+        with pytest.warns(match="chains do not agree yet, or drew too little"):
+            assert explore(slow, **again, **fixed).summary_.n_rounds == 1
+
+
+class Slow(FastRing):
+    """A ring that takes one step in 200."""
+
+    def advance(self, rng: Any, state: Any, n_steps: int, inverse_temperature: float) -> Any:
+        taken = int(rng.binomial(n_steps, 0.005))
+        if taken > 0:
+            return super().advance(rng, state, taken, inverse_temperature)
+        value = self.log_density(state)
+        return state, samplers.StepCounts({"redraw": 0}, {"redraw": 0}, value, state, value)
+
+
+def test_replicas_join_where_chains_stay_apart() -> None:
+    run = islands()
+    assert run.method == "tempering"
+    shares = (run.traces["place"] > 6).mean(axis=1)
+    assert (abs(shares - 0.5) < 0.3).all()
+    alone = islands(until="steps")
+    assert (alone.traces["place"] > 6).mean(axis=1).tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert islands(n_jobs=2) == run
+
+
+def test_replicas_that_are_ended_early_leave_the_draws_of_chains() -> None:
+    """Ctrl-C a moment after they joined would leave a handful of draws."""
+
+    def stop(report: samplers.Progress) -> None:
+        if report.phase.startswith("replicas"):
+            raise KeyboardInterrupt
+
+    run = islands(progress=stop)
+    assert run.interrupted
+    assert run.method == "metropolis"
+    assert run.traces["place"].shape == (4, 400)
+
+
+def test_ctrl_c_between_chains_and_replicas_keeps_the_chains(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(searches, "has_agreed", interrupted)
+    run = islands()
+    assert run.interrupted
+    assert run.traces["place"].shape == (4, 400)
