@@ -140,7 +140,6 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     )  # fmt: skip
 
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
-    _rounds: ClassVar[Rounds] = OF_CHAINS  # how long chains may go on until they agree
     _searches: ClassVar[Sequence[str]] = SEARCHES
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
 
@@ -222,6 +221,11 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     def _default_steps(self, table: Table) -> int:
         """Return the steps per chain and phase where `n_steps` is None."""
         return default_steps(table.n_distinct)
+
+    def _rounds(self, table: Table) -> Rounds:
+        """Return how long chains may go on until they agree."""
+        del table
+        return OF_CHAINS
 
     def _starts(self, posterior: Any) -> Sequence[S] | None:  # Any: the family's own
         """Return where each chain starts, or None for wherever the posterior says."""
@@ -305,7 +309,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
             default_steps=self._default_steps(table),
             n_blocks=most_blocks(table.n_distinct, search.n_steps),
             n_replicas=self._n_replicas,
-            rounds=self._rounds,
+            rounds=self._rounds(table),
             title=self.title,
             told=", ".join(self._told()),
             settings={"model": self.model_name},

@@ -45,6 +45,7 @@ L = TypeVar("L", bound=ListedRules)
 
 _START_SHARE = 10  # an exact search starts from the best list that so many times fewer steps find
 _FEW_COLUMNS = 4
+_SHARE_OF_REPLICAS, _ROWS_OF_REPLICAS = 0.25, 10_000
 
 
 @dataclass(eq=False, repr=False)
@@ -63,7 +64,6 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 12
-    _rounds: ClassVar[Rounds] = Rounds(exchange=4)
 
     # "auto" would have to foretell how long a proof takes, which nobody can
     _searches: ClassVar[Sequence[str]] = ("exact", *SAMPLED)
@@ -115,6 +115,11 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         if self.search == "tempering":  # which takes that many at each temperature
             most /= 2
         return int(max(50_000, min(most, most * 200_000 / max(table.n_distinct, 1))))
+
+    def _rounds(self, table: Table) -> Rounds:
+        # of more rows, steps take longer: within about two minutes of two cores
+        of_rows = min(1.0, _ROWS_OF_REPLICAS / max(table.n_distinct, 1))
+        return Rounds(exchange=4, share=_SHARE_OF_REPLICAS * of_rows)
 
     def _check_model(self) -> None:
         self._prior()
@@ -229,7 +234,7 @@ class DensityRuleList(
         Where `n_steps` is None: "agreed", sampling goes on until R-hat is at most 1.01 and the
         effective sample size at least 400, in up to four rounds as `bayescascade.explore` has them.
         Where those would not do, up to four rounds of replica exchange follow at 12 temperatures,
-        whose first has a quarter of the steps: a hot list follows the prior more than the rows.
+        whose first has a quarter of the steps, or fewer for more than 10,000 distinct rows.
         "steps": that number of steps in any case.
     n_chains : int >= 1
         Independent chains.
