@@ -112,7 +112,7 @@ class Plan:
         return [end for phase, end in zip(self.phases, ends, strict=True) if phase.is_traced]
 
     def drawn(self, block: int) -> tuple[int, slice]:
-        """Return which round's records count after so many blocks, from 0, and where they are.
+        """Return which round's records count after a number of blocks, from 0, and where they are.
 
         The last round's, unless it was ended before it was as long as the one before.
         """

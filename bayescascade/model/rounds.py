@@ -36,7 +36,6 @@ class Rounds:
         Rounds of replica exchange, where plain chains did not come to agree; 0: none.
     share : float > 0
         Steps of each replica in its first round, of those of a plain chain.
-    n_replicas : int >= 2
     hottest : float
         Least inverse temperature of a replica.
     """
@@ -44,7 +43,6 @@ class Rounds:
     plain: int = 4
     exchange: int = 0
     share: float = 0.25
-    n_replicas: int = 12
     hottest: float = 0.02
 
     def of_chains(self, posterior: Any) -> dict[str, Any]:
@@ -64,7 +62,6 @@ class Rounds:
     def of_replicas(self, posterior: Any) -> dict[str, Any]:
         """Return what `samplers.tempering` is called with."""
         return {
-            "n_temperatures": self.n_replicas,
             "min_inverse_temperature": self.hottest,
             "n_rounds": self.exchange,
             "enough": lambda _, traces: _is_fine(_diagnose(posterior, traces)),

@@ -266,7 +266,7 @@ class Search:
         elif self.search == "tempering":
             engine, how = samplers.tempering, {"n_temperatures": n_replicas}
             if goes_on and rounds.exchange > 0:
-                how = rounds.of_replicas(posterior)
+                how |= rounds.of_replicas(posterior)
         run_of = partial(run_in_time, posterior=posterior, watch=self.watch, blocks="n_draws")
         run: samplers.Run[S] = run_of(
             engine, initial_states=starts, seed=seeds[0], checkpoint=own, **common, **how
@@ -288,7 +288,8 @@ class Search:
                 return run
             of_replicas: samplers.Run[S] = run_of(
                 samplers.tempering, initial_states=run.final_states, seed=seeds[1],
-                checkpoint=joined, **(common | fewer), **rounds.of_replicas(posterior),
+                checkpoint=joined, n_temperatures=n_replicas, **(common | fewer),
+                **rounds.of_replicas(posterior),
             )  # fmt: skip
         except KeyboardInterrupt:
             return replace(run, interrupted=True)
@@ -300,8 +301,8 @@ class Search:
         return replace(run, extras=run.extras | n_rounds)
 
     def _of_replicas(self, report: samplers.Progress) -> None:
-        """Report that replicas joined, whose steps take as long as so many chains'."""
-        assert self.progress is not None, "else nobody is told"
+        """Report the progress of replicas that joined."""
+        assert self.progress is not None, "only asked for where there is one"
         self.progress(report._replace(phase=f"replicas: {report.phase}"))
 
     def _polished(

@@ -99,7 +99,7 @@ def _draw(ax: "Axes", panel: PairArcs, names: Sequence[str], x: float, top: floa
 
 
 def _reach(n_lines: int) -> float:
-    """Return how far to the right an arc over so many lines goes, inches."""
+    """Return how far to the right an arc over a number of lines goes, inches."""
     return 0.2 + 0.3 * math.pow(n_lines, 0.6)
 
 

@@ -13,7 +13,7 @@ differ, are divided by their standard deviations, those of other sets by one num
 by Hart's rule (1968): each is one that those kept before it take wrong, until there are enough.
 "NCA, clusters" are cluster centers in the space that scikit-learn's neighborhood components
 analysis learns from at most 3,000 rows; its time is counted for every number of prototypes.
-Seconds are of the processor. ``--most-rows 4000`` draws so many rows to learn from of larger sets,
+Seconds are of the processor. ``--most-rows 4000`` draws that many rows of larger sets,
 ``--noise 0.16`` gives that part of them labels drawn at random. The sets are public: the UCI
 Machine Learning Repository's, and the test images of MNIST; digits is in scikit-learn.
 """

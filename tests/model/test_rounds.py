@@ -34,7 +34,7 @@ class Walk:
         return samplers.Proposal(state + int(rng.choice((-1, 1))), 0.0)
 
 
-JOINED = Rounds(plain=2, exchange=2, share=1.0, n_replicas=4, hottest=0.02)
+JOINED = Rounds(plain=2, exchange=2, share=1.0, hottest=0.02)
 
 
 def islands(**changed: Any) -> samplers.Run[int]:
@@ -42,7 +42,12 @@ def islands(**changed: Any) -> samplers.Run[int]:
              "checkpoint": None, "resume": False, "progress": None, "until": "agreed"}  # fmt: skip
     search = Search(**(given | changed))
     return search.run(
-        Islands(), default_steps=2_000, n_blocks=400, rounds=JOINED, starts=[0, 0, 12, 12]
+        Islands(),
+        default_steps=2_000,
+        n_blocks=400,
+        n_replicas=4,
+        rounds=JOINED,
+        starts=[0, 0, 12, 12],
     )
 
 

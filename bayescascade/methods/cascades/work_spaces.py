@@ -18,7 +18,7 @@ _MOST_BYTES = 1 << 28
 
 
 class WorkSpaces:
-    """Work spaces by the trees in them, up to so many bytes; those left longest go first.
+    """Work spaces by the trees in them, up to a number of bytes; those unused the longest go first.
 
     Threads may share it. A copy, as one sent to another process, is empty.
     """

@@ -246,7 +246,7 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         return tried
 
     def _sample(self, training: TrainingRows, seconds: float | None = None) -> Forest:
-        """Find and sample trees, in so many of the seconds given; return those that predict."""
+        """Find and sample trees, within the seconds given; return those that predict."""
         given = self.get_params(deep=False) | {"tradeoff": self.tradeoff_}
         limit = {} if seconds is None else {"time_limit": seconds}
         taken = {k: v for k, v in given.items() if k in Search.__dataclass_fields__}

@@ -45,7 +45,6 @@ L = TypeVar("L", bound=ListedRules)
 
 _START_SHARE = 10  # an exact search starts from the best list that so many times fewer steps find
 _FEW_COLUMNS = 4
-_SHARE_OF_REPLICAS, _ROWS_OF_REPLICAS = 0.25, 10_000
 
 
 @dataclass(eq=False, repr=False)
@@ -64,6 +63,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 12
+    _least_steps: ClassVar[int] = 50_000  # by default
 
     # "auto" would have to foretell how long a proof takes, which nobody can
     _searches: ClassVar[Sequence[str]] = ("exact", *SAMPLED)
@@ -108,18 +108,14 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     @abstractmethod
     def _most_steps_of(self, table: Table) -> float:
-        """Return the default steps, if the table has at most 200,000 distinct rows."""
+        """Return the default steps, or `_least_steps`, of at most 200,000 distinct rows."""
 
     def _default_steps(self, table: Table) -> int:
         most = self._most_steps_of(table)
         if self.search == "tempering":  # which takes that many at each temperature
             most /= 2
-        return int(max(50_000, min(most, most * 200_000 / max(table.n_distinct, 1))))
-
-    def _rounds(self, table: Table) -> Rounds:
-        # of more rows, steps take longer: within about two minutes of two cores
-        of_rows = min(1.0, _ROWS_OF_REPLICAS / max(table.n_distinct, 1))
-        return Rounds(exchange=4, share=_SHARE_OF_REPLICAS * of_rows)
+        of_rows = min(most, most * 200_000 / max(table.n_distinct, 1))
+        return int(max(self._least_steps, of_rows))
 
     def _check_model(self) -> None:
         self._prior()
@@ -306,6 +302,9 @@ class DensityRuleList(
         "downward."
     )
 
+    # a step takes up to 2 ms in 20 columns, where lists are long
+    _least_steps: ClassVar[int] = 10_000
+
     posterior_: DensityListPosterior = field(init=False)
 
     def _make_posterior(self, table: Table) -> DensityListPosterior:
@@ -313,6 +312,10 @@ class DensityRuleList(
             table, self.expected_rules, self.expected_size, self.concentration, self.max_size,
             self.memory_limit,
         )  # fmt: skip
+
+    def _rounds(self, table: Table) -> Rounds:
+        del table
+        return Rounds(plain=3)
 
     def _most_steps_of(self, table: Table) -> float:
         # in more columns lists are longer, and it takes ever longer to count what a rule captures

@@ -39,7 +39,7 @@ def sweep(
     """Run steps on ``exp(beta * log density)`` from the tree in the work space.
 
     The tree may be laid out or left there by other steps if weights are whole. It may grow as if
-    the work space were of a capacity of so many nodes, which is at most what it is.
+    the work space had room for that many nodes, which is no more than it has.
 
     move_cdf (6,) float64: cumulative selection probabilities of MOVES; proposed, accepted (6,)
     int64: counts, added to. The best tree visited, the first one included, is left in `best_tree`,

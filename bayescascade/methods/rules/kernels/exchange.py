@@ -33,7 +33,7 @@ def exchange(
     move_cdf: Array,
     counts: Array,
     swaps: Array,
-) -> int:
+) -> None:
     """Run steps of K lists, each at its temperature, and swap every `between` steps.
 
     works: of K lists, as `layout.new_works` has it; betas (K,) float64, coldest first; n_rounds:
@@ -42,8 +42,6 @@ def exchange(
     proposed and accepted, of the coldest and of all others, added to; swaps (3, K - 1) float64: of
     each pair of neighbors the sum of probabilities of a swap over all rounds, and how often it was
     tried and accepted, added to.
-
-    Returns the rounds of swaps now.
     """
     n_lists = betas.shape[0]
     for k in range(n_lists):
@@ -71,4 +69,3 @@ def exchange(
                     swaps[ACCEPTED, pair] += 1.0
                     holders[pair], holders[pair + 1] = hot, cold
         n_rounds += 1
-    return n_rounds
