@@ -1,6 +1,7 @@
 """The draws of a search: a run of `samplers` that knows, by a legend, what its traces mean."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -49,6 +50,9 @@ class TraceLegend:
         negative codes stand for none. Like `columns_of`, they can be pickled.
     words : mapping of str to str
         What quantities are called where `trace_words` does not say it.
+    parts_of : callable or None
+        State to what its parts hold, by their names, hashable: states of the same parts say the
+        same, whatever their parts are called. None stands for nothing.
     """
 
     size: str | None = None
@@ -57,6 +61,7 @@ class TraceLegend:
     columns_of: Callable[[Any], Sequence[int]] | None = None  # Any: a state of the posterior
     labels: Mapping[str, Callable[[int], str]] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
+    parts_of: Callable[[Any], Mapping[str, Hashable]] | None = None  # Any: a state
 
     def diagnosed_of(self, traces: Mapping[str, Any]) -> list[str]:
         """Return the traces of a run whose convergence is looked at, the log density first."""
@@ -136,6 +141,26 @@ class PosteriorRun(Run[S]):
             data.to_netcdf(str(temporary), engine="h5netcdf")
             seal(temporary)
 
+    def shares_as_best(self) -> dict[str, float]:
+        """Return shares of the draws that say what the best state says, in part or in all.
+
+        "every part": that have the same parts, in whatever words; "every word": that are the very
+        state; then for each of its parts, by its name, that have it. Nothing without parts.
+        """
+        if self.legend.parts_of is None:
+            return {}
+        best = self.legend.parts_of(self.best_state)
+        every = _held(best)
+        times = Counter(state for chain in self.draws for state in chain)
+        shares = dict.fromkeys(("every part", "every word", *best), 0.0)
+        for state, n in times.items():
+            held = _held(self.legend.parts_of(state))
+            shares["every part"] += n * (held == every)
+            for name, part in best.items():
+                shares[name] += n * (part in held)
+        shares["every word"] = times[self.best_state]
+        return {name: n / max(times.total(), 1) for name, n in shares.items()}
+
     def _labels(self, name: str) -> dict[int, str]:
         codes = np.unique(self.traces[name]).astype(np.int64).tolist()
         return {code: self.legend.labels[name](code) for code in codes if code >= 0}
@@ -149,3 +174,8 @@ class PosteriorRun(Run[S]):
                 assert columns_of is not None, "there are no draws without it"
                 used[chain, draw, list(columns_of(state))] = True
         return used
+
+
+def _held(parts: Mapping[str, Hashable]) -> frozenset[Hashable]:
+    """Return what parts hold, but for nothing."""
+    return frozenset(part for part in parts.values() if part is not None)

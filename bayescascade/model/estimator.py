@@ -462,7 +462,7 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         shares, plural = self.summary_.shares, self.size_words[1]
         own = getattr(self.learned_, self.size_name)
         larger = larger_draws(shares.get(plural, {}), self.learned_word, plural, own)
-        return (*shares_page(shares), *larger)
+        return (*shares_page(shares, self.summary_.as_best), *larger)
 
     def _data_pieces(self) -> list[str]:
         return data_pieces(self.summary_, self.schema_)

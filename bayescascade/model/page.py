@@ -66,9 +66,16 @@ def column_words(column: Column, *, is_open: bool = False) -> str:
     return f"{column.name}: {domain}" + (" (constant)" if column.n_levels == 1 else "")
 
 
-def shares_page(shares: Mapping[str, Mapping[str, float]]) -> Page:
-    """Return what the draws say of sizes, what comes first, and columns; nothing without draws."""
+def shares_page(
+    shares: Mapping[str, Mapping[str, float]], as_best: Mapping[str, float] | None = None
+) -> Page:
+    """Return what the draws say of sizes, what comes first, and columns; nothing without draws.
+
+    `as_best` are shares of draws that say what is shown, in part or in all.
+    """
     told = {title: _share_pieces(each) for title, each in shares.items()}
+    if as_best:
+        told["as shown"] = [f"{name} ({_least_text(share)})" for name, share in as_best.items()]
     told = {title: pieces for title, pieces in told.items() if pieces}
     starts = [
         ("" if place else "posterior").ljust(12) + title.ljust(14)
@@ -95,3 +102,7 @@ def _share_pieces(shares: Mapping[str, float]) -> list[str]:
     kept = [f"{name} ({share:.2f})" for name, share in shares.items() if share >= _LEAST_SHARE]
     left_out = len(kept) - _MOST_SHARES
     return [*kept[:_MOST_SHARES], *([f"and {left_out} more"] if left_out > 0 else [])]
+
+
+def _least_text(share: float) -> str:
+    return "under 0.01" if 0 < share < _LEAST_SHARE else f"{share:.2f}"

@@ -58,6 +58,8 @@ def doubt_sentences(
             found.append(_columns(shares))
         elif shares:
             found.append(_first(title, shares))
+    if summary.as_best:
+        found.append(_as_best(summary.as_best, learned, best))
     return [sentence for sentence in found if sentence]
 
 
@@ -138,6 +140,14 @@ def _first(title: str, shares: Mapping[str, float]) -> str:
     listed = ", else ".join(f"{label} ({share_text(share)})" for label, share in shown)
     many = "" if len(told) == len(shown) else f", or one of {len(told) - len(shown)} others"
     return f"Its {title} is most probably {listed}{many}."
+
+
+def _as_best(shares: Mapping[str, float], learned: str, best: str) -> str:
+    every, what = share_text(shares["every part"]), f"{best[:1].lower()}{best[1:]}"
+    return (
+        f"Of these {learned}s, {every} have the same parts as {what}, in these or other "
+        f"words; {share_text(shares['every word'])} are the very same {learned}."
+    )
 
 
 def _columns(shares: Mapping[str, float]) -> str:

@@ -1,7 +1,7 @@
 """What a fit says about itself: its data, its convergence, and how sure it is of what it found."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,6 +89,9 @@ class FitSummary:
         How the model does on rows held out, if that was measured.
     n_rounds : int
         Rounds of sampling, of which the draws are the last one's; see `model.rounds`.
+    as_best : mapping of str to float
+        Shares of the draws that say what the most probable state found says, in part or in all; see
+        `PosteriorRun.shares_as_best`. Empty where states are not made of parts.
     """
 
     source: str
@@ -109,6 +112,7 @@ class FitSummary:
     stopped_after: float | None = None
     held_out: HeldOut | None = None
     n_rounds: int = 1
+    as_best: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_partial(self) -> bool:
@@ -212,7 +216,10 @@ class FitSummary:
             name: {k: _plain(v) for k, v in asdict(d).items()}
             for name, d in self.diagnostics.items()
         }
-        del record["held_out"]  # few models have it
+        record["as_best"] = dict(self.as_best)
+        if not self.as_best:
+            del record["as_best"]  # few models have it
+        del record["held_out"]  # nor this
         return record if self.held_out is None else record | {"held_out": self.held_out.to_dict()}
 
     @classmethod
@@ -245,6 +252,7 @@ class FitSummary:
             stopped_after=_seconds(record.get("stopped_after")),
             held_out=None if held_out is None else HeldOut.from_dict(held_out),
             n_rounds=int(record.get("n_rounds", 1)),
+            as_best={str(k): _share(v) for k, v in record.get("as_best", {}).items()},
         )
 
 
@@ -294,6 +302,7 @@ def summarize(
         fallen=int(run.extras.get("fallen", fallen_chains(run.traces))),
         stopped_after=time_limit if run.timed_out else None,
         n_rounds=int(run.extras.get("n_rounds", 1)),
+        as_best=run.shares_as_best() if is_sampled else {},
     )
 
 

@@ -5,9 +5,10 @@ that samplers call through `advance`.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +52,7 @@ MOVE_WEIGHTS = {
 
 _START_RULES = 4  # a random start has fewer rules than this
 _START_TRIES = 50
+_DECIMALS = 9  # of log volumes, beyond which equal ones may differ by rounding
 
 
 class RuleListPosterior(CompiledPosterior[RuleList]):
@@ -237,7 +239,26 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
             columns=self.schema.names,
             columns_of=self.columns_of,
             labels={"first_rule": words},
+            parts_of=self.parts_of,
         )
+
+    def parts_of(self, state: RuleList) -> dict[str, Hashable]:
+        """Return what each part of a list holds, by its name; None for nothing.
+
+        Lists of the same parts say the same of every row, in other words or another order.
+        """
+        names = [*(f"rule {position + 1}" for position in range(state.n_rules)), "else"]
+        return dict(zip(names, self._held(state), strict=True))
+
+    def _held(self, state: RuleList) -> list[Hashable]:
+        """Return a digest of the distinct rows that each part captures, None for no row."""
+        bits, left = self.rows.bits, self.rows.everyone.copy()
+        held: list[Hashable] = []
+        for members in self.antecedents.members[list(state.rules)]:
+            captured = left & np.bitwise_and.reduce(bits[members[members >= 0]], axis=0)
+            left &= ~captured
+            held.append(_digest(captured))
+        return [*held, _digest(left)]
 
     def canonical(self, state: RuleList) -> RuleList:
         """Return the list itself: no other has its density everywhere."""
@@ -311,6 +332,10 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         )
 
 
+def _digest(words: NDArray[np.uint64]) -> bytes | None:
+    return blake2b(words.tobytes(), digest_size=16).digest() if words.any() else None
+
+
 def _list_in(work: layout.Work, which: int) -> RuleList:
     """Return one of the lists in a work space."""
     return RuleList(tuple(work.rules[which, : work.sizes[which]].tolist()))
@@ -374,6 +399,11 @@ class DensityListPosterior(RuleListPosterior):
     def counts(self, state: RuleList) -> NDArray[np.float64]:
         """Return the weight of the rows that each part captures, (m + 1,) float64."""
         return super().counts(state)[:, 0]
+
+    def _held(self, state: RuleList) -> list[Hashable]:
+        """Return the rows that each part captures, and its volume: its density comes of both."""
+        log_volumes = self.log_volumes(state).round(_DECIMALS).tolist()
+        return list(zip(super()._held(state), log_volumes, strict=True))
 
     def log_volumes(self, state: RuleList) -> NDArray[np.float64]:
         """Return the log volume that each part captures, (m + 1,) float64 nats, -inf for none."""
