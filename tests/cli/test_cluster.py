@@ -6,8 +6,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from distributed import Client, LocalCluster
@@ -29,10 +30,15 @@ def address() -> Iterator[str]:
         yield cluster.scheduler_address
 
 
+def on_scheduler(address: str, function: Callable[[Any], Any]) -> Any:
+    """Return what a function of a cluster's scheduler returns."""
+    with Client(address, set_as_default=False) as client:
+        return client.run_on_scheduler(lambda dask_scheduler: function(dask_scheduler))
+
+
 def n_transitions(address: str) -> int:
     """Return a number that grows with everything a cluster is given to do."""
-    with Client(address, set_as_default=False) as client:
-        n: int = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
+    n: int = on_scheduler(address, lambda scheduler: scheduler.transition_counter)
     return n
 
 
@@ -117,7 +123,11 @@ def deadly(*_: object) -> None:
 def test_work_that_takes_every_worker_down_is_told(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table too large for the workers' memory must not be sent round for ever."""
+    """A table too large for the workers' memory must not be sent round for ever.
+
+    Dask gives a part up after some deaths, here two: a process that takes its place takes seconds.
+    """
+    on_scheduler(address, lambda scheduler: setattr(scheduler, "allowed_failures", 1))
     monkeypatch.setattr(samplers.chains, "_run_on_cluster", deadly)
     found = run("fit", TITANIC, *CHAINS, "--cluster", address)
     assert_error(found, "lost every worker that tried a part of the work")

@@ -60,24 +60,35 @@ def test_what_is_no_trace(path: str, message: str) -> None:
 
 DAMAGED = [("flip", 163, False), ("cut", 300, False), ("cut", 0.5, True), ("flip", 0.4, True)]
 
+DIAGNOSE = """
+import sys
+from bayescascade.cli.application import application
 
-@pytest.mark.parametrize(("how", "where", "is_sealed"), DAMAGED)
-def test_of_a_damaged_file_one_line_is_said(
-    how: str, where: float, is_sealed: bool, fitted: Fitted, tmp_path: Path
-) -> None:
+for path in sys.argv[1:]:
+    try:
+        application.main(["diagnose", path])
+    except SystemExit as end:
+        print(end.code)
+"""
+
+
+def test_of_damaged_files_one_line_each_is_said(fitted: Fitted, tmp_path: Path) -> None:
     """In a process of its own: half-opened files complain when the interpreter collects them."""
-    content = _damaged(Path(fitted.trace).read_bytes(), how, where)
-    if not is_sealed:  # as files of before
-        content = content.split(b"\nbayescascade sha256")[0]
-    (tmp_path / "t.nc").write_bytes(content)
-    command = [sys.executable, "-m", "bayescascade", "diagnose", str(tmp_path / "t.nc")]
+    paths = [tmp_path / f"{i}.nc" for i in range(len(DAMAGED))]
+    for path, (how, where, is_sealed) in zip(paths, DAMAGED, strict=True):
+        content = _damaged(Path(fitted.trace).read_bytes(), how, where)
+        if not is_sealed:  # as files of before
+            content = content.split(b"\nbayescascade sha256")[0]
+        path.write_bytes(content)
     run = subprocess.run(
-        command, check=False, capture_output=True, encoding="utf-8", env=ENVIRONMENT, timeout=100
-    )
-    assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr.startswith("error: ")
-    assert run.stderr.count("\n") == 1
-    assert "is not a trace file" in run.stderr or "is damaged: its checksum" in run.stderr
+        [sys.executable, "-c", DIAGNOSE, *map(str, paths)],
+        check=False, capture_output=True, encoding="utf-8", env=ENVIRONMENT, timeout=100,
+    )  # fmt: skip
+    assert (run.returncode, run.stdout) == (0, "2\n" * len(DAMAGED))
+    for path, line in zip(paths, run.stderr.splitlines(), strict=True):
+        assert line.startswith("error: ")
+        assert path.name in line
+        assert "is not a trace file" in line or "is damaged: its checksum" in line
 
 
 def test_every_flipped_byte_is_noticed(fitted: Fitted, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRe
             marks=pytest.mark.slow,
         ),
         (
-            ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 2_000),
+            ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 2_000, "--cv", 0),
             classify_module,
             "list",
         ),
