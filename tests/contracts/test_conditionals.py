@@ -67,8 +67,8 @@ def test_probabilities_are_those_of_all_cells_summed_up(name, predictive):
         pd.testing.assert_frame_equal(
             shares, model.predict_proba(frame.drop(columns=target), target)
         )
-        for (_, row), given in zip(frame.iterrows(), shares.to_numpy(), strict=True):
-            asked = pd.concat([row.drop(target), pd.Series({target: None})])
+        for row, given in zip(frame.to_dict("records"), shares.to_numpy(), strict=True):
+            asked = row | {target: None}
             block = every[place(asked)]  # over the target and whatever else is missing
             missing = [n for n in LEVELS if pd.isna(asked[n])]
             others = tuple(i for i, n in enumerate(missing) if n != target)
