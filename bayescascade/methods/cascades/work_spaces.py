@@ -26,6 +26,7 @@ class WorkSpaces:
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._kept: OrderedDict[int, tuple[Tree, Work]] = OrderedDict()  # by the id of the tree
+        self._n_bytes = 0  # of all that are kept: there may be thousands
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -37,23 +38,31 @@ class WorkSpaces:
     def take(self, tree: Tree) -> Work | None:
         """Return the work space that holds this very tree, and forget it; None if there is none."""
         with self._lock:
-            return self._kept.pop(id(tree), (tree, None))[1]
+            return self._forget(id(tree))
 
     def keep(self, tree: Tree, work: Work) -> None:
         """Keep a work space that holds a tree."""
         with self._lock:
+            self._forget(id(tree))
             self._kept[id(tree)] = tree, work
-            n_bytes = sum(map(_n_bytes, self._kept.values()))
-            while n_bytes > self._most_bytes:
-                n_bytes -= _n_bytes(self._kept.popitem(last=False)[1])
+            self._n_bytes += _n_bytes(work)
+            while self._n_bytes > self._most_bytes:
+                self._forget(next(iter(self._kept)))
 
     def clear(self) -> None:
         """Forget all."""
         with self._lock:
             self._kept.clear()
+            self._n_bytes = 0
+
+    def _forget(self, key: int) -> Work | None:
+        if key not in self._kept:
+            return None
+        _, work = self._kept.pop(key)
+        self._n_bytes -= _n_bytes(work)
+        return work
 
 
-def _n_bytes(kept: tuple[Tree, Work]) -> int:
-    work = kept[1]
+def _n_bytes(work: Work) -> int:
     arrays = (*work[:-1], work.dependence.graph, work.dependence.logs, work.dependence.pairs)
     return sum(array.nbytes for array in arrays)

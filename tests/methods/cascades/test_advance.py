@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from bayescascade import LeafCascade
 from bayescascade.data.schema import Column, Schema
 from bayescascade.data.table import Table
+from bayescascade.methods.cascades import work_spaces
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.work_spaces import WorkSpaces
 from tests import reference
 from tests.methods.cascades.problems import (
     LEVELS,
@@ -225,6 +227,26 @@ def test_a_run_leaves_no_work_spaces_behind():
     model.posterior_.advance(rng, Tree.root(), 10, 1.0)
     assert model.posterior_._work_spaces._kept
     assert not pickle.loads(pickle.dumps(model.posterior_))._work_spaces._kept
+
+
+def test_work_spaces_left_longest_are_given_up(monkeypatch):
+    """Thousands of short calls took a hundred times as long: all sizes were added up in each."""
+    measured, measure = [], work_spaces._n_bytes
+    monkeypatch.setattr(work_spaces, "_n_bytes", lambda work: measured.append(0) or measure(work))
+    posterior, rng = LeafPosterior(MULTIWAY.table), np.random.default_rng(0)
+    first, _ = posterior.advance(rng, Tree.root(), 1, 1.0)
+    size = measure(posterior._work_spaces._kept[id(first)][1])
+    posterior._work_spaces = spaces = WorkSpaces(10 * size)
+    ends = [posterior.advance(rng, Tree.root(), 1, 1.0)[0] for _ in range(200)]
+    assert len(measured) < 3 * len(ends)
+    kept = [work for _, work in spaces._kept.values()]
+    assert 5 <= len(kept) <= 10
+    assert sum(map(measure, kept)) == spaces._n_bytes <= 10 * size
+    assert [spaces.take(tree) is not None for tree in (ends[0], ends[-1], ends[-1])] == [
+        False, True, False,
+    ]  # fmt: skip
+    spaces.clear()
+    assert spaces._n_bytes == 0
 
 
 def test_stored_states_are_checked():
