@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import gc
 import os
 import sys
 import zlib
@@ -35,3 +36,9 @@ def compiled():
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run README and notebooks first: at the end one worker would wait for the other."""
     items.sort(key=lambda item: not item.nodeid.startswith("tests/test_examples"))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave out what was imported: millions of objects that stay."""
+    gc.collect()
+    gc.freeze()

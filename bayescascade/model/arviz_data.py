@@ -64,7 +64,8 @@ def read_arviz(path: str | Path) -> Iterator[Any]:
         except Exception as error:  # libraries raise what they like of damaged files
             failed = True
             traceback.clear_frames(error.__traceback__)
-        gc.collect()
+        if failed:  # else it takes longer than to read the file, beside large models
+            gc.collect()
     if failed:
         raise DataError(f"{path} is not a trace file, or is cut short: not netCDF")
 
