@@ -46,7 +46,7 @@ def n_transitions(address: str) -> int:
     "arguments",
     [
         ("fit", TITANIC, *CHAINS),
-        ("classify", TIC_TAC_TOE, "--target", "outcome", *CHAINS),
+        ("classify", TIC_TAC_TOE, "--target", "outcome", "--cv", 2, *CHAINS),
         ("compare", TITANIC, "--models", "histogram,det", "--repeats", 2, "--seed", 0),
         ("evidence", TITANIC, "--drop", "survived", "--grid", "expected_leaves=2,8"),
     ],
