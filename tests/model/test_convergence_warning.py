@@ -56,7 +56,7 @@ def test_what_is_sure_is_silent():
         StochasticNeighborCompression(n_prototypes=4, random_state=0).fit(
             rows(), ESTIMATORS["tree"].labels()
         )
-        explore(gibbs(), n_steps=40_000, random_state=0)
+        explore(gibbs(), n_steps=10_000, random_state=0)
 
 
 def test_the_command_says_it_once(tmp_path):
