@@ -9,6 +9,7 @@ thousand repetitions can see (tests/samplers/test_rounds.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,9 @@ class Rounds:
         Rounds of replica exchange, where plain chains did not come to agree; 0: none.
     share : float > 0
         Steps of each replica in its first round, of those of a plain chain.
+    usual : float > 0
+        Mean size of states up to which that is so; of larger ones, whose steps take longer, they
+        are fewer.
     hottest : float
         Least inverse temperature of a replica.
     """
@@ -43,6 +47,7 @@ class Rounds:
     plain: int = 4
     exchange: int = 0
     share: float = 0.25
+    usual: float = inf
     hottest: float = 0.02
 
     def of_chains(self, posterior: Any) -> dict[str, Any]:
@@ -67,6 +72,12 @@ class Rounds:
             "enough": lambda _, traces: _is_fine(_diagnose(posterior, traces)),
         }
 
+    def steps_of_replicas(self, posterior: Any, run: samplers.Run[Any], n_steps: int) -> int:
+        """Return the steps of each replica in its first round, after a run of plain chains."""
+        size = _legend(posterior).size
+        mean = 0.0 if size is None else float(run.traces[size].mean())
+        return max(1, int(self.share * n_steps * min(1.0, self.usual / max(mean, 1.0))))
+
 
 def has_room(traces: Traces) -> bool:
     """Whether enough is kept that draws of a longer run could have the effective sample size."""
@@ -87,5 +98,9 @@ def _is_fine(found: list[Diagnostic]) -> bool:
 
 
 def _diagnose(posterior: Any, traces: Traces) -> list[Diagnostic]:
-    legend = posterior.legend() if hasattr(posterior, "legend") else TraceLegend()
-    return [diagnose_array(traces[name]) for name in legend.diagnosed_of(traces)]
+    return [diagnose_array(traces[name]) for name in _legend(posterior).diagnosed_of(traces)]
+
+
+def _legend(posterior: Any) -> TraceLegend:
+    legend: TraceLegend = posterior.legend() if hasattr(posterior, "legend") else TraceLegend()
+    return legend

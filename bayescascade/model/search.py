@@ -280,7 +280,7 @@ class Search:
         ):
             return run
         fewer = {
-            "n_steps": max(1, int(rounds.share * common["n_steps"])),
+            "n_steps": rounds.steps_of_replicas(posterior, run, common["n_steps"]),
             "progress": None if self.progress is None else self._of_replicas,
         }
         try:

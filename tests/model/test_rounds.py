@@ -8,6 +8,7 @@ import pytest
 import samplers
 from bayescascade import explore
 from bayescascade.model import search as searches
+from bayescascade.model.draws import TraceLegend
 from bayescascade.model.rounds import Rounds
 from bayescascade.model.search import Search
 from tests.samplers.targets import FastRing
@@ -85,6 +86,22 @@ def test_replicas_join_where_chains_stay_apart() -> None:
     alone = islands(until="steps")
     assert (alone.traces["place"] > 6).mean(axis=1).tolist() == [0.0, 0.0, 1.0, 1.0]
     assert islands(n_jobs=2) == run
+
+
+@pytest.mark.parametrize(("size", "n_steps"), [(4.0, 500), (10.0, 500), (40.0, 125)])
+def test_replicas_of_large_states_take_fewer_steps(size: float, n_steps: int) -> None:
+    """Lists of forty rules would take minutes, where lists of ten take one."""
+
+    class Sized(Islands):
+        def describe(self, state: int) -> dict[str, float]:
+            return {"n_parts": size + 0 * state}
+
+        def legend(self) -> TraceLegend:
+            return TraceLegend(size="n_parts")
+
+    rounds = Rounds(share=0.5, usual=10.0)
+    run = samplers.metropolis(Sized(), n_steps=10, n_chains=2, seed=0)
+    assert rounds.steps_of_replicas(Sized(), run, 1_000) == n_steps
 
 
 def test_replicas_that_are_ended_early_leave_the_draws_of_chains() -> None:

@@ -45,7 +45,7 @@ __all__ = ["RuleListClassifier"]
 _FOLD_SHARE = 10  # times fewer steps for folds; see `fold_model`
 _LEAST_FOLD_STEPS = 20_000
 _FOLD_CHAINS = 2
-_SHARE_OF_REPLICAS, _ROWS_OF_REPLICAS = 0.25, 10_000
+_SHARE_OF_REPLICAS, _ROWS_OF_REPLICAS, _USUAL_RULES = 0.25, 10_000, 15
 
 
 @dataclass(eq=False, repr=False)
@@ -402,9 +402,9 @@ time_limit, until, checkpoint, resume, progress
         return 1_000_000
 
     def _rounds(self, table: Table) -> Rounds:
-        # of more rows, steps take longer: within about two minutes of two cores
+        # of more rows and rules, steps take longer: within about two minutes of two cores
         of_rows = min(1.0, _ROWS_OF_REPLICAS / max(table.n_distinct, 1))
-        return Rounds(exchange=4, share=_SHARE_OF_REPLICAS * of_rows)
+        return Rounds(exchange=4, share=_SHARE_OF_REPLICAS * of_rows, usual=_USUAL_RULES)
 
     def _list(self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]) -> LabelList:
         return LabelList(self.schema_, self.classes_, rules, counts, self.concentration_)
