@@ -302,7 +302,7 @@ class DensityRuleList(
         "downward."
     )
 
-    # a step takes up to 2 ms in 20 columns, where lists are long
+    # a step takes about a millisecond in 20 columns, where lists are long
     _least_steps: ClassVar[int] = 10_000
 
     posterior_: DensityListPosterior = field(init=False)
