@@ -1,10 +1,9 @@
 """Search and sampling over states of any kind: annealing, Metropolis-Hastings, replica exchange.
 
 A *target* has a log density; a *move* proposes another state. From these, `anneal` finds the most
-probable state, `metropolis` and `tempering` draw states in proportion to their density, and
-`enumerate_states` and `transition_matrix` give exact answers on small spaces. `langevin` draws
-vectors, and instead of moves takes the gradient of their log density. `samplers.types` has the
-whole contract.
+probable state, and `metropolis` and `tempering` draw states in proportion to their density.
+`langevin` draws vectors, and instead of moves takes the gradient of their log density.
+`samplers.types` has the whole contract.
 
 A result depends on the seed and the settings, never on the number of workers, on interruptions,
 or on being resumed from a checkpoint.
@@ -31,10 +30,9 @@ A walk over the integers 0 to 9, whose probabilities are proportional to 2^state
 Run(method='anneal', best_state=..., best_log_density=6.23..., seconds={...}, interrupted=False)
 """
 
-from samplers.annealing import AdaptiveSchedule, GeometricSchedule, anneal
+from samplers.annealing import GeometricSchedule, anneal
 from samplers.chains import Progress, Run
 from samplers.checkpoint import Checkpoint, CheckpointSection
-from samplers.exhaustive import enumerate_states, log_normalizer, normalize, transition_matrix
 from samplers.langevin import langevin
 from samplers.metropolis import init, metropolis, step
 from samplers.parameters import CheckpointError, SamplerError, SamplerValueError
@@ -42,7 +40,6 @@ from samplers.tempering import tempering
 from samplers.types import ChainState, FiniteMove, Move, Proposal, StepCounts, StepInfo, Target
 
 __all__ = [
-    "AdaptiveSchedule",
     "ChainState",
     "Checkpoint",
     "CheckpointError",
@@ -59,13 +56,9 @@ __all__ = [
     "StepInfo",
     "Target",
     "anneal",
-    "enumerate_states",
     "init",
     "langevin",
-    "log_normalizer",
     "metropolis",
-    "normalize",
     "step",
     "tempering",
-    "transition_matrix",
 ]

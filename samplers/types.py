@@ -161,7 +161,7 @@ class Move(Protocol[S]):
 
 
 class FiniteMove(Move[S], Protocol[S]):
-    """A move whose proposals can be listed, for the exact answers of `samplers.exhaustive`."""
+    """A move whose proposals can be listed, as exact tests of a chain need them."""
 
     def proposals(self, state: S, /) -> Sequence[tuple[Proposal[S], float]]:
         """Return every proposal with its probability; the probabilities sum to one.

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import samplers
+from tests.samplers.exhaustive import enumerate_states, normalize, transition_matrix
 from tests.samplers.targets import MOVES, WEIGHTS, FullRing, Jump, Ring, Turn
 
 
@@ -33,44 +34,43 @@ def _up(state):
 
 
 def test_enumeration_reaches_everything_once():
-    assert sorted(samplers.enumerate_states(Ring(), 3, MOVES)) == list(range(6))
-    assert samplers.enumerate_states(Ring(), 3, {"turn": Turn()})[:3] == [3, 4, 2]
-    assert samplers.enumerate_states(Ring(), 0, {"jump": Jump()}) == [0]  # only invalid proposals
+    assert sorted(enumerate_states(Ring(), 3, MOVES)) == list(range(6))
+    assert enumerate_states(Ring(), 3, {"turn": Turn()})[:3] == [3, 4, 2]
+    assert enumerate_states(Ring(), 0, {"jump": Jump()}) == [0]  # only invalid proposals
 
 
 def test_enumeration_needs_a_key_for_states_that_do_not_hash():
     """And it does not go through states off the support."""
     move = {"up": _Listed(_up)}
     with pytest.raises(samplers.SamplerValueError, match=r"key must map .* got a list"):
-        samplers.enumerate_states(_Array(), [2], move)
-    assert samplers.enumerate_states(_Array(), [2], move, key=tuple) == [[2], [3], [4]]
+        enumerate_states(_Array(), [2], move)
+    assert enumerate_states(_Array(), [2], move, key=tuple) == [[2], [3], [4]]
 
 
 def test_normalization_is_exact():
     """Also for log densities beyond the range of exp."""
-    assert_allclose(samplers.normalize(Ring(), range(6)), np.array(WEIGHTS) / sum(WEIGHTS))
-    assert samplers.log_normalizer(Ring(), range(6)) == pytest.approx(math.log(sum(WEIGHTS)))
+    assert_allclose(normalize(Ring(), range(6)), np.array(WEIGHTS) / sum(WEIGHTS))
 
     class Shifted(Ring):
         def log_density(self, state):
             return super().log_density(state) - 5000.0
 
-    assert_allclose(samplers.normalize(Shifted(), range(6)), np.array(WEIGHTS) / sum(WEIGHTS))
+    assert_allclose(normalize(Shifted(), range(6)), np.array(WEIGHTS) / sum(WEIGHTS))
 
 
 def test_transition_matrix_is_a_kernel_with_the_right_stationary_distribution():
-    matrix = samplers.transition_matrix(MOVES, FullRing(), range(6))
+    matrix = transition_matrix(MOVES, FullRing(), range(6))
     assert_allclose(matrix.sum(axis=1), 1.0)
     assert (matrix >= 0).all()
-    exact = samplers.normalize(FullRing(), range(6))
+    exact = normalize(FullRing(), range(6))
     assert_allclose(exact @ matrix, exact)
 
 
 def test_weights_mix_the_kernels():
-    parts = [samplers.transition_matrix(move, FullRing(), range(6)) for move in MOVES.values()]
-    by_target = samplers.transition_matrix(MOVES, FullRing(), range(6))
+    parts = [transition_matrix(move, FullRing(), range(6)) for move in MOVES.values()]
+    by_target = transition_matrix(MOVES, FullRing(), range(6))
     assert_allclose(by_target, 0.75 * parts[0] + 0.25 * parts[1])
-    given = samplers.transition_matrix(MOVES, Ring(), range(6), weights={"turn": 1, "jump": 3})
+    given = transition_matrix(MOVES, Ring(), range(6), weights={"turn": 1, "jump": 3})
     assert_allclose(given, 0.25 * parts[0] + 0.75 * parts[1])
 
 
@@ -78,12 +78,12 @@ def test_wrong_moves_are_named():
     """A move whose probabilities do not add up cannot be checked, so it must not pass."""
     half = _Listed(lambda state: [(samplers.Proposal(state, 0.0), 0.5)])
     with pytest.raises(samplers.SamplerError, match=r"'move' must sum to probability 1, got 0\.5"):
-        samplers.transition_matrix(half, Ring(), range(6))
+        transition_matrix(half, Ring(), range(6))
     with pytest.raises(samplers.SamplerError, match="states must be closed under 'move'"):
-        samplers.transition_matrix(Turn(), Ring(), range(5))
+        transition_matrix(Turn(), Ring(), range(5))
     with pytest.raises(samplers.SamplerValueError, match="states must not repeat, got 1 repeats"):
-        samplers.transition_matrix(Turn(), Ring(), [0, 1, 2, 3, 4, 5, 5])
-    closed = samplers.transition_matrix(_Listed(_up), _Array(), [[0], [1], [2], [3], [4]], tuple)
+        transition_matrix(Turn(), Ring(), [0, 1, 2, 3, 4, 5, 5])
+    closed = transition_matrix(_Listed(_up), _Array(), [[0], [1], [2], [3], [4]], tuple)
     assert closed[4, 4] == 1.0  # the only way out leads off the support
 
 

@@ -15,7 +15,7 @@ import samplers
 
 ENGINES = {
     "metropolis": (samplers.metropolis, {"n_draws": 300}),
-    "anneal": (samplers.anneal, {"schedule": samplers.AdaptiveSchedule(), "n_restarts": 2}),
+    "anneal": (samplers.anneal, {"n_restarts": 2}),
 }
 
 class Slow(FullRing):

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 import samplers
 from samplers.blocks import MoveChoice
 from samplers.metropolis import advance_block
+from tests.samplers.exhaustive import normalize, transition_matrix
 from tests.samplers.targets import (
     BROKEN,
     MOVES,
@@ -33,7 +34,7 @@ def test_exact_kernel_is_in_detailed_balance(move, inverse_temperature):
     density /= density.sum()
 
     def imbalance(move):
-        flow = density[:, None] * samplers.transition_matrix(
+        flow = density[:, None] * transition_matrix(
             move, Ring(), STATES, inverse_temperature=inverse_temperature
         )
         return np.abs(flow - flow.T).max()
@@ -45,7 +46,7 @@ def test_exact_kernel_is_in_detailed_balance(move, inverse_temperature):
 def test_step_follows_the_exact_kernel(rng):
     """The step that runs must be the kernel that the exact tests speak about."""
     chain = samplers.init(2, Ring())
-    exact = samplers.transition_matrix(Turn(), Ring(), STATES)[2]
+    exact = transition_matrix(Turn(), Ring(), STATES)[2]
     broken = WithoutHastings(Turn())
 
     def ends(move):
@@ -157,11 +158,11 @@ def test_states_off_the_support_are_never_entered(rng):
 )
 def test_visits_follow_the_posterior(target, moves, is_right):
     """Draws 80 steps apart are correlated by less than 0.01: they count as independent."""
-    kernel = samplers.transition_matrix(moves or MOVES, target, STATES)
+    kernel = transition_matrix(moves or MOVES, target, STATES)
     assert np.sort(np.abs(np.linalg.eigvals(kernel)))[-2] ** 80 < 0.01
     run = samplers.metropolis(target, n_steps=32_000, n_draws=300, moves=moves, seed=20)
     assert len(all_draws(run)) == 1200
-    exact = samplers.normalize(target, STATES)
+    exact = normalize(target, STATES)
     assert is_distributed_as(all_draws(run), exact) == is_right
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import samplers
+from tests.samplers.exhaustive import normalize
 from tests.samplers.targets import FastRing
 from tests.samplers.test_checkpoint import small_rounds, stop_at  # noqa: F401 - a fixture
 
@@ -103,7 +104,7 @@ def test_stopping_when_chains_agree_biases_nothing_that_a_thousand_runs_show():
     from bayescascade.model.diagnostics import diagnose_array
 
     target = FastRing()
-    exact = samplers.normalize(target, range(6))
+    exact = normalize(target, range(6))
     values = np.arange(6.0)
     mean = float(exact @ values)
     sd = float(np.sqrt(exact @ (values - mean) ** 2))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import samplers
+from tests.samplers.exhaustive import normalize
 from tests.samplers.targets import (
     BROKEN,
     FastRing,
@@ -25,7 +26,7 @@ def test_visits_of_the_cold_replica_follow_the_posterior(target, moves, is_right
     run = samplers.tempering(
         target, n_steps=8_000, n_draws=300, n_temperatures=3, moves=moves, seed=8
     )
-    exact = samplers.normalize(target, range(6))
+    exact = normalize(target, range(6))
     assert is_distributed_as(all_draws(run), exact) == is_right
 
 
@@ -36,7 +37,7 @@ def test_crosses_between_modes_where_a_plain_chain_does_not():
         "n_steps": 40_000, "n_draws": 400, "moves": {"walk": Walk()}, "n_chains": 2,
         "initial_states": [0, 0], "seed": 4,
     }  # fmt: skip
-    exact = samplers.normalize(Modes(), range(21))
+    exact = normalize(Modes(), range(21))
     run = samplers.tempering(Modes(), n_temperatures=6, min_inverse_temperature=0.02, **search)
     share = float((np.array(run.draws) > 10).mean())
     # between 15 and 20 round trips a chain would give a standard error of 0.08

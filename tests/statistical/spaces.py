@@ -19,6 +19,7 @@ from tests.methods.cost_trees import problems as tree_problems, slow_moves as tr
 from tests.methods.prunings import problems as pruning_problems, slow_moves as pruning_moves
 from tests.methods.rules import slow_moves as list_moves
 from tests.methods.rules.problems import PARAMETERS, Problem as ListProblem, Remembered
+from tests.samplers.exhaustive import transition_matrix
 from tests.statistical.chi_square import independent_steps
 from tests.statistical.proposals import one_step, without_hastings
 
@@ -99,9 +100,7 @@ class Space:
         for name in names:
             if (name, beta, broken) not in self._known:
                 (move,) = self.moves([name], beta, broken).values()
-                matrix = samplers.transition_matrix(
-                    move, self, self.states, inverse_temperature=beta
-                )
+                matrix = transition_matrix(move, self, self.states, inverse_temperature=beta)
                 self._known[name, beta, broken] = matrix
         weighed = [self.weights[name] * self._known[name, beta, broken] for name in names]
         return sum(weighed) / sum(self.weights[name] for name in names)

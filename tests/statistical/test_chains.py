@@ -22,6 +22,7 @@ from tests.methods.cascades.problems import (
 from tests.methods.cost_trees import problems as budgeted
 from tests.methods.prunings import problems as prunings
 from tests.methods.rules import problems as rules
+from tests.samplers.exhaustive import enumerate_states
 from tests.statistical.chi_square import fits
 from tests.statistical.proposals import draws_as_listed
 from tests.statistical.spaces import Space, budgets, cuts, each, lists, trees
@@ -155,7 +156,7 @@ def test_each_move_without_its_hastings_term_is_out_of_balance(space, rng):
       quick=(MULTIWAY, PAIR))  # fmt: skip
 def test_moves_reach_every_state_and_no_other(space):
     """A state that cannot be reached is never reported, however probable."""
-    found = samplers.enumerate_states(space, space.states[0], space.moves(space.names))
+    found = enumerate_states(space, space.states[0], space.moves(space.names))
     assert set(found) == set(space.states)
 
 

@@ -8,12 +8,12 @@ from functools import cache, cached_property
 import numpy as np
 import pytest
 
-import samplers
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.methods.cost_trees.posterior import MOVE_WEIGHTS, BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
 from tests.methods.cost_trees.slow_moves import moves
 from tests.methods.rules.problems import without_hastings
+from tests.samplers.exhaustive import transition_matrix
 
 Nested = tuple | None
 """A tree in plain words: None is a leaf, a split is (column, threshold, left, right)."""
@@ -198,7 +198,7 @@ def step_matrix(
     posterior = problem.posterior(Remembered)
     plain = moves(posterior, inverse_temperature, problem.posterior(Remembered, max_leaves=99))
     chosen = {name: plain[name] for name in names}
-    return samplers.transition_matrix(
+    return transition_matrix(
         without_hastings(chosen) if broken else chosen,
         posterior,
         problem.trees,

@@ -12,6 +12,7 @@ from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree, SplitCandidates
 from tests.methods.cost_trees.problems import GROUPED, PROBLEMS, THREE_CLASSES, TWO, WEIGHED, each
 from tests.methods.cost_trees.slow_moves import moves
+from tests.samplers.exhaustive import enumerate_states
 
 # -- density ---------------------------------------------------------------------------------------
 
@@ -76,7 +77,7 @@ def plain_moves(problem):
 def test_moves_reach_every_tree(problem):
     """A tree that no move leads to would never be drawn."""
     posterior = problem.posterior()
-    found = samplers.enumerate_states(posterior, BudgetTree(), plain_moves(problem))
+    found = enumerate_states(posterior, BudgetTree(), plain_moves(problem))
     assert set(found) == set(problem.trees)
     assert len(found) == len(problem.trees)
 

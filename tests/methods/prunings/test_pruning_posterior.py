@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 
-import samplers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
 from bayescascade.methods.prunings.posterior import KeptSplits, PruningPosterior
 from tests.methods.prunings.problems import DEEP, PAIR, PROBLEMS, THREE, each
 from tests.methods.prunings.slow_moves import moves
+from tests.samplers.exhaustive import enumerate_states
 
 
 @each(*PROBLEMS)
@@ -38,7 +38,7 @@ def test_redrawing_reaches_every_pruning(problem):
     posterior = problem.posterior()
     start = posterior.initial_state(np.random.default_rng(0))
     redraw = {"redraw": moves(problem)["redraw"]}
-    found = samplers.enumerate_states(posterior, start, redraw)
+    found = enumerate_states(posterior, start, redraw)
     assert set(found) == set(problem.prunings)
 
 

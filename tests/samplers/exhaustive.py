@@ -11,8 +11,6 @@ from samplers.blocks import move_weights
 from samplers.parameters import SamplerError, SamplerValueError
 from samplers.types import FiniteMove, Target
 
-__all__ = ["enumerate_states", "log_normalizer", "normalize", "transition_matrix"]
-
 S = TypeVar("S")
 
 PROBABILITY_TOLERANCE = 1e-9
@@ -52,12 +50,6 @@ def enumerate_states(
                     found.add(name)
                     states.append(proposal.state)
     return states
-
-
-def log_normalizer(target: Target[S], states: Sequence[S]) -> float:
-    """Return the logarithm of the sum of the densities of `states`, nats."""
-    log_densities = np.array([target.log_density(state) for state in states], dtype=np.float64)
-    return float(np.logaddexp.reduce(log_densities))
 
 
 def normalize(target: Target[S], states: Sequence[S]) -> npt.NDArray[np.float64]:
