@@ -7,47 +7,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.cluster import with_cluster
-from bayescascade.cli.learning import (
-    COLUMN_OPTIONS,
-    POSITIVE,
-    RULE_OPTIONS,
-    RUN_OPTIONS,
-    learn,
-    search_option,
-    set_up,
-    unknown_option,
-    with_options,
-)
-from bayescascade.cli.options import Integer, Real
+from bayescascade.cli.declared import Models, options_of
+from bayescascade.cli.learning import COLUMN_OPTIONS, OUTPUT_OPTIONS, learn, set_up, with_options
+from bayescascade.cli.options import Integer
 from bayescascade.cli.reading import with_reading
+from bayescascade.methods.rules.parameters import LabelListParameters
 
 if TYPE_CHECKING:
     from bayescascade.model.held_out import HeldOut
 
 __all__ = ["classify"]
 
+MODELS: Models = {"": LabelListParameters}
 _KINDS = ("nominal", "ordinal", "continuous", "missing")
 
 
 @click.command(short_help="Find the most probable rule list for a table's labels.")
 @click.argument("data")
 @click.option("--target", metavar="NAME", required=True, help="Column of the labels.")
-@click.option(
-    "--concentration",
-    type=POSITIVE,
-    help="Dirichlet parameter of a class (1 of two classes, of more that of most evidence).",
-)
-@click.option(
-    "--min-support",
-    type=Real(minimum=0.0, below=1.0),
-    help="Least part of the rows that a rule's conditions hold for (0.05).",
-)
-@click.option(
-    "--bins",
-    "n_bins",
-    type=Integer(2),
-    help="Quantiles that numbers are cut at unless declared otherwise (4).",
-)
 @click.option(
     "--cv",
     "n_folds",
@@ -56,8 +33,10 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
     help="Folds that measure the accuracy on rows held out (5; of a large table only one of them); "
     "0: none.",
 )
-@unknown_option(none="meets no condition", error="is an error")
-@with_options(*RULE_OPTIONS, *COLUMN_OPTIONS, search_option("exact"), *RUN_OPTIONS)
+@with_options(
+    *options_of(MODELS, of_runs=False), *COLUMN_OPTIONS, *options_of(MODELS, of_runs=True),
+    *OUTPUT_OPTIONS,
+)  # fmt: skip
 @with_reading(learns=True, labels=True)
 @with_cluster
 @click.pass_context
@@ -71,7 +50,7 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
     if n_folds == 1:
         raise click.UsageError("--cv must be 0, or an integer >= 2, got 1")
     is_unseen = options["quiet"] and not options["as_json"] and options["out"] is None
-    task = set_up("rule_classifier", data, options, taken=_KINDS)
+    task = set_up("rule_classifier", data, options, LabelListParameters, taken=_KINDS)
     _check_target(target, task.declared)
     from bayescascade.cli.rows import open_rows, read_labeled
     from bayescascade.data.labels import LabeledRows

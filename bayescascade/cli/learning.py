@@ -5,21 +5,17 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from bayescascade.base.parameters import Parameters
+from bayescascade.cli.declared import Option, option_of, parameters_of
 from bayescascade.cli.interrupts import deferred_interrupts, single_interrupts
-from bayescascade.cli.options import (
-    JOBS,
-    Integer,
-    Real,
-    parse_continuous,
-    parse_kinds,
-    split_commas,
-)
+from bayescascade.cli.options import Real, parse_continuous, parse_kinds, split_commas
 from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_page, note
 from bayescascade.cli.progress_lines import search_progress, stage_progress
+from bayescascade.model.parameters import RunParameters
 
 if TYPE_CHECKING:
     from bayescascade.model.held_out import HeldOut
@@ -29,25 +25,21 @@ __all__ = [
     "COLUMN_OPTIONS",
     "FULL_OPTION",
     "GAPS_OPTION",
+    "OUTPUT_OPTIONS",
     "POSITIVE",
-    "RULE_OPTIONS",
-    "RUN_OPTIONS",
     "TIME_OPTION",
     "Task",
     "declarations",
     "learn",
     "listed",
-    "search_option",
     "set_up",
     "unknown_option",
     "with_options",
 ]
 
-SAMPLED = ("anneal+metropolis", "anneal", "metropolis", "tempering")
 POSITIVE = Real(above=0.0)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def missing_option(level: str) -> Option:
@@ -101,60 +93,15 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
 )  # fmt: skip
 """Which columns to use, and how to read them."""
 
-RULE_OPTIONS: tuple[Option, ...] = (
-    click.option("--expected-rules", type=POSITIVE, help="Rules expected of a list (3)."),
-    click.option("--expected-size", type=POSITIVE, help="Conditions expected of a rule (1)."),
-    click.option("--max-size", type=Integer(1), help="Most conditions of a rule (2)."),
-)
-"""What lists of rules are like."""
-
 FULL_OPTION: Option = click.option(
     "--full", is_flag=True, help="Print all of a large tree or list, nothing folded."
 )
 """Whether long trees, lists and columns are printed in full."""
 
-TIME_OPTION: Option = click.option(
-    "--time-limit",
-    type=POSITIVE,
-    metavar="SECONDS",
-    help="Stop then, with the best found so far (no limit).",
-)
+TIME_OPTION = option_of("time_limit", {"": RunParameters})
 """When a search is to stop."""
 
-RUN_OPTIONS: tuple[Option, ...] = (
-    TIME_OPTION,
-    click.option(
-        "--memory-limit",
-        type=POSITIVE,
-        help="Gigabytes that an exact search, or all possible rules, may take (2).",
-    ),
-    click.option(
-        "--predictive",
-        type=click.Choice(["map", "average"]),
-        help="Use the best found, or the average over posterior draws.",
-    ),
-    click.option(
-        "--steps",
-        "n_steps",
-        type=Integer(1),
-        help="Proposals per chain and phase, of searches by chains (--until).",
-    ),
-    click.option(
-        "--until",
-        type=click.Choice(["agreed", "steps"]),
-        help="Without --steps, chains go on until they agree (agreed, the default), or for a "
-        "number of steps that the rows say (steps).",
-    ),
-    click.option("--chains", "n_chains", type=Integer(1), help="Independent chains (4)."),
-    click.option(
-        "--jobs",
-        "n_jobs",
-        type=JOBS,
-        help="Chains run at the same time; -1, the default: one per core.",
-    ),
-    click.option("--seed", "random_state", type=Integer(0), help="Same seed, same result."),
-    click.option("--checkpoint", metavar="FILE", help="Save the chains here every few seconds."),
-    click.option("--resume", is_flag=True, help="Go on with the chains in --checkpoint."),
+OUTPUT_OPTIONS: tuple[Option, ...] = (
     click.option("--trace", metavar="FILE.nc", help="Write the posterior's draws for ArviZ."),
     click.option("--out", metavar="FILE.json", help="Save the model."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision."),
@@ -163,19 +110,7 @@ RUN_OPTIONS: tuple[Option, ...] = (
         "--quiet", is_flag=True, help="Nothing of the progress, nor on stdout but --json."
     ),
 )
-"""How to search, and where the result goes."""
-
-
-def search_option(*exact: str) -> Option:
-    """Return the option ``--search`` of a model with these exact searches beside the sampled."""
-    choices = click.Choice([*exact, *SAMPLED])
-    proof = "exact proves that nothing is more probable, the others look for the best by chains"
-    told = (
-        f"{proof}; auto: exact where that is quick (trees; the default)."
-        if "auto" in exact
-        else f"{proof}."
-    )
-    return click.option("--search", type=choices, help=f"How to search: {told}")
+"""Where the result goes."""
 
 
 def unknown_option(**meanings: str) -> Option:
@@ -186,7 +121,6 @@ def unknown_option(**meanings: str) -> Option:
 
 
 _OUTPUTS = ("out", "trace", "as_json", "full", "quiet")
-_DECLARED = ("columns", "drop", "weights", "nominal", "ordinal", "continuous", "missing")
 
 
 class Task(NamedTuple):
@@ -232,7 +166,13 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] = ()) -> Task:
+def set_up(
+    name: str,
+    data: str,
+    options: dict[str, Any],
+    parameters: type[Parameters],
+    taken: Sequence[str] = (),
+) -> Task:
     """Return what a command has to learn; whatever is wrong with its options is told here.
 
     Parameters
@@ -242,7 +182,9 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
     data : str
         The data file, which is not read yet.
     options : dict
-        Of the command, by the parameters; "all" stands for no limit of branches or leaves.
+        Of the command, by the parameters.
+    parameters : class of Parameters
+        What the estimator declares.
     taken : sequence of str
         Of what says how to read columns, the parameters of the estimator.
 
@@ -268,12 +210,8 @@ def set_up(name: str, data: str, options: dict[str, Any], taken: Sequence[str] =
     if options.get("resume") and options["checkpoint"] is None:
         raise click.UsageError("--resume needs --checkpoint FILE")
     declared = declarations(options)
-    parameters = {k: v for k, v in _given(options).items() if k not in _DECLARED}
-    for unlimited in ("max_branches", "max_leaves"):
-        if parameters.get(unlimited) == "all":
-            parameters[unlimited] = None
     of_columns = {k: declared[k] for k in taken if k in declared}
-    model = model_class(name)(**{"n_jobs": -1, **of_columns, **parameters})
+    model = model_class(name)(**of_columns, **parameters_of(options, parameters))
     model.check_parameters()
     return Task(model, declared, **outputs)
 

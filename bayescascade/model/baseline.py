@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.parameters import Parameters
 from bayescascade.base.validation import check_choice
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
@@ -33,10 +34,10 @@ class Baseline(ReadableDensity[D], Saved):
     """
 
     title: ClassVar[str]
+    declares: ClassVar[type[Parameters]]
 
-    @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise ParameterError if a parameter of the model itself is out of its range."""
+        """Raise ParameterError if parameters, each within its range, do not go together."""
 
     @abstractmethod
     def _fit_table(self, table: Table) -> None:
@@ -62,9 +63,9 @@ class Baseline(ReadableDensity[D], Saved):
         return self._learn
 
     def _check_all(self) -> None:
+        self.declares.check(self)
         self._check_parameters()
         check_choice("missing", self.missing, ("error", "level"))
-        check_choice("unknown", self.unknown, self.unknowns)
 
     def _learn(self, table: Table) -> None:
         self.schema_ = table.schema

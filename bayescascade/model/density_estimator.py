@@ -11,12 +11,11 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_choice
 from bayescascade.data.table import Table
 from bayescascade.model.density_parts import DensityParts
-from bayescascade.model.estimator import PREDICTIVES, C, PosteriorEstimator, S
+from bayescascade.model.estimator import C, PosteriorEstimator, S
+from bayescascade.model.parameters import LearnedDensityParameters, SearchParameters
 from bayescascade.model.readable_density import ReadableDensity
-from bayescascade.model.search import Search
 from bayescascade.report.page import Page, Pieces
 
 __all__ = ["DENSITIES", "DensityEstimator"]
@@ -35,14 +34,7 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
 
     _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error"}
 
-    density: str = "posterior_mean"
-
-    def check_parameters(self) -> Search:
-        """Return how to search; raises ParameterError if any parameter is out of its range."""
-        search = super().check_parameters()
-        check_choice("density", self.density, DENSITIES)
-        check_choice("unknown", self.unknown, self.unknowns)
-        return search
+    density: str = LearnedDensityParameters.density.default
 
     @property
     def learned_(self) -> D:
@@ -63,7 +55,7 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
         return partial(self._fit_table, search=self.check_parameters())
 
     def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        check_choice("predictive", self.predictive, PREDICTIVES)
+        SearchParameters.predictive.check(self.predictive)
         if self.predictive == "map":
             return super()._score_known(codes)
         densities, shares = self._drawn()

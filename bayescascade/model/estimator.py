@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.parameters import Parameters
 from bayescascade.base.validation import check_choice
 from bayescascade.data.declarations import ColumnKinds
 from bayescascade.data.schema import Schema
@@ -27,12 +28,13 @@ from bayescascade.data.table import Table
 from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.explore import explore_by
 from bayescascade.model.page import column_words, data_pieces, larger_draws, shares_page
+from bayescascade.model.parameters import SAMPLED, SearchParameters
 from bayescascade.model.posterior import TablePosterior
 from bayescascade.model.record import NOT_SAVED, Saved
 from bayescascade.model.reporting import Reported
 from bayescascade.model.rounds import OF_CHAINS, Rounds
 from bayescascade.model.sampled import Sampled
-from bayescascade.model.search import SEARCHES, Search, Seed, default_steps, most_blocks
+from bayescascade.model.search import Search, Seed, default_steps, most_blocks
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.solution import Solution
 from bayescascade.model.summary import FitSummary
@@ -43,9 +45,7 @@ from bayescascade.report.printed import Pictured
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PREDICTIVES", "Counted", "Draws", "PosteriorEstimator", "check_times"]
-
-PREDICTIVES = ("map", "average")
+__all__ = ["Counted", "Draws", "PosteriorEstimator", "check_times"]
 
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
 _MAX_TIMES = 1 << 53
@@ -91,17 +91,17 @@ class _Readables:
 class Searched:
     """How to search, and what to predict by; see `bayescascade.explore`."""
 
-    predictive: str = "map"
-    search: str = "anneal+metropolis"
-    n_steps: int | None = None
-    n_chains: int = 4
-    n_jobs: int | None = 1
-    random_state: Seed = None
-    checkpoint: str | Path | None = None
-    resume: bool = False
+    predictive: str = SearchParameters.predictive.default
+    search: str = SAMPLED[0]
+    n_steps: int | None = SearchParameters.n_steps.default
+    n_chains: int = SearchParameters.n_chains.default
+    n_jobs: int | None = SearchParameters.n_jobs.default
+    random_state: Seed = SearchParameters.random_state.default
+    checkpoint: str | Path | None = SearchParameters.checkpoint.default
+    resume: bool = SearchParameters.resume.default
     progress: Callable[[samplers.Progress], object] | None = None
-    time_limit: float | None = None
-    until: str = "agreed"
+    time_limit: float | None = SearchParameters.time_limit.default
+    until: str = SearchParameters.until.default
 
 
 class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generic[S, C, L]):
@@ -139,8 +139,8 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         "printed", "size_name", "size_words",
     )  # fmt: skip
 
+    declares: ClassVar[type[Parameters]]
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
-    _searches: ClassVar[Sequence[str]] = SEARCHES
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
 
     concentration: float
@@ -150,10 +150,6 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
     exact_: Any  # each family's own answer of its exact search; of that alone
 
     # -- hooks that every estimator fills in -------------------------------------------------------
-
-    @abstractmethod
-    def _check_model(self) -> None:
-        """Raise ParameterError if a parameter of the model itself is out of its range."""
 
     @abstractmethod
     def _make_posterior(self, table: Table) -> TablePosterior[S]:
@@ -213,6 +209,9 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
         if value is None or value == "none":
             return ""
         return f"{name} {value}" if isinstance(value, str) else f"{name} {value:g}"
+
+    def _check_model(self) -> None:
+        """Raise ParameterError if parameters, each within its range, do not go together."""
 
     def _told(self) -> list[str]:
         """Return how the model was made, in words."""
@@ -285,10 +284,9 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
 
     def check_parameters(self) -> Search:
         """Return how to search; raises ParameterError if any parameter is out of its range."""
-        check_choice("search", self.search, self._searches)
+        self.declares.check(self)
         search = Search(**{k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__})
         self._check_model()
-        check_choice("predictive", self.predictive, PREDICTIVES)
         check_choice("missing", self.missing, ("error", "level"))
         if self.predictive == "average" and not self.draws_states:
             raise ParameterError(

@@ -13,11 +13,12 @@ import numpy as np
 
 import samplers
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_choice, check_integer, check_jobs
+from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.model.ascent import OPTIMIZERS, ascend
 from bayescascade.model.diagnostics import fallen_chains
 from bayescascade.model.pace import run_in_time
+from bayescascade.model.parameters import SAMPLED, SEARCHES, SearchParameters
 from bayescascade.model.rounds import OF_CHAINS, Rounds, has_agreed, has_room
 from samplers.types import ProvidesGradient
 
@@ -25,9 +26,6 @@ __all__ = [
     "BY_GRADIENT",
     "DEFAULT_STEPS",
     "MOST_BLOCKS",
-    "SAMPLED",
-    "SEARCHES",
-    "UNTIL",
     "Search",
     "Seed",
     "default_steps",
@@ -37,17 +35,8 @@ __all__ = [
 
 S = TypeVar("S")
 
-SAMPLED = ("anneal+metropolis", "anneal", "metropolis", "tempering")
-"""Searches by the engines of `samplers`, of any posterior."""
-
 BY_GRADIENT = ("langevin", "ascent", "ascent+langevin")
 """Searches of posteriors over vectors that have ``log_density_and_gradient``."""
-
-SEARCHES = ("auto", "exact", *SAMPLED)
-""" "exact" is each family's own; "auto" is "exact" where that is cheap, else the first sampled."""
-
-UNTIL = ("agreed", "steps")
-"""When chains of no given number of steps end."""
 
 SCHEDULE = samplers.GeometricSchedule(initial_temperature=2.0, final_temperature=0.1)
 """Of posteriors without one of their own. Hotter starts grow thousands of parts first."""
@@ -90,11 +79,8 @@ class Search:
 
     def __post_init__(self) -> None:
         check_choice("search", self.search, (*SEARCHES, *BY_GRADIENT))
-        if self.n_steps is not None:
-            check_integer("n_steps", self.n_steps, minimum=1)
-        check_integer("n_chains", self.n_chains, minimum=1)
-        check_jobs(self.n_jobs)
-        check_choice("until", self.until, UNTIL)
+        for name in ("n_steps", "n_chains", "n_jobs", "until"):
+            SearchParameters.declared()[name].check(getattr(self, name))
         check_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
         check_integer("max_iter", self.max_iter, minimum=0)
         if not isinstance(self.random_state, np.random.Generator):

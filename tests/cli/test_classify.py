@@ -1,19 +1,14 @@
 """``classify``: the estimator on a file, and nothing else; what it prints, writes and refuses."""
 
-import inspect
 import json
 from pathlib import Path
 
-import click
 import numpy as np
 import pandas as pd
 import pytest
 
 import bayescascade
 from bayescascade import RuleListClassifier
-from bayescascade.cli.classify import classify
-from bayescascade.methods.rules.label_list import UNKNOWNS
-from bayescascade.model import estimator, search
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, run
 
 FEW = ("--steps", 200, "--chains", 2, "--seed", 1, "--cv", 0)
@@ -132,30 +127,6 @@ def test_every_option_reaches_the_estimator(tmp_path: Path) -> None:
     assert list(columns) == ["class, deck", "siblings", "cabin"]
     assert columns["siblings"]["levels"] == [0, 1, 2, 3]
     assert columns["cabin"]["has_missing_level"]
-
-
-def test_options_are_the_estimators_parameters() -> None:
-    """A parameter without an option, or another default in the help, would go unnoticed."""
-    parameters = inspect.signature(RuleListClassifier).parameters
-    options = {param.name: param for param in classify.params}
-    assert set(parameters) - {"progress"} == set(options) - {
-        "data", "target", "columns", "drop", "weights", "trace", "out", "as_json", "full", "quiet",
-        "cluster", "n_folds", "sep", "encoding", "decimal", "na", "rare", "dates", "missing_labels",
-    }  # fmt: skip
-    for name in (
-        "expected_rules", "expected_size", "max_size", "min_support", "n_bins", "memory_limit",
-        "n_chains",
-    ):  # fmt: skip
-        told = getattr(options[name], "help", "")
-        assert told.endswith(f"({parameters[name].default:g}).")
-    for name, known in (
-        ("search", ("exact", *search.SAMPLED)),
-        ("predictive", estimator.PREDICTIVES),
-        ("unknown", UNKNOWNS),
-    ):
-        choice = options[name].type
-        assert isinstance(choice, click.Choice)
-        assert tuple(choice.choices) == tuple(known)
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,18 @@
 """``fit``: what it prints, what it writes, and that options mean what the estimators' do."""
 
-import inspect
 import json
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pandas as pd
 import pytest
 
 import bayescascade
 from bayescascade.cli import classify as classify_module, fit as fit_module
-from bayescascade.cli.fit import fit
 from bayescascade.methods.cascade_mixtures.estimators import CascadeMixture
-from bayescascade.methods.cascade_mixtures.one_cascade import ONE
-from bayescascade.methods.cascades import cascade, models
-from bayescascade.methods.cascades.auto_cascade import AutoCascade
-from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
-from bayescascade.methods.mixtures.em import KINDS
+from bayescascade.methods.cascades.estimators import LeafCascade
 from bayescascade.methods.rules.estimators import DensityRuleList
-from bayescascade.model import density_estimator, estimator, search
 from bayescascade.model.trace import read_trace
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, interrupted, run
 
@@ -185,62 +177,6 @@ def test_a_constant_column_is_noted(tmp_path: Path) -> None:
     assert found.exit_code == 0
     assert 'note: column "a" is constant ("x"): no split or rule can use it\n' in found.stderr
     assert "a: x (constant)" in found.stdout
-
-
-def test_options_are_the_estimators_parameters() -> None:
-    """A parameter without an option, or a choice that only one side knows, would go unnoticed."""
-    owned = {
-        "auto": AutoCascade,
-        "leaf": LeafCascade,
-        "branch": BranchCascade,
-        "rules": DensityRuleList,
-        "mixture": CascadeMixture,
-    }
-    parameters = {name: set(inspect.signature(cls).parameters) for name, cls in owned.items()}
-    options = {param.name: param for param in fit.params}
-    assert set.union(*parameters.values()) - {"progress"} <= set(options)
-    for name in set.union(*parameters.values()):
-        assert (name in fit_module.OF_MODELS) != all(name in has for has in parameters.values())
-    assert isinstance(options["model"].type, click.Choice)
-    assert tuple(options["model"].type.choices) == tuple(owned)
-    for name, known in (
-        ("search", search.SEARCHES),
-        ("density", density_estimator.DENSITIES),
-        ("predictive", estimator.PREDICTIVES),
-        ("partitions", models.PARTITIONS),
-        ("leaf", (*models.LEAVES, "auto")),
-        ("start", cascade.STARTS),
-        ("kind", ("auto", *KINDS, ONE)),
-    ):
-        choice = options[name].type
-        assert isinstance(choice, click.Choice)
-        assert tuple(choice.choices) == tuple(known)
-
-
-def test_defaults_in_the_help_are_the_estimators() -> None:
-    """Help that names another default misleads."""
-    told = {param.name: getattr(param, "help", "") or "" for param in fit.params}
-    leaf, branch = inspect.signature(LeafCascade), inspect.signature(BranchCascade)
-    rules = inspect.signature(DensityRuleList).parameters
-    assert f"({leaf.parameters['concentration'].default:g})" in told["concentration"]
-    assert f"rule ({rules['concentration'].default:g})" in told["concentration"]
-    for name in ("expected_rules", "expected_size", "max_size"):
-        assert f"({rules[name].default:g})" in told[name]
-    assert f"; {leaf.parameters['expected_leaves'].default:g})" in told["expected_leaves"]
-    assert f"; {branch.parameters['expected_branches'].default:g})" in told["expected_branches"]
-    assert f"leaf model {leaf.parameters['max_branches'].default}," in told["max_branches"]
-    assert branch.parameters["max_branches"].default is None
-    assert f"({leaf.parameters['n_chains'].default})" in told["n_chains"]
-    assert told["memory_limit"].endswith(f"({leaf.parameters['memory_limit'].default:g}).")
-    for name in ("partitions", "leaf_concentration", "start"):
-        assert told[name].endswith(f"(trees; {leaf.parameters[name].default}).".replace(".0", ""))
-    assert told["leaf"].endswith("(trees; auto).")  # the paper's are uniform
-    assert leaf.parameters["max_leaves"].default is None
-    assert rules["time_limit"].default is None
-    mixture = inspect.signature(CascadeMixture).parameters
-    for name in ("n_components", "kind", "smoothing", "n_starts", "max_iter"):
-        assert told[name].endswith(f"(mixture; {mixture[name].default}).")
-    assert float(told["tol"].split("; ")[1].removesuffix(").")) == mixture["tol"].default
 
 
 def test_a_mixture_is_fitted_printed_and_saved(tmp_path: Path) -> None:

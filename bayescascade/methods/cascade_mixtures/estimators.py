@@ -24,7 +24,6 @@ from bayescascade.base.threads import n_threads_of, single_threaded
 from bayescascade.base.validation import (
     check_choice,
     check_integer,
-    check_jobs,
     check_probability,
     check_real,
 )
@@ -33,6 +32,7 @@ from bayescascade.data.column import MISSING
 from bayescascade.data.schema import Rows as AnyRows
 from bayescascade.data.table import Table
 from bayescascade.methods.cascade_mixtures.one_cascade import ONE, weigh_cascade
+from bayescascade.methods.cascade_mixtures.parameters import MixtureParameters
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.mixtures.choosing import (
@@ -166,16 +166,18 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
         "check_parameters", "learned_word", "size_name", "size_words",
     )  # fmt: skip
 
-    n_components: int | str = "auto"
+    declares = MixtureParameters
+
+    n_components: int | str = MixtureParameters.n_components.default
     _: KW_ONLY
-    kind: str = "auto"
-    smoothing: float | str = "auto"
-    n_starts: int = 6
-    max_iter: int = 100
-    tol: float = 1e-4
-    time_limit: float | None = None
-    n_jobs: int | None = -1
-    random_state: Seed = None
+    kind: str = MixtureParameters.kind.default
+    smoothing: float | str = MixtureParameters.smoothing.default
+    n_starts: int = MixtureParameters.n_starts.default
+    max_iter: int = MixtureParameters.max_iter.default
+    tol: float = MixtureParameters.tol.default
+    time_limit: float | None = MixtureParameters.time_limit.default
+    n_jobs: int | None = MixtureParameters.n_jobs.default
+    random_state: Seed = MixtureParameters.random_state.default
     progress: Callable[[samplers.Progress], object] | None = None
 
     summary_: FitSummary = field(init=False)
@@ -189,13 +191,6 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
         self._check_all()
 
     def _check_parameters(self) -> None:
-        if self.n_components != "auto":
-            if isinstance(self.n_components, str):
-                raise ParameterError(
-                    f'n_components must be "auto" or an integer >= 1, got {self.n_components!r}'
-                )
-            check_integer("n_components", self.n_components, minimum=1)
-        check_choice("kind", self.kind, ("auto", *KINDS, ONE))
         if self.kind == ONE and self.n_components not in (1, "auto"):
             raise ParameterError(
                 f'n_components must be 1 or "auto" with kind "{ONE}", got {self.n_components!r}'
@@ -204,12 +199,6 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
             raise ParameterError(
                 f'smoothing must be "auto" with kind "{ONE}", got {self.smoothing!r}'
             )
-        if self.smoothing != "auto":
-            check_real("smoothing", self.smoothing, above=0.0)
-        check_integer("n_starts", self.n_starts, minimum=1)
-        check_integer("max_iter", self.max_iter, minimum=1)
-        check_real("tol", self.tol, above=0.0)
-        check_jobs(self.n_jobs)
         if not isinstance(self.random_state, np.random.Generator):
             seed_sequence(self.random_state)
         Watch(self.time_limit)

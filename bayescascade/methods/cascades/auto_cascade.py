@@ -19,19 +19,18 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import ModelFileError, warn_user
-from bayescascade.base.validation import check_choice, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.data.declarations import declared
 from bayescascade.data.table import Table
 from bayescascade.data.usable import without_unusable
 from bayescascade.methods.cascades.candidates import MOST_READ, Candidate, chain_nanoseconds
-from bayescascade.methods.cascades.cascade import TREES, Cascade
+from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.mixture_beside import MixtureBeside
+from bayescascade.methods.cascades.parameters import AutoParameters
 from bayescascade.model.baseline import Baseline
-from bayescascade.model.estimator import PREDICTIVES
 from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
 from bayescascade.report.page import (
@@ -142,18 +141,20 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         "size_name", "size_words",
     )  # fmt: skip
 
-    effort: str = "normal"
+    declares = AutoParameters
+
+    effort: str = AutoParameters.effort.default
     _: KW_ONLY
-    time_limit: float | None = None
-    memory_limit: float = 2.0
-    predictive: str = "average"
-    tree: str = "best"
-    n_steps: int | None = None
-    n_chains: int = 4
-    n_jobs: int | None = -1
-    random_state: Seed = None
-    checkpoint: str | Path | None = None
-    resume: bool = False
+    time_limit: float | None = AutoParameters.time_limit.default
+    memory_limit: float = AutoParameters.memory_limit.default
+    predictive: str = AutoParameters.predictive.default
+    tree: str = AutoParameters.tree.default
+    n_steps: int | None = AutoParameters.n_steps.default
+    n_chains: int = AutoParameters.n_chains.default
+    n_jobs: int | None = AutoParameters.n_jobs.default
+    random_state: Seed = AutoParameters.random_state.default
+    checkpoint: str | Path | None = AutoParameters.checkpoint.default
+    resume: bool = AutoParameters.resume.default
     progress: Callable[[samplers.Progress], object] | None = None
 
     cascade_: LeafCascade | BranchCascade = field(init=False)
@@ -168,11 +169,6 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         self._check_all()
 
     def _check_parameters(self) -> None:
-        check_choice("effort", self.effort, tuple(EFFORTS))
-        Watch(self.time_limit)
-        check_real("memory_limit", self.memory_limit, above=0.0)
-        check_choice("predictive", self.predictive, PREDICTIVES)
-        check_choice("tree", self.tree, TREES)
         self._search()
 
     def _read_rows(self, read: Callable[..., Table]) -> Table:
@@ -291,8 +287,8 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     @property
     def _asked(self) -> Cascade:
         """The cascade, with `predictive` and `tree` as they are asked for."""
-        for name, choices in (("predictive", PREDICTIVES), ("tree", TREES)):
-            asked = check_choice(name, getattr(self, name), choices)
+        for name in ("predictive", "tree"):
+            asked = AutoParameters.declared()[name].check(getattr(self, name))
             if getattr(self.cascade_, name) != asked:
                 setattr(self.cascade_, name, asked)
         return self.cascade_

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
-from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.base.validation import check_choice
 from bayescascade.base.watch import OutOfTime
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.schema import Rows
@@ -34,8 +34,6 @@ from bayescascade.methods.cascades.kept_draws import (
 )
 from bayescascade.methods.cascades.leaf_choice import LeafChoice, best_of_few_steps, steps_within
 from bayescascade.methods.cascades.models import (
-    LEAVES,
-    PARTITIONS,
     BranchModel,
     CascadeModel,
     LeafModel,
@@ -44,6 +42,7 @@ from bayescascade.methods.cascades.models import (
     independent_probabilities,
 )
 from bayescascade.methods.cascades.packed_trees import PackedTrees
+from bayescascade.methods.cascades.parameters import LEAVES, TreeParameters
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.split_space import SplitSpace
@@ -51,8 +50,9 @@ from bayescascade.methods.cascades.summing import Summed, n_draws_of, sum_up
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.methods.cascades.tree_counts import count_trees
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
-from bayescascade.model.estimator import PREDICTIVES, Draws
-from bayescascade.model.search import SAMPLED, Search
+from bayescascade.model.estimator import Draws
+from bayescascade.model.parameters import SAMPLED, SearchParameters
+from bayescascade.model.search import Search
 from bayescascade.model.solution import Solution
 from bayescascade.model.typical import MOST_COMPARED, typical_draw
 from bayescascade.report.numbers import nats_text
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Cascade"]
 
-STARTS = ("random", "greedy")
-TREES = ("best", "typical")
 
 _OF_SUMS, _FOR_CHAINS = 0.5, 60.0  # of the time, and seconds left if it was not enough
 _QUICK = 1.0  # seconds that a greedy tree may take where Ctrl-C came before any other
@@ -75,16 +73,16 @@ _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 class CascadeParameters:
     """What both cascades take alike; `LeafCascade` documents it."""
 
-    partitions: str = "subsets"
-    leaf: str = "uniform"
-    leaf_concentration: float = 1.0
-    prior: str = "poisson"
-    stop: float = 0.5
-    search: str = "auto"
-    memory_limit: float = 2.0
-    scratch: str | Path | None = None
-    start: str = "random"
-    tree: str = "best"
+    partitions: str = TreeParameters.partitions.default
+    leaf: str = TreeParameters.leaf.default
+    leaf_concentration: float = TreeParameters.leaf_concentration.default
+    prior: str = TreeParameters.prior.default
+    stop: float = TreeParameters.stop.default
+    search: str = TreeParameters.search.default
+    memory_limit: float = TreeParameters.memory_limit.default
+    scratch: str | Path | None = TreeParameters.scratch.default
+    start: str = TreeParameters.start.default
+    tree: str = TreeParameters.tree.default
 
 
 class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree]):
@@ -136,7 +134,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
     @property
     def _shown_tree(self) -> CountedTree:
         """The most probable tree found, or the typical one of the draws (`model.typical`)."""
-        if check_choice("tree", self.tree, TREES) == "best":
+        if TreeParameters.tree.check(self.tree) == "best":
             return self._best
         if not self._draws.times and not self.summary_.is_partial:
             raise ParameterError('tree must be "best" where no draws were kept, got "typical"')
@@ -230,18 +228,12 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         return self._posterior_class(table, **{**parameters, **changed})
 
     def _check_model(self) -> None:
-        check_choice("leaf", self.leaf, (*LEAVES, "auto"))
         self._model()
-        if self.max_branches is not None:
-            check_integer("max_branches", self.max_branches, minimum=2)
-        check_choice("partitions", self.partitions, PARTITIONS)
-        check_real("memory_limit", self.memory_limit, above=0.0)
         if self.scratch is not None:
             from bayescascade.methods.cascades.exact.scratch import Scratch
 
             Scratch(self.scratch)
-        check_choice("start", self.start, STARTS)
-        if check_choice("tree", self.tree, TREES) == "typical" and not self.draws_states:
+        if self.tree == "typical" and not self.draws_states:
             raise ParameterError(
                 f'tree must be "best" with search "{self.search}", which draws no others, '
                 'got "typical"'
@@ -559,7 +551,7 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
                 'leaf must be "uniform" or "independent" for credible intervals, got "dependent"'
             )
         trees: Sequence[CountedTree]
-        if check_choice("predictive", self.predictive, PREDICTIVES) == "map":
+        if SearchParameters.predictive.check(self.predictive) == "map":
             trees, shares = (self._shown_tree,), np.ones(1)
         else:
             trees, shares = self._drawn_counted()

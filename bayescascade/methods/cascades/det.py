@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.base.validation import check_real
 from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.data.dealing import deal
 from bayescascade.data.table import Table
@@ -43,17 +43,15 @@ from bayescascade.methods.cascades.greedy import (
     weakest_links,
 )
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
+from bayescascade.methods.cascades.parameters import DetParameters
 from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.model.baseline import Baseline
-from bayescascade.model.density_estimator import DENSITIES
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
 
 __all__ = ["DensityEstimationTree"]
 
 Floats = NDArray[np.float64]
-
-CRITERIA = ("likelihood", "squared_error")
 
 
 @dataclass(eq=False, repr=False)
@@ -121,16 +119,18 @@ class DensityEstimationTree(Baseline[DensityTree]):
         "one column after the other."
     )
 
-    min_leaf_size: float = 0.0
-    max_leaf_size: float = 10.0
-    complexity: float | None = None
+    declares = DetParameters
+
+    min_leaf_size: float = DetParameters.min_leaf_size.default
+    max_leaf_size: float = DetParameters.max_leaf_size.default
+    complexity: float | None = DetParameters.complexity.default
     _: KW_ONLY
-    choose_by: str = "likelihood"
-    n_folds: int = 10
-    concentration: float = 2.0
-    density: str = "posterior_mean"
-    random_state: Seed = None
-    time_limit: float | None = None
+    choose_by: str = DetParameters.choose_by.default
+    n_folds: int = DetParameters.n_folds.default
+    concentration: float = DetParameters.concentration.default
+    density: str = DetParameters.density.default
+    random_state: Seed = DetParameters.random_state.default
+    time_limit: float | None = DetParameters.time_limit.default
     _counted: CountedTree = field(init=False)
 
     @property
@@ -142,7 +142,7 @@ class DensityEstimationTree(Baseline[DensityTree]):
     def learned_(self) -> DensityTree:
         """The tree, with counts, volumes and probabilities."""
         check_is_fitted(self, "_counted")
-        check_choice("density", self.density, DENSITIES)
+        DetParameters.density.check(self.density)
         tree, counts = self._counted.tree, self._counted.counts
         if self.density == "empirical":
             probabilities = empirical_probabilities(tree, counts)
@@ -168,16 +168,6 @@ class DensityEstimationTree(Baseline[DensityTree]):
                 learn(table)
 
         return learn_in_time
-
-    def _check_parameters(self) -> None:
-        check_real("min_leaf_size", self.min_leaf_size, minimum=0.0)
-        check_real("max_leaf_size", self.max_leaf_size, minimum=0.0)
-        if self.complexity is not None:
-            check_real("complexity", self.complexity, minimum=0.0)
-        check_choice("choose_by", self.choose_by, CRITERIA)
-        check_integer("n_folds", self.n_folds, minimum=2)
-        check_real("concentration", self.concentration, above=0.0)
-        check_choice("density", self.density, DENSITIES)
 
     def _fit_table(self, table: Table) -> None:
         grown, links = _grow(table, table.weights[np.newaxis], self)

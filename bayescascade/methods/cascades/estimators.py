@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
+from bayescascade.methods.cascades.parameters import BranchParameters, LeafParameters
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
@@ -189,11 +189,13 @@ class LeafCascade(Cascade):
         "partitions", "leaf", "leaf_concentration",
     )  # fmt: skip
 
-    expected_leaves: float = 8.0
-    concentration: float = 2.0
-    max_branches: int | None = 2
+    declares = LeafParameters
+
+    expected_leaves: float = LeafParameters.expected_leaves.default
+    concentration: float = LeafParameters.concentration.default
+    max_branches: int | None = LeafParameters.max_branches.default
     _: KW_ONLY
-    max_leaves: int | None = None
+    max_leaves: int | None = LeafParameters.max_leaves.default
 
 
 @dataclass(eq=False, repr=False)
@@ -248,13 +250,15 @@ n_features_in_, feature_names_in_
         "max_branches", "partitions", "leaf", "leaf_concentration", "max_depth", "temper",
     )  # fmt: skip
 
-    expected_branches: float = 2.0
-    concentration: float = 2.0
-    max_branches: int | None = None
+    declares = BranchParameters
+
+    expected_branches: float = BranchParameters.expected_branches.default
+    concentration: float = BranchParameters.concentration.default
+    max_branches: int | None = BranchParameters.max_branches.default
     _: KW_ONLY
-    feature_inclusion: float | None = None
-    max_depth: int | None = None
-    temper: float | str | None = None
+    feature_inclusion: float | None = BranchParameters.feature_inclusion.default
+    max_depth: int | None = BranchParameters.max_depth.default
+    temper: float | str | None = BranchParameters.temper.default
 
     @classmethod
     def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
@@ -267,14 +271,6 @@ n_features_in_, feature_names_in_
 
     def _check_model(self) -> None:
         super()._check_model()
-        if self.max_depth is not None:
-            check_integer("max_depth", self.max_depth, minimum=0)
-        if isinstance(self.temper, str) and self.temper != "auto":
-            raise ParameterError(
-                f'temper must be a number > 0, "auto" or None, got {self.temper!r}'
-            )
-        if self.temper not in (None, "auto"):
-            check_real("temper", self.temper, above=0.0)
         if (self.max_depth, self.temper) == (None, None):
             return
         if self.search not in ("auto", "exact") or not self._is_shallow(self.leaf):

@@ -13,7 +13,7 @@ from typing import Any
 
 import samplers
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.models import LEAVES
+from bayescascade.methods.cascades.parameters import LEAVES
 from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.model.search import SCHEDULE
 

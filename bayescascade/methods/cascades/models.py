@@ -48,7 +48,7 @@ is zero on an empty leaf; the posterior mean is used unless asked otherwise.
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -56,15 +56,18 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.base.validation import check_choice
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.kernels.layout import BRANCH_MODEL, LEAF_MODEL
+from bayescascade.methods.cascades.parameters import (
+    LEAVES,
+    BranchParameters,
+    LeafParameters,
+    TreeParameters,
+)
 from bayescascade.methods.cascades.tree import LEAF, Tree, level_starts, levels_left
 
 __all__ = [
-    "LEAVES",
-    "PARTITIONS",
-    "PRIORS",
     "BranchModel",
     "CascadeModel",
     "LeafModel",
@@ -72,15 +75,6 @@ __all__ = [
     "independent_log_inside",
     "independent_probabilities",
 ]
-
-LEAVES = ("uniform", "independent", "dependent")
-"""What the density is inside a leaf."""
-
-PARTITIONS = ("subsets", "levels")
-"""How a split may share out a column's remaining levels."""
-
-PRIORS = ("poisson", "generative", "size")
-"""What weighs the trees; "size" only those of the leaf model."""
 
 Floats = NDArray[np.float64]
 
@@ -109,6 +103,7 @@ class CascadeModel(ABC):
     """
 
     kind: ClassVar[int]
+    declares: ClassVar[type[TreeParameters]]
     concentration: float
     max_leaves: int | None
     leaf: str
@@ -116,13 +111,10 @@ class CascadeModel(ABC):
     prior: str
     stop: float
 
-    def _check_shared(self, rate: str) -> None:
-        for name in (rate, "concentration", "leaf_concentration"):  # as plain floats
-            object.__setattr__(self, name, check_real(name, getattr(self, name), above=0.0))
-        object.__setattr__(self, "stop", check_real("stop", self.stop, above=0.0, below=1.0))
-        check_choice("prior", self.prior, PRIORS)
-        if self.max_leaves is not None:
-            check_integer("max_leaves", self.max_leaves, minimum=1)
+    def _check_shared(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type] # subclasses are dataclasses  # as plain floats
+            value = self.declares.declared()[each.name].check(getattr(self, each.name))
+            object.__setattr__(self, each.name, value)
         check_choice("leaf", self.leaf, LEAVES)
 
     @property
@@ -232,17 +224,18 @@ class LeafModel(CascadeModel):
         Probability of a leaf under the generative prior.
     """
 
-    expected_leaves: float = 8.0
-    concentration: float = 2.0
-    max_leaves: int | None = None
-    leaf: str = "uniform"
-    leaf_concentration: float = 1.0
-    prior: str = "poisson"
-    stop: float = 0.5
+    expected_leaves: float = LeafParameters.expected_leaves.default
+    concentration: float = LeafParameters.concentration.default
+    max_leaves: int | None = LeafParameters.max_leaves.default
+    leaf: str = LeafParameters.leaf.default
+    leaf_concentration: float = LeafParameters.leaf_concentration.default
+    prior: str = LeafParameters.prior.default
+    stop: float = LeafParameters.stop.default
     kind = LEAF_MODEL
+    declares = LeafParameters
 
     def __post_init__(self) -> None:
-        self._check_shared("expected_leaves")
+        self._check_shared()
 
     @property
     def rate(self) -> float:
@@ -286,29 +279,28 @@ class BranchModel(CascadeModel):
         As in `LeafModel`.
     """
 
-    expected_branches: float = 2.0
-    concentration: float = 2.0
-    feature_inclusion: float | None = None
-    leaf: str = "uniform"
-    leaf_concentration: float = 1.0
-    prior: str = "poisson"
-    stop: float = 0.5
+    expected_branches: float = BranchParameters.expected_branches.default
+    concentration: float = BranchParameters.concentration.default
+    feature_inclusion: float | None = BranchParameters.feature_inclusion.default
+    leaf: str = BranchParameters.leaf.default
+    leaf_concentration: float = BranchParameters.leaf_concentration.default
+    prior: str = BranchParameters.prior.default
+    stop: float = BranchParameters.stop.default
     kind = BRANCH_MODEL
+    declares = BranchParameters
     max_leaves = None
 
     def __post_init__(self) -> None:
-        self._check_shared("expected_branches")
+        self._check_shared()
         if self.is_by_size:
             raise ParameterError(
                 'prior must be "poisson" or "generative" in the branch model, got "size"'
             )
-        if self.feature_inclusion is not None:
-            inclusion = check_real("feature_inclusion", self.feature_inclusion, above=0, below=1)
-            object.__setattr__(self, "feature_inclusion", inclusion)
-            if self.is_generative:
-                raise ParameterError(
-                    f'feature_inclusion must be None with prior "generative", got {inclusion:g}'
-                )
+        if self.feature_inclusion is not None and self.is_generative:
+            raise ParameterError(
+                'feature_inclusion must be None with prior "generative", got '
+                f"{self.feature_inclusion:g}"
+            )
 
     @property
     def rate(self) -> float:

@@ -24,13 +24,12 @@ from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
 from bayescascade.methods.cascades.kernels.trees import export, load
 from bayescascade.methods.cascades.models import (
-    LEAVES,
-    PARTITIONS,
     BranchModel,
     CascadeModel,
     LeafModel,
     independent_log_inside,
 )
+from bayescascade.methods.cascades.parameters import LEAVES, PARTITIONS
 from bayescascade.methods.cascades.rounding import density_rounding
 from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box

@@ -23,8 +23,9 @@ from bayescascade.methods.cost_trees.tree import BudgetTree
 from bayescascade.methods.forests.base import BudgetedClassifier, ReadRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.explore import Found, explore_by
+from bayescascade.model.parameters import SAMPLED
 from bayescascade.model.sampled import Sampled
-from bayescascade.model.search import DEFAULT_STEPS, SAMPLED, Search, Seed
+from bayescascade.model.search import DEFAULT_STEPS, Search, Seed
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.summary import FitSummary
 

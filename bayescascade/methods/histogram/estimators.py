@@ -30,6 +30,7 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_real
 from bayescascade.data.table import Table
 from bayescascade.methods.histogram.cells import CellDensity
+from bayescascade.methods.histogram.parameters import HistogramParameters
 from bayescascade.model.baseline import Baseline
 from bayescascade.report.numbers import cells_text, significant_text
 from bayescascade.report.page import BLANK, Page, Pieces
@@ -92,7 +93,9 @@ class SmoothedHistogram(Baseline[CellDensity]):
         "compared with."
     )
 
-    pseudo_count: float | None = None
+    declares = HistogramParameters
+
+    pseudo_count: float | None = HistogramParameters.pseudo_count.default
 
     @property
     def cells_(self) -> CellDensity:
@@ -118,10 +121,6 @@ class SmoothedHistogram(Baseline[CellDensity]):
         atomic: on any error the old file stays as it was.
         """
         super().save(path)
-
-    def _check_parameters(self) -> None:
-        if self.pseudo_count is not None:
-            check_real("pseudo_count", self.pseudo_count, above=0.0)
 
     def _fit_table(self, table: Table) -> None:
         has_rows = table.weights > 0

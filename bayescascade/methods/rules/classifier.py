@@ -16,8 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
-from bayescascade.base.validation import check_choice, check_integer, check_real
-from bayescascade.data.column import MAX_LEVELS
+from bayescascade.base.validation import check_choice, check_real
 from bayescascade.data.labels import LabeledRows, classes_record, read_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
@@ -28,13 +27,14 @@ from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.averages import average_intervals, average_probabilities
 from bayescascade.methods.rules.class_concentration import with_chosen_concentration
 from bayescascade.methods.rules.estimators import RuleListEstimator
-from bayescascade.methods.rules.label_list import UNKNOWNS, LabelList, encode_for_labels
+from bayescascade.methods.rules.label_list import LabelList, encode_for_labels
 from bayescascade.methods.rules.models import label_log_likelihood
+from bayescascade.methods.rules.parameters import LabelListParameters
 from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import read_rules
-from bayescascade.model.estimator import PREDICTIVES
 from bayescascade.model.matrix_classifier import LabeledFiles
 from bayescascade.model.page import column_words
+from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.rounds import Rounds
@@ -118,18 +118,20 @@ time_limit, until, checkpoint, resume, progress
         "How probable each class is for a row, as a list of rules that is read downward."
     )
     takes_texts: ClassVar[bool] = True
-    unknowns: ClassVar[tuple[str, ...]] = UNKNOWNS
+    unknowns: ClassVar[tuple[str, ...]] = LabelListParameters.unknown.words
 
     _unlisted: ClassVar[tuple[str, ...]] = (
         "credible_interval_codes", "feature_texts", "fold_model", "predict_block",
         "predict_proba_codes", "takes_texts",
     )  # fmt: skip
 
-    concentration: float | str = "auto"  # type: ignore[assignment] # of others a float
-    min_support: float = 0.05
+    declares = LabelListParameters
+
+    concentration: float | str = LabelListParameters.concentration.default  # type: ignore[assignment] # of others a float
+    min_support: float = LabelListParameters.min_support.default
     _: KW_ONLY
-    n_bins: int = 4
-    unknown: str = "none"
+    n_bins: int = LabelListParameters.n_bins.default
+    unknown: str = LabelListParameters.unknown.default
 
     concentration_: float = field(init=False)
     classes_: NDArray[Any] = field(init=False)
@@ -204,10 +206,6 @@ time_limit, until, checkpoint, resume, progress
         owner = type(self).__name__
         return LabeledRows.of(X, y, sample_weight, n_bins=self.n_bins, kinds=self, owner=owner)
 
-    def _check_concentration(self) -> None:
-        if self.concentration != "auto":
-            check_real("concentration", self.concentration, above=0.0)
-
     def _told(self) -> list[str]:
         value: float | str = self.concentration_
         if self.concentration == "auto" and self._n_classes > 2:
@@ -217,12 +215,6 @@ time_limit, until, checkpoint, resume, progress
     @property
     def _n_classes(self) -> int:
         return len(self.classes_ if self._labeled is None else self._labeled.classes)
-
-    def _check_model(self) -> None:
-        super()._check_model()
-        check_real("min_support", self.min_support, minimum=0.0, below=1.0)
-        check_integer("n_bins", self.n_bins, minimum=2, maximum=MAX_LEVELS - 1)
-        check_choice("unknown", self.unknown, self.unknowns)
 
     def _set_features(self, schema: Schema) -> None:
         super()._set_features(schema)
@@ -367,7 +359,7 @@ time_limit, until, checkpoint, resume, progress
         return self.learned_.explain_codes(codes[:, 0])
 
     def _is_map(self) -> bool:
-        return check_choice("predictive", self.predictive, PREDICTIVES) == "map"
+        return bool(SearchParameters.predictive.check(self.predictive) == "map")
 
     def encode(self, X: Rows, *, first_row: int = 1) -> NDArray[np.int32]:
         """Return the codes of rows, (n_columns, n_rows), -1 where a cell satisfies no condition.

@@ -18,11 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.base.validation import check_choice
 from bayescascade.data.table import Table
 from bayescascade.methods.rules import models
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.density_list import DensityList
+from bayescascade.methods.rules.parameters import DensityListParameters, ListParameters
 from bayescascade.methods.rules.posterior import DensityListPosterior, RuleListPosterior
 from bayescascade.methods.rules.rule_list import (
     ListedRules,
@@ -33,7 +34,7 @@ from bayescascade.methods.rules.rule_list import (
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.estimator import PosteriorEstimator
 from bayescascade.model.rounds import Rounds
-from bayescascade.model.search import SAMPLED, Search
+from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate, Solution
 
 if TYPE_CHECKING:
@@ -66,15 +67,14 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     _least_steps: ClassVar[int] = 50_000  # by default
 
     # "auto" would have to foretell how long a proof takes, which nobody can
-    _searches: ClassVar[Sequence[str]] = ("exact", *SAMPLED)
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal", "exact")
 
-    expected_rules: float = 3.0
-    expected_size: float = 1.0
-    concentration: float = 1.0
-    max_size: int = 2
+    expected_rules: float = ListParameters.expected_rules.default
+    expected_size: float = ListParameters.expected_size.default
+    concentration: float = ListParameters.concentration.default
+    max_size: int = ListParameters.max_size.default
     _: KW_ONLY
-    memory_limit: float = 2.0
+    memory_limit: float = ListParameters.memory_limit.default
 
     posterior_: RuleListPosterior = field(init=False)
     _n_candidates: NDArray[np.int64] = field(init=False)  # of a model without its posterior
@@ -116,15 +116,6 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
             most /= 2
         of_rows = min(most, most * 200_000 / max(table.n_distinct, 1))
         return int(max(self._least_steps, of_rows))
-
-    def _check_model(self) -> None:
-        self._prior()
-        self._check_concentration()
-        check_integer("max_size", self.max_size, minimum=1)
-        check_real("memory_limit", self.memory_limit, above=0.0)
-
-    def _check_concentration(self) -> None:
-        check_real("concentration", self.concentration, above=0.0)
 
     def _solve(self, posterior: RuleListPosterior, search: Search) -> Solution[RuleList]:
         from bayescascade.methods.rules.exact import best_list
@@ -301,6 +292,8 @@ class DensityRuleList(
         "Which groups of rows are common and which are rare, as a list of rules that is read "
         "downward."
     )
+
+    declares = DensityListParameters
 
     # a step takes about a millisecond in 20 columns, where lists are long
     _least_steps: ClassVar[int] = 10_000

@@ -62,9 +62,8 @@ from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["UNKNOWNS", "LabelList", "encode_for_labels"]
+__all__ = ["LabelList", "encode_for_labels"]
 
-UNKNOWNS: Final = ("none", "error")
 """What a level unseen in fit is: a cell that satisfies no condition, or an error."""
 
 _REMEDIES: Final = {
@@ -89,7 +88,7 @@ def encode_for_labels(
 
     Columns are matched by name, in any order, and there may be more. A `missing` cell is an
     "error"; the missing "level" of its column, and where there is none an unknown level; or with
-    "none" satisfies no condition where there is no missing level. `unknown` is of `UNKNOWNS`;
+    "none" satisfies no condition where there is no missing level. `unknown` is "none" or "error";
     `first_row` is the number of the first row, for messages. Levels that are let pass are said in
     an `UnknownLevelWarning`.
 

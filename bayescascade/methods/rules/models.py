@@ -41,9 +41,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, gammaln
 
-from bayescascade.base.validation import check_real
 from bayescascade.methods.rules.excess import entropies, log_excess
 from bayescascade.methods.rules.kernels.layout import MAX_RULES
+from bayescascade.methods.rules.parameters import PriorParameters
 
 __all__ = [
     "MAX_RULES",
@@ -55,7 +55,6 @@ __all__ = [
     "part_probabilities",
 ]
 
-_MOST_EXPECTED = 10_000.0  # beyond, nobody means what they say
 
 Floats = NDArray[np.float64]
 
@@ -78,13 +77,12 @@ class ListPrior:
         If a mean is out of its range.
     """
 
-    expected_rules: float = 3.0
-    expected_size: float = 1.0
+    expected_rules: float = PriorParameters.expected_rules.default
+    expected_size: float = PriorParameters.expected_size.default
 
     def __post_init__(self) -> None:
-        for name in ("expected_rules", "expected_size"):  # as plain floats, whatever came
-            value = check_real(name, getattr(self, name), above=0.0, maximum=_MOST_EXPECTED)
-            object.__setattr__(self, name, value)
+        for name, declared in PriorParameters.declared().items():
+            object.__setattr__(self, name, declared.check(getattr(self, name)))  # plain floats
 
     def log_lengths(self, n_candidates: int) -> Floats:
         """Return the log probability of 0, 1, .. rules, (min(n_candidates, 62) + 1,) float64."""

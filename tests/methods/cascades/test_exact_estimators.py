@@ -9,7 +9,7 @@ from bayescascade import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.exact import ExactCost, TiltedPosterior
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.plan import Plan
-from bayescascade.methods.cascades.models import PARTITIONS
+from bayescascade.methods.cascades.parameters import PARTITIONS
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.trace import Trace, read_trace
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, people

@@ -12,7 +12,7 @@ from bayescascade.base.errors import ModelFileError, ParameterError, TooLargeErr
 from bayescascade.methods.cascades import cascade
 from bayescascade.methods.cascades.exact import ExactCost
 from bayescascade.methods.cascades.leaf_choice import LeafChoice
-from bayescascade.methods.cascades.models import LEAVES
+from bayescascade.methods.cascades.parameters import LEAVES
 from bayescascade.model.record import load
 
 

@@ -1,0 +1,192 @@
+"""Parameters declared once: their default, what they may be, and what they are in one line.
+
+A family lists its parameters as attributes of a class of `Parameters`, in a module that imports
+nothing heavy. Estimators take their defaults and their checks from there, commands their options.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, TypeVar
+
+T = TypeVar("T")
+
+UNSET: Any = object()
+
+
+class Parameter(Generic[T]):
+    """One parameter.
+
+    Parameters
+    ----------
+    default : T
+    about : str
+        What it is, without a full stop; the command's help.
+    words : sequence of str
+        What it may be; of a number, beside numbers.
+    none : str or None
+        What None means, such as "all"; None where it is not allowed.
+    in_commands : T, optional
+        The default of commands, where that is another.
+    option : str
+        What commands call it, if not by its name without "n_".
+    metavar : str
+        What stands for its value in the help.
+    **limits : float
+        Of a number: `minimum` and `maximum`; of a real one also `above` and `below`.
+    """
+
+    kind: ClassVar[str] = "text"
+
+    name = ""
+
+    def __init__(
+        self,
+        default: T,
+        about: str,
+        *,
+        words: tuple[str, ...] = (),
+        none: str | None = None,
+        in_commands: T = UNSET,
+        option: str = "",
+        metavar: str | None = None,
+        **limits: float,
+    ) -> None:
+        self.default = default
+        self.about = about
+        self.words = words
+        self.none = none
+        self.in_commands = default if in_commands is UNSET else in_commands
+        self.differs_in_commands = in_commands is not UNSET
+        self.metavar = metavar
+        self.limits: dict[str, Any] = limits
+        self._option = option
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @property
+    def option(self) -> str:
+        """What commands call it, such as "--max-size"."""
+        return "--" + (self._option or self.name.removeprefix("n_").replace("_", "-"))
+
+    def check(self, value: Any, name: str | None = None) -> Any:
+        """Return a value in the plain type that the rest of the package expects.
+
+        Raises
+        ------
+        ParameterError
+            If it is out of its range; says so of `name`, by default the parameter's.
+        """
+        from bayescascade.base.errors import ParameterError
+
+        is_word = isinstance(value, str) and value in self.words
+        if is_word or (value is None and self.none is not None):
+            return value
+        name = self.name if name is None else name
+        if isinstance(value, str) and self.words and self.kind != "text":
+            words = ", ".join(f'"{word}"' for word in self.words)
+            end = " or None" if self.none is not None else ""
+            raise ParameterError(f"{name} must be {self._rule}, {words}{end}, got {value!r}")
+        return self._checked(name, value)
+
+    @property
+    def _rule(self) -> str:
+        """What a number may be, in words."""
+        signs = {"minimum": ">=", "above": ">", "maximum": "<=", "below": "<"}
+        bounds = " and ".join(f"{signs[k]} {bound:g}" for k, bound in self.limits.items())
+        return f"{'an' if self.kind == 'integer' else 'a'} {self.kind} {bounds}".rstrip()
+
+    def _checked(self, name: str, value: Any) -> Any:
+        from bayescascade.base.validation import check_choice
+
+        return check_choice(name, value, self.words)
+
+    def words_of(self, value: Any) -> str:
+        """Return a value in the words of commands; "" where there is nothing to say."""
+        if value is None or value is False:
+            return self.none or ""
+        return value if isinstance(value, str) else f"{value:g}"
+
+
+class Choice(Parameter[T]):
+    """One of some words."""
+
+
+class Integer(Parameter[T]):
+    """An integer within limits, or one of some words."""
+
+    kind = "integer"
+
+    def _checked(self, name: str, value: Any) -> int:
+        from bayescascade.base.validation import check_integer
+
+        return check_integer(name, value, **self.limits)
+
+
+class Real(Parameter[T]):
+    """A finite number within limits, or one of some words."""
+
+    kind = "number"
+
+    def _checked(self, name: str, value: Any) -> float:
+        from bayescascade.base.validation import check_real
+
+        return check_real(name, value, **self.limits)
+
+
+class Seed(Integer[T]):
+    """A seed; estimators also take generators, which the search checks."""
+
+    def check(self, value: Any, name: str | None = None) -> Any:
+        """Return a value; one that a command names `name` is an integer."""
+        return value if name is None else super().check(value, name)
+
+
+class Jobs(Parameter[T]):
+    """How many things are done at the same time, as joblib counts."""
+
+    kind = "integer"
+
+    def _checked(self, name: str, value: Any) -> int | None:
+        from bayescascade.base.validation import check_jobs
+
+        del name
+        return check_jobs(value)
+
+
+class Flag(Parameter[T]):
+    """True or False."""
+
+    kind = "flag"
+
+    def _checked(self, name: str, value: Any) -> bool:
+        from bayescascade.base.validation import check_flag
+
+        return check_flag(name, value)
+
+
+class Other(Parameter[T]):
+    """What is checked where it is used: a path, a seed."""
+
+    def _checked(self, name: str, value: Any) -> Any:
+        del name
+        return value
+
+
+class Parameters:
+    """The parameters of an estimator, or what several have in common; subclasses add theirs."""
+
+    @classmethod
+    def declared(cls) -> Mapping[str, Parameter[Any]]:
+        """Return them by name, those of the class itself before those that it shares."""
+        found: dict[str, Parameter[Any]] = {}
+        for each in cls.__mro__:
+            for name, value in vars(each).items():
+                if isinstance(value, Parameter):
+                    found.setdefault(name, value)
+        return found
+
+    @classmethod
+    def check(cls, owner: object) -> None:
+        """Raise ParameterError if an attribute of an estimator is out of its range."""
+        for name, parameter in cls.declared().items():
+            parameter.check(getattr(owner, name))

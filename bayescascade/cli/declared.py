@@ -1,0 +1,114 @@
+"""Options of commands from the parameters that estimators declare."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import click
+
+from bayescascade.base.parameters import (
+    Choice,
+    Flag,
+    Integer,
+    Jobs,
+    Other,
+    Parameter,
+    Parameters,
+    Real,
+)
+from bayescascade.cli.options import JOBS
+from bayescascade.model.parameters import MemoryParameters, SearchParameters
+
+Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+Models: TypeAlias = Mapping[str, type[Parameters]]
+"""What each of the models declares among which a command chooses."""
+
+
+def options_of(models: Models, *, of_runs: bool) -> tuple[Option, ...]:
+    """Return an option for each parameter of some models: of how they run, or of what they are.
+
+    What an option is, is taken from the first model that has it; defaults are those of each.
+    """
+    of_run = {**SearchParameters.declared(), **MemoryParameters.declared()}
+    names = dict.fromkeys(name for model in models.values() for name in model.declared())
+    chosen = [name for name in (of_run if of_runs else names) if (name in of_run) == of_runs]
+    return tuple(option_of(name, models) for name in chosen if name in names)
+
+
+def option_of(name: str, models: Models) -> Option:
+    """Return the option of one parameter."""
+    having = {m: each.declared()[name] for m, each in models.items() if name in each.declared()}
+    first = next(iter(having.values()))
+    suffix = _defaults(having, len(models))
+    told = f"{first.about}. [{suffix}]" if suffix else f"{first.about}."
+    if isinstance(first, Flag):
+        return click.option(first.option, name, is_flag=True, help=told)
+    return click.option(
+        first.option, name, type=_type(having.values()), metavar=first.metavar, help=told
+    )
+
+
+def option_name(models: Models, parameter: str) -> str:
+    """Return what the option of a parameter is called."""
+    declared = (model.declared() for model in models.values())
+    return next(has[parameter].option for has in declared if parameter in has)
+
+
+def _type(declared: Iterable[Parameter[Any]]) -> click.ParamType | None:  # type: ignore[type-arg]
+    """Return what converts an option's text; words are those of any model."""
+    first = next(iter(declared))
+    if isinstance(first, Jobs):
+        return JOBS
+    if isinstance(first, Choice):
+        return click.Choice(list(dict.fromkeys(word for each in declared for word in each.words)))
+    return None if isinstance(first, Other) else _Number(first)
+
+
+class _Number(click.ParamType):  # type: ignore[type-arg] # before click 8.4
+    """A number within its limits, or one of the words that stand beside numbers or for None."""
+
+    def __init__(self, declared: Parameter[Any]) -> None:
+        self.declared = declared
+        self.name = declared.kind
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:  # a number or a word
+        """Return the number."""
+        from bayescascade.base.errors import ParameterError
+
+        declared = self.declared
+        if value == declared.none or value in declared.words:
+            return value
+        with suppress(TypeError, ValueError):  # else it is refused below
+            value = (int if isinstance(declared, Integer) else float)(value)
+        try:
+            return declared.check(value, param.opts[0] if param is not None else "the value")
+        except ParameterError as error:
+            raise click.UsageError(str(error), ctx) from None
+
+
+def _defaults(having: Mapping[str, Parameter[Any]], n_models: int) -> str:
+    """Return such as "2", "leaf, branch" or "leaf, branch: 2; rules: 1"."""
+    groups: dict[str, list[str]] = {}
+    for model, declared in having.items():
+        groups.setdefault(declared.words_of(declared.in_commands), []).append(model)
+    if len(having) == n_models and len(groups) == 1:
+        return next(iter(groups))
+    told = {", ".join(models): words for words, models in groups.items()}
+    return "; ".join(f"{models}: {words}" if words else models for models, words in told.items())
+
+
+def parameters_of(options: Mapping[str, Any], declared: type[Parameters]) -> dict[str, Any]:
+    """Return the options that an estimator declares, with the defaults of commands."""
+    found: dict[str, Any] = {}
+    for name, parameter in declared.declared().items():
+        value = options.get(name)
+        if value is None or (value is False and isinstance(parameter, Flag)):
+            if parameter.differs_in_commands:
+                found[name] = parameter.in_commands
+        elif value == parameter.none and isinstance(parameter, Integer | Real):
+            found[name] = None
+        else:
+            found[name] = value
+    return found

@@ -1,0 +1,23 @@
+"""Parameters of mixtures, declared once."""
+
+from bayescascade.base.parameters import Choice, Integer, Jobs, Real
+from bayescascade.model.parameters import DensityParameters, RunParameters
+
+
+class MixtureParameters(DensityParameters, RunParameters):
+    """Of `CascadeMixture`."""
+
+    n_components = Integer(
+        "auto", "Number of classes, or as many as rows held out prefer", minimum=1, words=("auto",)
+    )
+    kind = Choice(
+        "auto",
+        "Inside a class, columns are independent or joined by a tree; or one cascade is the only "
+        "class",
+        words=("auto", "independent", "dependent", "cascade"),
+    )
+    smoothing = Real("auto", "Rows imagined in each class", above=0.0, words=("auto",))
+    n_starts = Integer(6, "Starts of EM, the best is kept", minimum=1)
+    max_iter = Integer(100, "Most steps of EM from a start", minimum=1)
+    tol = Real(1e-4, "Nats a row below which a step of EM is the last", above=0.0)
+    n_jobs = Jobs(-1, RunParameters.n_jobs.about, none="")

@@ -1,0 +1,138 @@
+"""Parameters of cascades, declared once."""
+
+from bayescascade.base.parameters import Choice, Integer, Jobs, Other, Parameters, Real
+from bayescascade.model.parameters import (
+    SEARCHES,
+    ChainParameters,
+    DensityParameters,
+    LearnedDensityParameters,
+    MemoryParameters,
+    RunParameters,
+    SearchParameters,
+)
+
+LEAVES = ("uniform", "independent", "dependent")
+"""What the density is inside a leaf."""
+
+PARTITIONS = ("subsets", "levels")
+"""How a split may share out a column's remaining levels."""
+
+PRIORS = ("poisson", "generative", "size")
+"""What weighs the trees; "size" only those of the leaf model."""
+
+_BRANCHES = "Most branches of a split"
+
+
+class ShownParameters(Parameters):
+    """Which tree is shown."""
+
+    tree = Choice(
+        "best",
+        "Show the most probable tree, or that of the drawn ones which is nearest to all others",
+        words=("best", "typical"),
+    )
+
+
+class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters, SearchParameters):
+    """Of both cascades."""
+
+    concentration = Real(2.0, "Dirichlet parameter of a leaf, branch or rule", above=0.0)
+    prior = Choice(
+        "poisson",
+        "What weighs trees: a Poisson of leaves or branches, a process that stops at each node "
+        "with probability --stop, or a Poisson of leaves that all trees with as many share (size, "
+        "of the leaf model alone)",
+        words=PRIORS,
+    )
+    stop = Real(0.5, "Probability of a leaf under the generative prior", above=0.0, below=1.0)
+    partitions = Choice(
+        "subsets", "A split groups levels in any way, or sends each its own way", words=PARTITIONS
+    )
+    leaf = Choice(
+        "uniform",
+        "Rows inside a leaf: all alike, each column by itself, any two together, or what has the "
+        "largest evidence",
+        words=(*LEAVES, "auto"),
+        in_commands="auto",
+    )
+    leaf_concentration = Real(
+        1.0, "Dirichlet parameter of a level inside an independent leaf", above=0.0
+    )
+    search = Choice(
+        "auto",
+        "How to search: exact proves that nothing is more probable, the others look for the best "
+        "by chains; auto: exact where that is quick",
+        words=SEARCHES,
+    )
+    scratch = Other(
+        None,
+        "Directory for what an exact search cannot keep in memory",
+        none="none",
+        metavar="DIR",
+    )
+    start = Choice(
+        "random",
+        "Chains start from random trees, or from a greedy one",
+        words=("random", "greedy"),
+    )
+
+
+class LeafParameters(TreeParameters):
+    """Of the leaf model."""
+
+    expected_leaves = Real(8.0, "Leaves expected", above=0.0)
+    max_branches = Integer(2, _BRANCHES, minimum=2, none="all")
+    max_leaves = Integer(None, "Most leaves of a tree", minimum=1, none="all")
+
+
+class BranchParameters(TreeParameters):
+    """Of the branch model."""
+
+    expected_branches = Real(2.0, "Branches expected of a node", above=0.0)
+    max_branches = Integer(None, _BRANCHES, minimum=2, none="all")
+    feature_inclusion = Real(
+        None, "Probability that a column is used at all", above=0.0, below=1.0, none="no such prior"
+    )
+    max_depth = Integer(
+        None,
+        "Most columns that lead to a dependent leaf, of an exact search",
+        minimum=0,
+        none="as many as take seconds",
+    )
+    temper = Real(
+        None,
+        "Decide on splits above dependent leaves as if by at most so many rows, or as rows held "
+        "out score best (auto)",
+        words=("auto",),
+        above=0.0,
+        none="all",
+    )
+
+
+class AutoParameters(ShownParameters, DensityParameters, MemoryParameters, ChainParameters):
+    """Of the cascade that suits a table."""
+
+    effort = Choice(
+        "normal",
+        "How much is tried to find what suits: seconds, a minute, or half an hour",
+        words=("quick", "normal", "thorough"),
+    )
+    n_jobs = Jobs(-1, RunParameters.n_jobs.about, none="")
+    predictive = Choice("average", ChainParameters.predictive.about, words=("map", "average"))
+
+
+class DetParameters(LearnedDensityParameters):
+    """Of greedy trees; see `DensityEstimationTree`."""
+
+    min_leaf_size = Real(0.0, "Least weight of a leaf", minimum=0.0)
+    max_leaf_size = Real(10.0, "Nodes of at most this weight are not split", minimum=0.0)
+    complexity = Real(
+        None, "What a leaf must lessen the squared error by", minimum=0.0, none="by folds"
+    )
+    choose_by = Choice(
+        "likelihood", "What tells how a complexity predicts", words=("likelihood", "squared_error")
+    )
+    n_folds = Integer(10, "Folds of the cross-validation", minimum=2)
+    concentration = Real(2.0, "Dirichlet parameter of a leaf", above=0.0)
+    random_state = RunParameters.random_state
+    time_limit = RunParameters.time_limit

@@ -1,0 +1,10 @@
+"""Parameters of the smoothed histogram, declared once."""
+
+from bayescascade.base.parameters import Real
+from bayescascade.model.parameters import DensityParameters
+
+
+class HistogramParameters(DensityParameters):
+    """Of `SmoothedHistogram`."""
+
+    pseudo_count = Real(None, "Rows imagined in each cell", above=0.0, none="most probable")

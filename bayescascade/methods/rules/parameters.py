@@ -1,0 +1,59 @@
+"""Parameters of rule lists, declared once."""
+
+from typing import Any
+
+from bayescascade.base.parameters import Choice, Integer, Parameters, Real
+from bayescascade.model.parameters import (
+    SAMPLED,
+    LearnedDensityParameters,
+    MemoryParameters,
+    SearchParameters,
+    unknown_choice,
+)
+
+_MOST_EXPECTED = 10_000.0
+
+
+class PriorParameters(Parameters):
+    """Of the prior on lists."""
+
+    expected_rules = Real(3.0, "Rules expected of a list", above=0.0, maximum=_MOST_EXPECTED)
+    expected_size = Real(1.0, "Conditions expected of a rule", above=0.0, maximum=_MOST_EXPECTED)
+
+
+class ListParameters(PriorParameters, MemoryParameters, SearchParameters):
+    """Of both lists."""
+
+    concentration: Real[Any] = Real(1.0, "Dirichlet parameter of a leaf, branch or rule", above=0.0)
+    max_size = Integer(2, "Most conditions of a rule", minimum=1)
+    search = Choice(
+        SAMPLED[0],
+        "How to search: exact proves that nothing is more probable, the others look for the best "
+        "by chains",
+        words=("exact", *SAMPLED),
+    )
+
+
+class DensityListParameters(ListParameters, LearnedDensityParameters):
+    """Of lists with a density."""
+
+
+class LabelListParameters(ListParameters):
+    """Of lists with labels."""
+
+    concentration = Real(
+        "auto",
+        "Dirichlet parameter of a class; auto: 1 of two classes, of more that of most evidence",
+        words=("auto",),
+        above=0.0,
+    )
+    min_support = Real(
+        0.05,
+        "Least part of the rows that a rule's conditions hold for",
+        minimum=0.0,
+        below=1.0,
+    )
+    n_bins = Integer(
+        4, "Quantiles that numbers are cut at unless declared otherwise", minimum=2, maximum=65_535
+    )
+    unknown = unknown_choice(none="meets no condition", error="is an error")

@@ -1,0 +1,83 @@
+"""Parameters of every family that fits, searches or reads rows, declared once."""
+
+from typing import Any
+
+from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Other, Parameters, Real, Seed
+
+SAMPLED = ("anneal+metropolis", "anneal", "metropolis", "tempering")
+"""Searches by the engines of `samplers`, of any posterior."""
+
+SEARCHES = ("auto", "exact", *SAMPLED)
+""" "exact" is each family's own; "auto" is "exact" where that is cheap, else the first sampled."""
+
+
+def unknown_choice(**meanings: str) -> Choice[str]:
+    """Return the parameter `unknown`: what each choice makes of a level, the default first."""
+    told = ", or ".join(f"{about} ({choice})" for choice, about in meanings.items())
+    about = f"A level first seen when predicting {told}"
+    return Choice(next(iter(meanings)), about, words=tuple(meanings))
+
+
+class RunParameters(Parameters):
+    """How to run a fit."""
+
+    time_limit = Real(
+        None, "Stop then, with the best found so far", above=0.0, none="no limit", metavar="SECONDS"
+    )
+    n_jobs: Jobs[Any] = Jobs(
+        1, "Chains run at the same time; -1: one per core", none="", in_commands=-1
+    )
+    random_state = Seed(None, "Same seed, same result", minimum=0, none="", option="seed")
+
+
+class ChainParameters(RunParameters):
+    """How to search by chains, and what to predict by; see `bayescascade.explore`."""
+
+    predictive = Choice(
+        "map", "Use the best found, or the average over posterior draws", words=("map", "average")
+    )
+    n_steps = Integer(
+        None, "Proposals per chain and phase, of searches by chains (--until)", minimum=1, none=""
+    )
+    n_chains = Integer(4, "Independent chains", minimum=1)
+    checkpoint = Other(None, "Save the chains here every few seconds", none="", metavar="FILE")
+    resume = Flag(False, "Go on with the chains in --checkpoint")
+
+
+class SearchParameters(ChainParameters):
+    """Of chains that may go on until they agree."""
+
+    until = Choice(
+        "agreed",
+        "Without --steps, chains go on until they agree, or for a number of steps that the rows "
+        "say",
+        words=("agreed", "steps"),
+    )
+
+
+class MemoryParameters(Parameters):
+    """Of what may take much memory."""
+
+    memory_limit = Real(
+        2.0, "Gigabytes that an exact search, or all possible rules, may take", above=0.0
+    )
+
+
+class DensityParameters(Parameters):
+    """Of a density, and of the rows that it scores."""
+
+    unknown = unknown_choice(
+        other="makes its row as rare as that none such was seen",
+        missing="counts as missing",
+        error="is an error",
+    )
+
+
+class LearnedDensityParameters(DensityParameters):
+    """Of a density that has a posterior."""
+
+    density = Choice(
+        "posterior_mean",
+        "Probability of a leaf or rule: posterior mean, or its part of the rows",
+        words=("posterior_mean", "empirical"),
+    )

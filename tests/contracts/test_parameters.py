@@ -1,0 +1,61 @@
+"""What an estimator declares of its parameters: it takes, refuses and says that, and no other."""
+
+import inspect
+
+import pytest
+
+from bayescascade import ParameterError, RuleListClassifier
+from bayescascade.base.parameters import Flag, Other, Seed
+from bayescascade.cli.classify import MODELS as LISTS, classify
+from bayescascade.cli.fit import MODELS, NAMES, fit
+from bayescascade.model.record import model_class
+from tests.contracts.listed import ESTIMATORS, rows
+
+DECLARING = {c.make: n for n, c in ESTIMATORS.items() if hasattr(c.make, "declares")}
+COLUMNS = {"columns", "drop", "nominal", "ordinal", "continuous", "missing"}
+ASIDE = COLUMNS | {"progress"}  # what is no number and no choice is checked where it is read
+CASES = [(make, name) for make in DECLARING for name in make.declares.declared()]
+CASES = [(m, n) for m, n in CASES if not isinstance(m.declares.declared()[n], Other | Seed)]
+
+
+@pytest.mark.parametrize("make", DECLARING)
+def test_every_parameter_is_declared_with_its_default(make) -> None:
+    """One that is not has no check and no option; another default would be shown than is used."""
+    taken = {k: v.default for k, v in inspect.signature(make).parameters.items()}
+    declared = {name: each.default for name, each in make.declares.declared().items()}
+    assert declared == {name: value for name, value in taken.items() if name not in ASIDE}
+
+
+@pytest.mark.parametrize(("make", "name"), CASES)
+def test_what_is_out_of_range_is_refused_before_rows_are_read(make, name) -> None:
+    """By name, rule and value, whatever the declaration allows."""
+    declared = make.declares.declared()[name]
+    wrong = [object(), "no such word", float("nan"), *([] if declared.none is not None else [None])]
+    limits = declared.limits
+    wrong += [limits[k] - 1 for k in ("minimum", "above") if k in limits]
+    wrong += [limits[k] + 1 for k in ("maximum", "below") if k in limits]
+    case = ESTIMATORS[DECLARING[make]]
+    for value in wrong:
+        with pytest.raises(ParameterError, match=f"^{name} must be "):
+            make(**{**case.parameters, name: value}).fit(rows(), *[case.labels()] * case.is_labeled)
+
+
+@pytest.mark.parametrize(
+    ("command", "models", "names"),
+    [
+        (fit, MODELS, {m: model_class(NAMES.get(m, m)) for m in MODELS}),
+        (classify, LISTS, {"": RuleListClassifier}),
+    ],
+)
+def test_commands_have_an_option_for_each_and_say_its_default(command, models, names) -> None:
+    options = {param.name: param for param in command.params}
+    for model, declares in models.items():
+        assert declares is names[model].declares
+        for name, declared in declares.declared().items():
+            option = options[name]
+            assert option.opts == [declared.option]
+            assert option.is_flag == isinstance(declared, Flag)
+            words = declared.words_of(declared.in_commands)
+            defaults = option.help.rpartition(". [")[2]
+            assert words in defaults
+            assert model in defaults or all(name in m.declared() for m in models.values())
