@@ -133,8 +133,8 @@ class Real(Parameter[T]):
         return check_real(name, value, **self.limits)
 
 
-class Seed(Integer[T]):
-    """A seed; estimators also take generators, which the search checks."""
+class LooseInteger(Integer[T]):
+    """An integer in commands; what else it may be is checked where it is used."""
 
     def check(self, value: Any, name: str | None = None) -> Any:
         """Return a value; one that a command names `name` is an integer."""

@@ -5,14 +5,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.dealt import DEALING_SEED, read_dealt, test_share_option
-from bayescascade.cli.learning import (
-    CHOICE_OPTIONS,
-    GAPS_OPTION,
-    TIME_OPTION,
-    unknown_option,
-    with_options,
-)
-from bayescascade.cli.options import JOBS, Integer, Real
+from bayescascade.cli.declared import Models, option_of, parameters_of
+from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
 from bayescascade.cli.output import (
     INTERRUPTED,
     check_outputs,
@@ -23,6 +17,7 @@ from bayescascade.cli.output import (
 )
 from bayescascade.cli.progress_lines import search_progress
 from bayescascade.cli.reading import with_reading
+from bayescascade.methods.neighbors.parameters import CompressionParameters
 
 if TYPE_CHECKING:
     from bayescascade.data.dealing import DealtRows
@@ -31,44 +26,21 @@ if TYPE_CHECKING:
 
 __all__ = ["compress"]
 
-_GIVEN = ("compression", "n_prototypes", "metric", "prior_scale", "n_jobs")
+MODELS: Models = {"": CompressionParameters}
+_GIVEN = (
+    "compression", "n_prototypes", "metric", "prior_scale", "unknown", "missing", "n_jobs",
+    "time_limit",
+)  # fmt: skip
 
 
 @click.command(short_help="Replace rows by few prototypes that classify as well.")
 @click.argument("data")
 @click.option("--target", metavar="NAME", required=True, help="Column of the labels.")
-@click.option(
-    "--compression",
-    type=Real(above=0.0, maximum=1.0),
-    default=0.04,
-    show_default=True,
-    help="Prototypes, as a part of the rows that are learned from.",
-)
-@click.option("--prototypes", "n_prototypes", type=Integer(2), help="How many, instead.")
-@click.option(
-    "--metric",
-    type=click.Choice(["scaled", "diagonal", "linear"]),
-    default="scaled",
-    show_default=True,
-    help="One scale for all columns, one for each, or a matrix.",
-)
-@click.option(
-    "--prior-scale",
-    type=Real(above=0.0, other="auto"),
-    default="auto",
-    show_default=True,
-    help="How far prototypes may be from the mean of their class, in standard deviations of its "
-    "rows; rows held out choose between 2 and 16.",
-)
+@with_options(*(option_of(name, MODELS) for name in _GIVEN))
 @test_share_option("Part of the rows that test; the rest is learned from.")
-@unknown_option(mean="counts as the mean of its column", error="is an error")
-@with_options(*CHOICE_OPTIONS, GAPS_OPTION)
+@with_options(*CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
-@click.option(
-    "--jobs", "n_jobs", type=JOBS, default=-1, help="Cores used; -1, the default: all there are."
-)
 @DEALING_SEED
-@with_options(TIME_OPTION)
 @click.option("--out", metavar="FILE.csv", help="Write the prototypes, in the data's own units.")
 @click.option("--save", metavar="FILE.json", help="Save the model, for predict and score.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
@@ -91,11 +63,8 @@ def compress(context: click.Context, /, data: str, **options: Any) -> None:
     share = options["test_share"]
     parts = read_dealt(open_rows(data), options, (1 - share, share), "compress")
     model = StochasticNeighborCompression(
-        **{name: options[name] for name in _GIVEN},
+        **parameters_of({name: options[name] for name in _GIVEN}, CompressionParameters),
         random_state=parts.seed,
-        unknown=options["unknown"] or "mean",
-        missing=options["missing"] or "level",
-        time_limit=options["time_limit"],
     )
     with search_progress("", "") as show:
         model.set_params(progress=show).fit(parts.X[0], parts.y[0])

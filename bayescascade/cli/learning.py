@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from bayescascade.base.parameters import Parameters
-from bayescascade.cli.declared import Option, option_of, parameters_of
+from bayescascade.cli.declared import Option, parameters_of
 from bayescascade.cli.interrupts import deferred_interrupts, single_interrupts
 from bayescascade.cli.options import Real, parse_continuous, parse_kinds, split_commas
 from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_page, note
 from bayescascade.cli.progress_lines import search_progress, stage_progress
-from bayescascade.model.parameters import RunParameters
 
 if TYPE_CHECKING:
     from bayescascade.model.held_out import HeldOut
@@ -27,7 +26,6 @@ __all__ = [
     "GAPS_OPTION",
     "OUTPUT_OPTIONS",
     "POSITIVE",
-    "TIME_OPTION",
     "Task",
     "declarations",
     "learn",
@@ -97,9 +95,6 @@ FULL_OPTION: Option = click.option(
     "--full", is_flag=True, help="Print all of a large tree or list, nothing folded."
 )
 """Whether long trees, lists and columns are printed in full."""
-
-TIME_OPTION = option_of("time_limit", {"": RunParameters})
-"""When a search is to stop."""
 
 OUTPUT_OPTIONS: tuple[Option, ...] = (
     click.option("--trace", metavar="FILE.nc", help="Write the posterior's draws for ArviZ."),

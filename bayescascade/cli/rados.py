@@ -5,23 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bayescascade.cli.declared import Models, option_of, parameters_of
 from bayescascade.cli.learning import (
     CHOICE_OPTIONS,
     GAPS_OPTION,
-    TIME_OPTION,
     listed,
-    unknown_option,
     with_options,
 )
 from bayescascade.cli.options import Bounds, Integer, Real, TwoLevels
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
 from bayescascade.cli.reading import with_reading
+from bayescascade.methods.rado.parameters import LearnerParameters
 
 if TYPE_CHECKING:
     from bayescascade.methods.rado.rados import Rados
 
 __all__ = ["rados"]
 
+LEARNED: Models = {"": LearnerParameters}
 _POSITIVE = Real(above=0.0)
 
 
@@ -146,20 +147,7 @@ def make(data: str, **options: Any) -> None:
 @rados.command(short_help="Learn a classifier from files of sums.")
 @click.argument("files", nargs=-1, required=True)
 @click.option("--out", metavar="FILE.json", help="Save the model, for predict and score.")
-@click.option(
-    "--learner",
-    type=click.Choice(["auto", "boost", "map", "moments"]),
-    help="Boosting, the posterior's maximum, or least squares by mean and covariance; auto, the "
-    "default: the last where sums are of over 50 rows, else boosting.",
-)
-@click.option("--rounds", "n_rounds", type=Integer(1), help="Of boosting; 1000 by default.")
-@click.option(
-    "--weak-learner",
-    type=click.Choice(["best", "prudential"]),
-    help="A round's feature: the best, or the median one, as in the paper for noise.",
-)
-@unknown_option(mean="counts as the mean of its column", error="is an error")
-@with_options(TIME_OPTION)
+@with_options(*(option_of(name, LEARNED) for name in LearnerParameters.declared()))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 def fit(files: tuple[str, ...], out: str | None, as_json: bool, **given: Any) -> None:
     """Learn a linear classifier from files that `make` wrote; those of several parties add up."""
@@ -167,7 +155,7 @@ def fit(files: tuple[str, ...], out: str | None, as_json: bool, **given: Any) ->
     from bayescascade.methods.rado.estimators import RadoBoostClassifier
     from bayescascade.methods.rado.rados import Rados
 
-    parameters = {name: value for name, value in given.items() if value is not None}
+    parameters = parameters_of(given, LearnerParameters)
     if {"n_rounds", "weak_learner"} & parameters.keys():
         parameters.setdefault("learner", "boost")  # of which these are
     parts = [Rados.load(path) for path in files]

@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Other, Parameters, Real, Seed
+from bayescascade.base.parameters import (
+    Choice,
+    Flag,
+    Integer,
+    Jobs,
+    LooseInteger,
+    Other,
+    Parameters,
+    Real,
+)
 
 SAMPLED = ("anneal+metropolis", "anneal", "metropolis", "tempering")
 """Searches by the engines of `samplers`, of any posterior."""
@@ -18,20 +27,32 @@ def unknown_choice(**meanings: str) -> Choice[str]:
     return Choice(next(iter(meanings)), about, words=tuple(meanings))
 
 
-class RunParameters(Parameters):
-    """How to run a fit."""
+def missing_choice() -> Choice[str]:
+    """Return the parameter `missing` of models that take numbers."""
+    about = "Empty cells are a level, of numbers the median and a column that says so, or an error"
+    return Choice("level", about, words=("level", "error"))
+
+
+class TimeParameters(Parameters):
+    """Of what may be ended early."""
 
     time_limit = Real(
         None, "Stop then, with the best found so far", above=0.0, none="no limit", metavar="SECONDS"
     )
-    n_jobs: Jobs[Any] = Jobs(
-        1, "Chains run at the same time; -1: one per core", none="", in_commands=-1
-    )
-    random_state = Seed(None, "Same seed, same result", minimum=0, none="", option="seed")
+
+
+class RunParameters(TimeParameters):
+    """Of a fit."""
+
+    random_state = LooseInteger(None, "Same seed, same result", minimum=0, none="", option="seed")
 
 
 class ChainParameters(RunParameters):
     """How to search by chains, and what to predict by; see `bayescascade.explore`."""
+
+    n_jobs: Jobs[Any] = Jobs(
+        1, "Chains run at the same time; -1: one per core", none="", in_commands=-1
+    )
 
     predictive = Choice(
         "map", "Use the best found, or the average over posterior draws", words=("map", "average")

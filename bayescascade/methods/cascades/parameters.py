@@ -117,7 +117,7 @@ class AutoParameters(ShownParameters, DensityParameters, MemoryParameters, Chain
         "How much is tried to find what suits: seconds, a minute, or half an hour",
         words=("quick", "normal", "thorough"),
     )
-    n_jobs = Jobs(-1, RunParameters.n_jobs.about, none="")
+    n_jobs = Jobs(-1, ChainParameters.n_jobs.about, none="")
     predictive = Choice("average", ChainParameters.predictive.about, words=("map", "average"))
 
 

@@ -13,17 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.base.validation import check_choice, check_real
+from bayescascade.base.validation import check_real
 from bayescascade.costs.choice import N_FOLDS, Choice
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.labels import TrainingRows
+from bayescascade.methods.cost_trees.parameters import BudgetTreeParameters
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
 from bayescascade.methods.forests.base import BudgetedClassifier, ReadRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.explore import Found, explore_by
-from bayescascade.model.parameters import SAMPLED
 from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import DEFAULT_STEPS, Search, Seed
 from bayescascade.model.sentences import doubt_sentences
@@ -99,25 +99,27 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
     model_name: ClassVar[str] = "BudgetTreeClassifier"
     title: ClassVar[str] = "budgeted tree"
 
-    costs: Costs = None
-    budget: float | None = None
-    tradeoff: float | None = None
-    concentration: float = 1.0
-    split_probability: float = 0.5
-    max_leaves: int = 32
-    min_leaf_weight: float = 1.0
-    n_thresholds: int = 32
-    predictive: str = "map"
-    search: str = "anneal+metropolis"
-    n_steps: int | None = None
-    n_chains: int = 4
-    n_jobs: int | None = None
-    random_state: Seed = None
-    checkpoint: str | Path | None = None
-    resume: bool = False
+    declares = BudgetTreeParameters
+
+    costs: Costs = BudgetTreeParameters.costs.default
+    budget: float | None = BudgetTreeParameters.budget.default
+    tradeoff: float | None = BudgetTreeParameters.tradeoff.default
+    concentration: float = BudgetTreeParameters.concentration.default
+    split_probability: float = BudgetTreeParameters.split_probability.default
+    max_leaves: int = BudgetTreeParameters.max_leaves.default
+    min_leaf_weight: float = BudgetTreeParameters.min_leaf_weight.default
+    n_thresholds: int = BudgetTreeParameters.n_thresholds.default
+    predictive: str = BudgetTreeParameters.predictive.default
+    search: str = BudgetTreeParameters.search.default
+    n_steps: int | None = BudgetTreeParameters.n_steps.default
+    n_chains: int = BudgetTreeParameters.n_chains.default
+    n_jobs: int | None = BudgetTreeParameters.n_jobs.default
+    random_state: Seed = BudgetTreeParameters.random_state.default
+    checkpoint: str | Path | None = BudgetTreeParameters.checkpoint.default
+    resume: bool = BudgetTreeParameters.resume.default
     progress: Callable[[samplers.Progress], object] | None = None
-    time_limit: float | None = None
-    unknown: str = "missing"
+    time_limit: float | None = BudgetTreeParameters.time_limit.default
+    unknown: str = BudgetTreeParameters.unknown.default
 
     def fit(
         self,
@@ -199,11 +201,9 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
 
     def _check_parameters(self) -> None:
         """Raise ParameterError if a parameter that no other class checks is out of its range."""
-        check_choice("predictive", self.predictive, ("map", "average"))
-        check_choice("search", self.search, SAMPLED)
+        self.declares.check(self)
         if self.budget is None:
             return
-        check_real("budget", self.budget, minimum=0.0)
         for name in ("tradeoff", "checkpoint"):
             if getattr(self, name) is not None:
                 raise ParameterError(

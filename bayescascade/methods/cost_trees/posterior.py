@@ -28,10 +28,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.base.validation import check_integer, check_probability, check_real
+from bayescascade.base.validation import check_real
 from bayescascade.costs.items import Costs
 from bayescascade.methods.cost_trees.kernels import layout
 from bayescascade.methods.cost_trees.kernels.sweep import MOVES, sweep
+from bayescascade.methods.cost_trees.parameters import TreeParameters
 from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree, SplitCandidates
 from bayescascade.methods.forests.base import ReadRows, read_rows
 from bayescascade.methods.forests.forest import Forest
@@ -46,7 +47,6 @@ MOVE_WEIGHTS = {"grow": 0.3, "prune": 0.3, "change": 0.3, "regrow": 0.1}
 
 _PARAMETERS = ("tradeoff", "concentration", "split_probability", "max_leaves", "min_leaf_weight")
 
-_MOST_THRESHOLDS = 1 << 16  # codes are uint16
 _MOST_TABLED = 1 << 20
 _START_SPLITS = 6  # a random start has fewer
 _START_TRIES = 50
@@ -118,21 +118,19 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         *,
         costs: Costs = None,
         tradeoff: float = 1.0,
-        concentration: float = 1.0,
-        split_probability: float = 0.5,
-        max_leaves: int = 32,
-        min_leaf_weight: float = 1.0,
-        n_thresholds: int = 32,
+        concentration: float = TreeParameters.concentration.default,
+        split_probability: float = TreeParameters.split_probability.default,
+        max_leaves: int = TreeParameters.max_leaves.default,
+        min_leaf_weight: float = TreeParameters.min_leaf_weight.default,
+        n_thresholds: int = TreeParameters.n_thresholds.default,
         _read: ReadRows | None = None,  # instead of X, y, weights and costs
     ) -> None:
         self.tradeoff = check_real("tradeoff", tradeoff, minimum=0.0)
-        self.concentration = check_real("concentration", concentration, above=0.0)
-        self.split_probability = check_probability(
-            "split_probability", split_probability, strict=True
-        )
-        self.max_leaves = check_integer("max_leaves", max_leaves, minimum=1)
-        self.min_leaf_weight = check_real("min_leaf_weight", min_leaf_weight, above=0.0)
-        check_integer("n_thresholds", n_thresholds, minimum=1, maximum=_MOST_THRESHOLDS)
+        self.concentration = TreeParameters.concentration.check(concentration)
+        self.split_probability = TreeParameters.split_probability.check(split_probability)
+        self.max_leaves = TreeParameters.max_leaves.check(max_leaves)
+        self.min_leaf_weight = TreeParameters.min_leaf_weight.check(min_leaf_weight)
+        TreeParameters.n_thresholds.check(n_thresholds)
         encoder, priced, training = _read or read_rows(
             X, y, costs, type(self).__name__, sample_weight=sample_weight
         )

@@ -28,10 +28,8 @@ import numpy as np
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import (
-    check_choice,
     check_flag,
     check_integer,
-    check_jobs,
     check_real,
     check_weight_values,
 )
@@ -44,7 +42,6 @@ from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.growing import (
     MAX_BINS,
-    THRESHOLDS,
     CodedColumns,
     GrownForest,
     TreeGrower,
@@ -57,6 +54,7 @@ from bayescascade.methods.forests.impurities import (
     impurity_arrays,
     impurity_values,
 )
+from bayescascade.methods.forests.parameters import BudgetedForestParameters
 from bayescascade.model.search import Seed, seed_sequence
 
 __all__ = ["BudgetedForestClassifier", "GrowthAlternative"]
@@ -186,22 +184,24 @@ class BudgetedForestClassifier(BudgetedClassifier):
     model_name: ClassVar[str] = "budgeted_forest"
     title: ClassVar[str] = "budgeted forest"
 
-    costs: Costs = None
-    budget: float | None = None
-    impurity: Impurity = "threshold_pairs"
-    alpha: float | Sequence[float] | str = "auto"
-    order: int = 2
-    cost_exponent: float | Sequence[float] | str = "auto"
-    max_trees: int = 100
-    thresholds: str = "exact"
-    reuse_is_free: bool = True
-    max_features: Share | Sequence[Share] = "auto"
-    max_depth: int | None = None
-    bootstrap: bool = True
-    n_jobs: int | None = None
-    random_state: Seed = None
-    time_limit: float | None = None
-    unknown: str = "missing"
+    declares = BudgetedForestParameters
+
+    costs: Costs = BudgetedForestParameters.costs.default
+    budget: float | None = BudgetedForestParameters.budget.default
+    impurity: Impurity = BudgetedForestParameters.impurity.default
+    alpha: float | Sequence[float] | str = BudgetedForestParameters.alpha.default
+    order: int = BudgetedForestParameters.order.default
+    cost_exponent: float | Sequence[float] | str = BudgetedForestParameters.cost_exponent.default
+    max_trees: int = BudgetedForestParameters.max_trees.default
+    thresholds: str = BudgetedForestParameters.thresholds.default
+    reuse_is_free: bool = BudgetedForestParameters.reuse_is_free.default
+    max_features: Share | Sequence[Share] = BudgetedForestParameters.max_features.default
+    max_depth: int | None = BudgetedForestParameters.max_depth.default
+    bootstrap: bool = BudgetedForestParameters.bootstrap.default
+    n_jobs: int | None = BudgetedForestParameters.n_jobs.default
+    random_state: Seed = BudgetedForestParameters.random_state.default
+    time_limit: float | None = BudgetedForestParameters.time_limit.default
+    unknown: str = BudgetedForestParameters.unknown.default
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
         """Grow the forest.
@@ -362,15 +362,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
         return parameters
 
     def _check_parameters(self) -> None:
-        if self.budget is not None:
-            check_real("budget", self.budget, minimum=0.0)
-        check_integer("max_trees", self.max_trees, minimum=1)
-        check_choice("thresholds", self.thresholds, THRESHOLDS)
-        check_flag("reuse_is_free", self.reuse_is_free)
-        check_flag("bootstrap", self.bootstrap)
-        if self.max_depth is not None:
-            check_integer("max_depth", self.max_depth, minimum=1)
-        check_jobs(self.n_jobs)
+        self.declares.check(self)
         for name in _AUTOMATIC:
             self._values(name, is_choosing=False)
 

@@ -47,9 +47,8 @@ from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.kernels import growing as kernels
 from bayescascade.methods.forests.kernels.growing_cuts import MISSING, ImpurityArrays
 
-__all__ = ["THRESHOLDS", "CodedColumns", "GrownForest", "TreeGrower", "add_trees"]
+__all__ = ["CodedColumns", "GrownForest", "TreeGrower", "add_trees"]
 
-THRESHOLDS = ("exact", "histogram", "random")
 
 MAX_BINS = 255
 

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade.base.validation import check_integer, check_jobs, check_real
 from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
 from bayescascade.costs.items import CostItems, Costs
 from bayescascade.costs.limits import is_within, too_low
@@ -36,6 +35,7 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import out_of_bag
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.forests.parameters import SelectedForestParameters
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.numbers import cost_texts
 
@@ -97,14 +97,16 @@ class SelectedForestClassifier(BudgetedClassifier):
     model_name: ClassVar[str] = "SelectedForestClassifier"
     title: ClassVar[str] = "forest of selected features"
 
-    costs: Costs = None
-    budget: float | None = None
-    n_trees: int = 40
-    min_samples_leaf: int = 3
-    n_jobs: int | None = None
-    random_state: Seed = None
-    time_limit: float | None = None
-    unknown: str = "missing"
+    declares = SelectedForestParameters
+
+    costs: Costs = SelectedForestParameters.costs.default
+    budget: float | None = SelectedForestParameters.budget.default
+    n_trees: int = SelectedForestParameters.n_trees.default
+    min_samples_leaf: int = SelectedForestParameters.min_samples_leaf.default
+    n_jobs: int | None = SelectedForestParameters.n_jobs.default
+    random_state: Seed = SelectedForestParameters.random_state.default
+    time_limit: float | None = SelectedForestParameters.time_limit.default
+    unknown: str = SelectedForestParameters.unknown.default
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
         """Choose the features, and grow the forest.
@@ -130,7 +132,7 @@ class SelectedForestClassifier(BudgetedClassifier):
             If the rows or labels cannot be used.
         """
         watch = Watch(self.time_limit)
-        self._check_parameters()
+        self.declares.check(self)
         training = self._read_training(X, y, X_val=X_val, y_val=y_val)
         (seed,) = seed_sequence(self.random_state).generate_state(1)
         template = RandomForestClassifier(
@@ -183,13 +185,6 @@ class SelectedForestClassifier(BudgetedClassifier):
         used = np.array([[name in wanted for name in self.feature_texts]])
         (most,) = cost_texts(self.items_.total(self.items_.paid(used)).tolist())
         return [*super().certificate_texts, *told, f"at most {most} for any row"]
-
-    def _check_parameters(self) -> None:
-        if self.budget is not None:
-            check_real("budget", self.budget, minimum=0.0)
-        check_integer("n_trees", self.n_trees, minimum=1)
-        check_integer("min_samples_leaf", self.min_samples_leaf, minimum=1)
-        check_jobs(self.n_jobs)
 
     def _grown(
         self, template: RandomForestClassifier, training: TrainingRows, features: Features

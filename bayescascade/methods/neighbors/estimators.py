@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.threads import n_threads_of
-from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
+from bayescascade.base.validation import check_integer
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import (
     TrainingRows,
@@ -23,25 +23,18 @@ from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.sources import as_frame
 from bayescascade.methods.neighbors.base import CompressedClassifier
-from bayescascade.methods.neighbors.learned import RULES, Compressed
+from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.minibatches import climb_by_minibatches
+from bayescascade.methods.neighbors.parameters import AUTO, CompressionParameters
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
-from bayescascade.methods.neighbors.prototypes import METRICS, State
-from bayescascade.methods.neighbors.starting import (
-    AUTO,
-    STANDARDIZE,
-    STARTS,
-    choose_start,
-    shares_of_classes,
-)
-from bayescascade.model.ascent import OPTIMIZERS
+from bayescascade.methods.neighbors.prototypes import State
+from bayescascade.methods.neighbors.starting import choose_start, shares_of_classes
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import Search, Seed
 
 __all__ = ["StochasticNeighborCompression"]
 
-_SEARCHES = ("ascent", "ascent+langevin")
 _STEPS = 2_000  # of each chain
 _KEPT = 100  # draws of each chain, and those that predict together
 _EPOCHS = 5  # that `refine` takes by default
@@ -138,32 +131,34 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         "Which class a row is of, by a few prototypes that stand in for all rows."
     )
 
-    compression: float = 0.04
-    n_prototypes: int | Mapping[Any, int] | None = None
-    metric: str = "scaled"
-    rank: int | None = None
-    start: str = "kmeans"
-    standardize: str = "auto"
-    joint: bool = False
-    prior_scale: float | str | None = AUTO
-    rule: str = "nearest"
-    n_neighbors: int = 3
-    optimizer: str = "lbfgs"
-    max_iter: int = 100
-    batch_size: int = 4096
-    dtype: str = "float64"
-    predictive: str = "map"
-    search: str = "ascent"
-    n_steps: int | None = None
-    n_chains: int = 1
-    n_jobs: int | None = None
-    random_state: Seed = None
-    checkpoint: str | Path | None = None
-    resume: bool = False
+    declares = CompressionParameters
+
+    compression: float = CompressionParameters.compression.default
+    n_prototypes: int | Mapping[Any, int] | None = CompressionParameters.n_prototypes.default
+    metric: str = CompressionParameters.metric.default
+    rank: int | None = CompressionParameters.rank.default
+    start: str = CompressionParameters.start.default
+    standardize: str = CompressionParameters.standardize.default
+    joint: bool = CompressionParameters.joint.default
+    prior_scale: float | str | None = CompressionParameters.prior_scale.default
+    rule: str = CompressionParameters.rule.default
+    n_neighbors: int = CompressionParameters.n_neighbors.default
+    optimizer: str = CompressionParameters.optimizer.default
+    max_iter: int = CompressionParameters.max_iter.default
+    batch_size: int = CompressionParameters.batch_size.default
+    dtype: str = CompressionParameters.dtype.default
+    predictive: str = CompressionParameters.predictive.default
+    search: str = CompressionParameters.search.default
+    n_steps: int | None = CompressionParameters.n_steps.default
+    n_chains: int = CompressionParameters.n_chains.default
+    n_jobs: int | None = CompressionParameters.n_jobs.default
+    random_state: Seed = CompressionParameters.random_state.default
+    checkpoint: str | Path | None = CompressionParameters.checkpoint.default
+    resume: bool = CompressionParameters.resume.default
     progress: Callable[[samplers.Progress], object] | None = None
-    time_limit: float | None = None
-    missing: str = "level"
-    unknown: str = "mean"
+    time_limit: float | None = CompressionParameters.time_limit.default
+    missing: str = CompressionParameters.missing.default
+    unknown: str = CompressionParameters.unknown.default
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn prototypes; Ctrl-C ends it with those found so far.
@@ -192,7 +187,6 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         """
         search = self._checked()
         X, y, _ = with_labels(X, y)
-        check_choice("unknown", self.unknown, self.unknowns)
         X = as_frame(X)
         self._set_encoder(MatrixEncoder.learn(X, self._policy()))
         training = TrainingRows.read(self._encoder, X, y, owner=type(self).__name__)
@@ -339,22 +333,7 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
 
     def _checked(self) -> Search:
         """Return how to search; raises ParameterError if a parameter is out of its range."""
-        check_real("compression", self.compression, above=0.0, maximum=1.0)
-        check_flag("joint", self.joint)
-        if self.prior_scale not in (None, AUTO):
-            check_real("prior_scale", self.prior_scale, above=0.0)
-        for name, choices in (
-            ("metric", METRICS),
-            ("start", STARTS),
-            ("standardize", STANDARDIZE),
-            ("rule", RULES),
-            ("optimizer", (*OPTIMIZERS, "minibatch")),
-            ("search", _SEARCHES),
-            ("predictive", ("map", "average")),
-        ):
-            check_choice(name, getattr(self, name), choices)
-        for name in ("n_neighbors", "batch_size", "max_iter"):
-            check_integer(name, getattr(self, name), minimum=1)
+        self.declares.check(self)
         given = self.get_params(deep=False)
         taken = {k: v for k, v in given.items() if k in Search.__dataclass_fields__}
         if self.optimizer == "minibatch":  # which has climbed before

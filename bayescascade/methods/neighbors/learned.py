@@ -17,10 +17,7 @@ from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.methods.neighbors.neighborhoods import class_probabilities, nearest_prototypes
 from bayescascade.methods.neighbors.prototypes import Floats
 
-__all__ = ["RULES", "Compressed"]
-
-RULES = ("nearest", "neighbors", "stochastic")
-"""The nearest prototype's class; the vote of the nearest; the class of a neighbor by chance."""
+__all__ = ["Compressed"]
 
 _APART = 1e-9  # of the largest coordinate: nearer, prototypes are in the same place
 

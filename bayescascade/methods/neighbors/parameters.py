@@ -1,9 +1,12 @@
-"""Parameters of neighbor compression that commands take, and their ranges, declared once."""
+"""Parameters of neighbor compression, declared once."""
 
-from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Real
-from bayescascade.model.parameters import ChainParameters, unknown_choice
+from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, LooseInteger, Other, Real
+from bayescascade.model.parameters import ChainParameters, missing_choice, unknown_choice
 
 AUTO = "auto"
+"""The prior scale that rows held out choose."""
+
+METRICS = ("scaled", "diagonal", "linear")
 
 
 class CompressionParameters(ChainParameters):
@@ -12,23 +15,32 @@ class CompressionParameters(ChainParameters):
     compression = Real(
         0.04, "Prototypes, as a part of the rows that are learned from", above=0.0, maximum=1.0
     )
-    metric = Choice(
-        "scaled",
-        "One scale for all columns, one for each, or a matrix",
-        words=("scaled", "diagonal", "linear"),
-    )
+    n_prototypes = LooseInteger(None, "How many prototypes, instead", minimum=2, none="")
+    metric = Choice("scaled", "One scale for all columns, one for each, or a matrix", words=METRICS)
+    rank = Other(None, "Rows of the matrix", none="all")
+    start = Choice("kmeans", "Prototypes start as centers or rows", words=("kmeans", "sample"))
+    standardize = Choice("auto", "Columns in standard deviations", words=("auto", "yes", "no"))
+    joint = Flag(False, "The metric is learned with the prototypes")
     prior_scale = Real(
         AUTO,
         "How far prototypes may be from the mean of their class, in standard deviations of its "
         "rows; rows held out choose between 2 and 16 (auto)",
-        above=0.0,
         words=(AUTO,),
-        none="",
+        none="any",
+        above=0.0,
     )
-    start = Choice("kmeans", "Where prototypes start", words=())
-    joint = Flag(False, "Whether the metric is learned with the prototypes")
+    rule = Choice(
+        "nearest",
+        "The nearest prototype's class, the vote of the nearest, or the class of one by chance",
+        words=("nearest", "neighbors", "stochastic"),
+    )
     n_neighbors = Integer(3, "Prototypes that vote", minimum=1)
-    batch_size = Integer(4096, "Rows of a step by minibatches", minimum=1)
+    optimizer = Choice("lbfgs", "How to climb", words=("lbfgs", "cg", "minibatch"))
     max_iter = Integer(100, "Iterations of an ascent", minimum=1)
+    batch_size = Integer(4096, "Rows of a minibatch", minimum=1)
+    dtype = Choice("float64", "Of what is computed", words=("float64", "float32"))
+    search = Choice("ascent", "How to search", words=("ascent", "ascent+langevin"))
+    n_chains = Integer(1, ChainParameters.n_chains.about, minimum=1)
     n_jobs = Jobs(None, "Cores used; -1: all there are", none="", in_commands=-1)
+    missing = missing_choice()
     unknown = unknown_choice(mean="counts as the mean of its column", error="is an error")

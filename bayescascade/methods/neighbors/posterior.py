@@ -31,7 +31,8 @@ from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.labels import check_labels, find_classes, label_codes
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows, class_probabilities
-from bayescascade.methods.neighbors.prototypes import METRICS, Floats, Layout, State
+from bayescascade.methods.neighbors.parameters import METRICS
+from bayescascade.methods.neighbors.prototypes import Floats, Layout, State
 from bayescascade.model.draws import TraceLegend
 
 __all__ = ["PrototypePosterior"]

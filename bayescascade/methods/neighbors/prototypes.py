@@ -11,9 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["METRICS", "Layout", "State"]
-
-METRICS = ("scaled", "diagonal", "linear")
+__all__ = ["Layout", "State"]
 
 Floats = NDArray[np.float64]
 State = Floats

@@ -33,12 +33,7 @@ from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.prototypes import Floats
 from bayescascade.model.ascent import ascend
 
-__all__ = ["AUTO", "STANDARDIZE", "STARTS", "Chosen", "choose_start", "shares_of_classes"]
-
-STARTS = ("kmeans", "sample")
-STANDARDIZE = ("auto", "yes", "no")
-AUTO = "auto"
-"""The prior scale that rows held out choose."""
+__all__ = ["Chosen", "choose_start", "shares_of_classes"]
 
 _NARROW, _WIDE = 2.0, 16.0  # prior scales that are compared; the first also chooses the units
 

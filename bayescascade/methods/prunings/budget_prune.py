@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import samplers
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_choice, check_flag, check_real
+from bayescascade.base.validation import check_flag, check_real
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.limits import check_amounts
 from bayescascade.data.labels import TrainingRows
@@ -28,6 +28,7 @@ from bayescascade.methods.forests.bags import out_of_bag
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings, near_optimal
+from bayescascade.methods.prunings.parameters import BudgetPruneParameters
 from bayescascade.methods.prunings.path import PruningPath, gap_text
 from bayescascade.methods.prunings.program import (
     Pruning,
@@ -41,9 +42,6 @@ from bayescascade.methods.prunings.tradeoffs import TradeoffPruner
 from bayescascade.model.search import Search, Seed
 
 __all__ = ["BudgetPrune"]
-
-_ERRORS = ("in_bag", "out_of_bag", "validation")
-_SOLVERS = ("flow", "primal_dual")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -131,11 +129,13 @@ class BudgetPrune(TradeoffPruner):
     title: ClassVar[str] = "budget-pruned forest"
     knob: ClassVar[str] = "tradeoff"
 
-    tradeoff: float | None = None
-    errors: str = "in_bag"
-    split_cost: float = 0.0
-    solver: str = "flow"
-    tolerance: float = 1e-3
+    declares = BudgetPruneParameters
+
+    tradeoff: float | None = BudgetPruneParameters.tradeoff.default
+    errors: str = BudgetPruneParameters.errors.default
+    split_cost: float = BudgetPruneParameters.split_cost.default
+    solver: str = BudgetPruneParameters.solver.default
+    tolerance: float = BudgetPruneParameters.tolerance.default
 
     def _prepare(self, training: TrainingRows) -> None:
         self.program_ = PruningProgram.of(
@@ -273,15 +273,6 @@ class BudgetPrune(TradeoffPruner):
         )  # fmt: skip
         best = self.program_, self.items_, self.kept_, self.tradeoff_
         return near_optimal(*best, search, tolerance=tolerance, n_draws=n_draws)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.tradeoff is not None:
-            check_real("tradeoff", self.tradeoff, minimum=0.0)
-        check_choice("errors", self.errors, _ERRORS)
-        check_real("split_cost", self.split_cost, minimum=0.0)
-        check_choice("solver", self.solver, _SOLVERS)
-        check_real("tolerance", self.tolerance, minimum=0.0)
 
     def _counts(self, training: TrainingRows) -> NDArray[np.float64] | None:
         """Return the rows that errors are measured on, by node and class; None if in bag."""

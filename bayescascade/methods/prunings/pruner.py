@@ -18,7 +18,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.base.validation import check_jobs, check_real
 from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import BudgetError
@@ -27,6 +26,7 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.bags import has_bags, out_of_bag
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import SKLEARN_FORESTS, Forest
+from bayescascade.methods.prunings.parameters import PrunerParameters
 from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.model.search import Seed, seed_sequence
 
@@ -89,14 +89,16 @@ class ForestPruner(BudgetedClassifier):
 
     knob: ClassVar[str]
 
-    forest: Any = None  # several types of estimators
+    declares: ClassVar[type[PrunerParameters]] = PrunerParameters
+
+    forest: Any = PrunerParameters.forest.default  # several types of estimators
     _: KW_ONLY
-    costs: Costs = None
-    budget: float | None = None
-    n_jobs: int | None = None
-    random_state: Seed = None
-    time_limit: float | None = None
-    unknown: str = "missing"
+    costs: Costs = PrunerParameters.costs.default
+    budget: float | None = PrunerParameters.budget.default
+    n_jobs: int | None = PrunerParameters.n_jobs.default
+    random_state: Seed = PrunerParameters.random_state.default
+    time_limit: float | None = PrunerParameters.time_limit.default
+    unknown: str = PrunerParameters.unknown.default
 
     @property
     def may_know_validation_labels(self) -> bool:
@@ -286,9 +288,7 @@ class ForestPruner(BudgetedClassifier):
 
     def _check_parameters(self) -> None:
         """Raise ParameterError if a parameter is out of its range."""
-        if self.budget is not None:
-            check_real("budget", self.budget, minimum=0.0)
-        check_jobs(self.n_jobs)
+        self.declares.check(self)
 
     def _check_unpruned(self) -> None:
         """Raise if there is nothing to prune anew: before `fit`, or after a file was read."""

@@ -12,18 +12,19 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
+from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
-from bayescascade.methods.rado.boosting import WEAK_LEARNERS, boost
+from bayescascade.methods.rado.boosting import boost
+from bayescascade.methods.rado.parameters import LEARNERS, RadoParameters
 from bayescascade.methods.rado.posterior import RadoPosterior
 from bayescascade.methods.rado.protection import Promise
 from bayescascade.methods.rado.rados import Rados
 from bayescascade.methods.rado.reading import Reading
 from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.explore import explore_by
-from bayescascade.model.matrix_classifier import MISSING, MatrixClassifier
+from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Search, Seed
@@ -31,7 +32,6 @@ from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Tabl
 
 __all__ = ["RadoBoostClassifier"]
 
-LEARNERS = ("auto", "boost", "map", "moments")
 
 _MOST_SHOWN = 20  # coefficients
 _MOST_REASONS = 4  # of a row
@@ -113,19 +113,21 @@ class RadoBoostClassifier(MatrixClassifier):
         "Which of two classes a row is of, learned from sums of rows instead of rows."
     )
 
-    n_rounds: int = 1000
-    weak_learner: str = "best"
-    kappa: float = 1.0
-    learner: str = "auto"
-    prior_scale: float = 1.0
-    n_rados: int = 1000
-    support: int | str | None = "auto"
-    standardize: bool = True
-    intercept: bool = True
-    random_state: Seed = None
-    time_limit: float | None = None
-    missing: str = "level"
-    unknown: str = "mean"
+    declares = RadoParameters
+
+    n_rounds: int = RadoParameters.n_rounds.default
+    weak_learner: str = RadoParameters.weak_learner.default
+    kappa: float = RadoParameters.kappa.default
+    learner: str = RadoParameters.learner.default
+    prior_scale: float = RadoParameters.prior_scale.default
+    n_rados: int = RadoParameters.n_rados.default
+    support: int | str | None = RadoParameters.support.default
+    standardize: bool = RadoParameters.standardize.default
+    intercept: bool = RadoParameters.intercept.default
+    random_state: Seed = RadoParameters.random_state.default
+    time_limit: float | None = RadoParameters.time_limit.default
+    missing: str = RadoParameters.missing.default
+    unknown: str = RadoParameters.unknown.default
 
     def fit(self, X: Any, y: Any) -> Self:
         """Make rados of rows, and learn from them.
@@ -147,7 +149,7 @@ class RadoBoostClassifier(MatrixClassifier):
             If rows or labels cannot be used.
         """
         watch = Watch(self.time_limit)
-        self._check()
+        self.declares.check(self)
         with watch.part(0.5), watch.watching():
             rados = Rados.sample(
                 X,
@@ -170,7 +172,7 @@ class RadoBoostClassifier(MatrixClassifier):
             If a parameter is out of its range, or these are no rados.
         """
         watch = Watch(self.time_limit)
-        self._check()
+        self.declares.check(self)
         if not isinstance(rados, Rados):
             raise ParameterError(f"rados must be Rados, got {type(rados).__name__}")
         return self._learn(rados, watch, is_late=False)
@@ -377,7 +379,7 @@ class RadoBoostClassifier(MatrixClassifier):
         }
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        self._check()
+        self.declares.check(self)
         self._set_reading(Reading.from_record(record["reading"]))
         self.theta_ = np.array(record["theta"], np.float64)
         if self.theta_.shape != (self._reading.n_columns,) or not np.isfinite(self.theta_).all():
@@ -402,20 +404,6 @@ class RadoBoostClassifier(MatrixClassifier):
         self._reading = reading
         self.classes_ = reading.classes
         self._set_encoder(reading.encoder)
-
-    def _check(self) -> None:
-        check_integer("n_rounds", self.n_rounds, 1)
-        check_choice("weak_learner", self.weak_learner, WEAK_LEARNERS)
-        check_choice("learner", self.learner, LEARNERS)
-        check_real("kappa", self.kappa, minimum=1.0)
-        check_real("prior_scale", self.prior_scale, above=0.0)
-        check_integer("n_rados", self.n_rados, 1)
-        if self.support not in (None, "auto"):
-            check_integer("support", self.support, 1)
-        check_flag("standardize", self.standardize)
-        check_flag("intercept", self.intercept)
-        check_choice("missing", self.missing, MISSING)
-        check_choice("unknown", self.unknown, self.unknowns)
 
 
 def _rows_of_a_sum(rados: Rados) -> float:

@@ -326,7 +326,7 @@ def test_a_frame_of_prototypes_has_all_columns():
         ({"search": "anneal"}, "search must be one of"),
         ({"rule": "neighbors", "n_neighbors": 5, "n_prototypes": 4}, "n_neighbors must be"),
         ({"prior_scale": 0.0}, "prior_scale must be a finite number > 0"),
-        ({"prior_scale": "wide"}, "prior_scale must be a finite number > 0"),
+        ({"prior_scale": "wide"}, 'prior_scale must be a number > 0, "auto" or None, got'),
         ({"max_iter": 0}, "max_iter must be an integer >= 1"),
     ],
 )

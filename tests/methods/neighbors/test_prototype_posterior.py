@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from bayescascade import DataError, ParameterError, PrototypePosterior
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
-from bayescascade.methods.neighbors.prototypes import METRICS
+from bayescascade.methods.neighbors.parameters import METRICS
 from tests.methods.neighbors.problems import (
     blobs,
     posterior,

@@ -1,0 +1,23 @@
+"""Parameters of single trees whose features cost something, declared once."""
+
+from bayescascade.base.parameters import Choice, Integer, Jobs, Parameters, Real
+from bayescascade.methods.forests.parameters import BudgetedParameters
+from bayescascade.model.parameters import SAMPLED, ChainParameters
+
+
+class TreeParameters(Parameters):
+    """Of the posterior."""
+
+    concentration = Real(1.0, "Dirichlet parameter of a class", above=0.0)
+    split_probability = Real(0.5, "Probability of a split", above=0.0, below=1.0)
+    max_leaves = Integer(32, "Most leaves of a tree", minimum=1)
+    min_leaf_weight = Real(1.0, "Least weight of a leaf", above=0.0)
+    n_thresholds = Integer(32, "Thresholds of a column of numbers", minimum=1, maximum=65_536)
+
+
+class BudgetTreeParameters(TreeParameters, BudgetedParameters, ChainParameters):
+    """Of `BudgetTreeClassifier`."""
+
+    tradeoff = Real(None, "Nats that a unit of cost is worth", minimum=0.0, none="1")
+    search = Choice(SAMPLED[0], "How to search by chains", words=SAMPLED)
+    n_jobs = Jobs(None, ChainParameters.n_jobs.about, none="", in_commands=-1)

@@ -1,0 +1,43 @@
+"""Parameters of classifiers that pay for what they read, declared once."""
+
+from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Other, Real
+from bayescascade.model.parameters import RunParameters, unknown_choice
+
+THRESHOLDS = ("exact", "histogram", "random")
+"""Where numbers may be split."""
+
+
+class BudgetedParameters(RunParameters):
+    """Of all of them."""
+
+    costs = Other(None, "What features cost", none="1 each")
+    budget = Real(None, "The most that a row may cost on average", minimum=0.0, none="")
+    unknown = unknown_choice(missing="counts as missing", error="is an error")
+
+
+class ForestParameters(BudgetedParameters):
+    """Of forests."""
+
+    n_jobs = Jobs(None, "Trees learned at the same time; -1: one per core", none="", in_commands=-1)
+
+
+class BudgetedForestParameters(ForestParameters):
+    """Of `BudgetedForestClassifier`."""
+
+    impurity = Other("threshold_pairs", "What splits lessen")
+    alpha = Other("auto", "Slack of the impurity; of several, the best is chosen")
+    order = Integer(2, "Order of a polynomial impurity", minimum=2, maximum=30)
+    cost_exponent = Other("auto", "Exponent of costs; of several, the best is chosen")
+    max_trees = Integer(100, "Most trees to grow", minimum=1)
+    thresholds = Choice("exact", "Where numbers may be split", words=THRESHOLDS)
+    reuse_is_free = Flag(True, "What a row has paid for costs nothing again")
+    max_features = Other("auto", "Features that a split chooses among")
+    max_depth = Integer(None, "Most splits of a path", minimum=1, none="any")
+    bootstrap = Flag(True, "Trees are grown on rows drawn with replacement")
+
+
+class SelectedForestParameters(ForestParameters):
+    """Of `SelectedForestClassifier`."""
+
+    n_trees = Integer(40, "Trees of the forest", minimum=1)
+    min_samples_leaf = Integer(3, "Least rows of a leaf", minimum=1)
