@@ -52,7 +52,7 @@ bench: $(VENV)/.installed-dev
 	$(bin)/python -m pytest -o addopts= --import-mode=importlib tests/benchmarks
 
 examples: $(VENV)/.installed-test
-	$(bin)/python docs/pictures.py
+	PYTHONPATH=. $(bin)/python docs/pictures.py
 	$(bin)/python -m tests.documents
 
 clean:

@@ -48,11 +48,6 @@ from .methods.neighbors.estimators import (
     StochasticNeighborCompression as StochasticNeighborCompression,
 )
 from .methods.neighbors.posterior import PrototypePosterior as PrototypePosterior
-from .methods.prunings.baselines import (
-    CostComplexityPrune as CostComplexityPrune,
-    GreedyPrune as GreedyPrune,
-    TruncatedForest as TruncatedForest,
-)
 from .methods.prunings.budget_prune import BudgetPrune as BudgetPrune
 from .methods.prunings.near_optimal import NearOptimalPrunings as NearOptimalPrunings
 from .methods.prunings.path import PruningPath as PruningPath

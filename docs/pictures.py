@@ -25,15 +25,14 @@ from sklearn.preprocessing import StandardScaler
 
 from bayescascade import (
     BudgetPrune,
-    CostComplexityPrune,
     FeatureCosts,
     LeafCascade,
     RadoBoostClassifier,
     Rados,
     RuleListClassifier,
     StochasticNeighborCompression,
-    TruncatedForest,
 )
+from tests.benchmarks.pruning_baselines import CostComplexityPrune, TruncatedForest
 
 __all__ = ["PICTURES", "draw"]
 

@@ -11,7 +11,6 @@ from contextvars import ContextVar
 from math import inf
 from time import perf_counter
 
-from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 
 __all__ = ["OutOfTime", "Watch", "check_time", "watch_in_use"]
@@ -41,7 +40,7 @@ class Watch:
     """
 
     def __init__(self, seconds: float | None) -> None:
-        self.seconds = None if seconds is None else _checked(seconds)
+        self.seconds = None if seconds is None else check_real("time_limit", seconds, above=0.0)
         self._end = inf if self.seconds is None else perf_counter() + self.seconds
         self.is_up = False
 
@@ -96,14 +95,6 @@ def check_time() -> None:
 def watch_in_use() -> Watch:
     """Return the watch of this thread, for others that work for it."""
     return _in_use.get() or _ENDLESS
-
-
-def _checked(seconds: object) -> float:
-    try:
-        return check_real("time_limit", seconds, above=0.0)
-    except ParameterError:
-        rule = "time_limit must be a number > 0 or None"
-        raise ParameterError(f"{rule}, got {seconds!r}") from None
 
 
 _in_use: ContextVar[Watch | None] = ContextVar("watch", default=None)

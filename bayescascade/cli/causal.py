@@ -13,15 +13,6 @@ __all__ = ["causal"]
 _ONLY_PRIVATE = ("delta", "protect", "publish", "x_bounds", "y_bounds")
 
 
-def _refuse(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    del context
-    if value is not None:
-        raise click.UsageError(
-            f"{parameter.opts[0]} must not be given: every release spends budget, and the mean of "
-            "repeated ones would take their noise away; spend a larger epsilon once"
-        )
-
-
 @click.command(short_help="Find which of two columns is the cause, privately if asked for.")
 @click.argument("data")
 @click.option("--x", metavar="NAME", required=True, help="A column of numbers.")
@@ -49,7 +40,6 @@ def _refuse(context: click.Context, parameter: click.Parameter, value: Any) -> N
     type=click.Choice(["scores", "direction"]),
     help="Both scores with noise (default), or the direction alone.",
 )
-@click.option("--repeat", callback=_refuse, expose_value=False, help="Refused: see above.")
 @with_reading(learns=False)
 @click.option("--seed", type=Integer(0), help="Deals the rows. No seed is taken for noise.")
 @click.option("--out", metavar="FILE.json", help="Save the model: scores, and no rows.")
@@ -61,7 +51,7 @@ def causal(data: str, **options: Any) -> None:
     or .parquet. With --epsilon the result is differentially private: bounds of both columns have to
     be declared, noise comes from the operating system's randomness, and what is printed may be
     published with its guarantee. Run it once: each release of the same rows spends more of their
-    privacy, so there is no --repeat.
+    privacy, and the mean of several would take their noise away.
     """
     out = options.pop("out")
     as_json, seed = options.pop("as_json"), options.pop("seed")

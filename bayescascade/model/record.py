@@ -29,8 +29,6 @@ NOT_SAVED = (
 )  # fmt: skip
 """Parameters of running a fit, not of the model."""
 
-_ONCE_SAVED = ("time_limit",)  # by lists of rules
-
 _NAMES_OF_0_1 = {
     "leaf": "LeafCascade",
     "branch": "BranchCascade",
@@ -38,11 +36,8 @@ _NAMES_OF_0_1 = {
     "rule_classifier": "RuleListClassifier",
     "budget_prune": "BudgetPrune",
     "budgeted_forest": "BudgetedForestClassifier",
-    "cost_complexity_prune": "CostComplexityPrune",
     "det": "DensityEstimationTree",
-    "greedy_prune": "GreedyPrune",
     "histogram": "SmoothedHistogram",
-    "truncated_forest": "TruncatedForest",
 }
 """Public names by the `model_name` that version 0.1 gave; what came later is saved by its own."""
 
@@ -63,6 +58,8 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
     _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
     _later_parameters: ClassVar[Mapping[str, Any]] = {}
     """What models did before there were these parameters, which older files lack."""
+    _former_parameters: ClassVar[tuple[str, ...]] = ()
+    """What older files have, and means nothing any more."""
 
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
@@ -119,7 +116,9 @@ class Saved(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         with contradictions_refused():
             parameters = record["parameters"]
             if isinstance(parameters, dict):
-                parameters = {k: v for k, v in parameters.items() if k not in _ONCE_SAVED}
+                parameters = {
+                    k: v for k, v in parameters.items() if k not in cls._former_parameters
+                }
                 record = {**record, "parameters": parameters}
             expected = set(cls._get_param_names()) - set(cls._not_saved)
             later = {k: v for k, v in cls._later_parameters.items() if k in expected}

@@ -30,18 +30,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade.budget import (
+from bayescascade import (
     BudgetedForestClassifier,
     BudgetPrune,
-    CostComplexityPrune,
     FeatureCosts,
-    GreedyPrune,
     SelectedForestClassifier,
-    TruncatedForest,
 )
 from bayescascade.costs.limits import BudgetError
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Split, costs_of, split
 from tests.benchmarks.figures import parser, say, timed
+from tests.benchmarks.pruning_baselines import CostComplexityPrune, GreedyPrune, TruncatedForest
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 N_TREES = 40

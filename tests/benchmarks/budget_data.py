@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from bayescascade.budget import FeatureCosts
+from bayescascade import FeatureCosts
 
 __all__ = ["DATA_SETS", "REAL_COSTS", "Problem", "Split", "costs_of", "split"]
 

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade.budget import BudgetedForestClassifier
+from bayescascade import BudgetedForestClassifier
 from tests.benchmarks.figures import Figure, timed
 from tests.benchmarks.workloads import rows_like_covertype
 

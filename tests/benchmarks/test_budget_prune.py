@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade.budget import BudgetPrune
-from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
+from bayescascade import BudgetPrune
+from bayescascade.methods.prunings.solvers import FlowSolver
 from tests.benchmarks.figures import Figure, timed
 from tests.benchmarks.workloads import rows_like_covertype
 from tests.methods.prunings.linear_program import relax
@@ -55,13 +55,11 @@ def test_one_tradeoff(
     # where the whole forest is as good as none, the cut is hardest to find
     hardest = program.base_error / program.cost(np.ones(program.n_splits, np.bool_))
     for tradeoff in (DEFAULT, float(hardest)):
-        for solver in ("flow", "primal_dual"):
-            pruner = BudgetPrune(model.estimator_, tradeoff=tradeoff, solver=solver)
-            _, seconds = timed(
-                lambda pruner=pruner: pruner.fit(X[:N_TRAINING], y[:N_TRAINING], X[N_TRAINING:])
-            )
-            report(Figure(f"{name}, {solver}, {tradeoff:.3g}", seconds, "s", at_most=20.0))
-            report(Figure("  relative gap", pruner.duality_gap_, "", at_most=1e-3))
+        pruner = BudgetPrune(model.estimator_, tradeoff=tradeoff)
+        _, seconds = timed(
+            lambda pruner=pruner: pruner.fit(X[:N_TRAINING], y[:N_TRAINING], X[N_TRAINING:])
+        )
+        report(Figure(f"{name}, {tradeoff:.3g}", seconds, "s", at_most=20.0))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     report(Figure("  memory so far", memory, "GB", at_most=4.0))
 
@@ -73,10 +71,6 @@ def test_ten_tradeoffs(fitted: tuple[str, BudgetPrune], report: Callable[[Figure
     path, warm = timed(lambda: model.path(TRADEOFFS.tolist()))
     report(Figure(f"{name}, path of ten, beside cold", warm, "s", at_most=60.0, baseline=cold))
     report(Figure("  largest gap", float(path.gaps.max()), "", at_most=1e-3))
-    solver = PrimalDualSolver(model.program_)
-    gaps, seconds = timed(lambda: [solver.solve(float(t)).gap for t in TRADEOFFS])
-    report(Figure("  by duals", seconds, "s", at_most=60.0))
-    report(Figure("  largest gap", max(gaps), "", at_most=1e-3))
 
 
 def test_budgets(fitted: tuple[str, BudgetPrune], report: Callable[[Figure], None]) -> None:

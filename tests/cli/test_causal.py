@@ -65,7 +65,6 @@ def test_a_private_direction_prints_its_guarantee(data, tmp_path):
     [
         (["--epsilon", "1"], "--x-bounds must be declared"),
         (["--epsilon", "0", *PRIVATE[4:]], "--epsilon"),
-        ([*PRIVATE, "--repeat", "5"], "every release spends budget"),
         ([*PRIVATE, "--score", "iqr"], "--delta must be > 0"),
         ([*PRIVATE, "--score", "variance"], "without bound"),
         (["--protect", "both"], "--protect must come with --epsilon"),

@@ -18,12 +18,10 @@ from bayescascade import (
     BudgetPrune,
     BudgetTreeClassifier,
     CascadeMixture,
-    CostComplexityPrune,
     DensityEstimationTree,
     DensityRuleList,
     DirectionPosterior,
     GibbsPosterior,
-    GreedyPrune,
     LeafCascade,
     LeafPosterior,
     LogisticPosterior,
@@ -33,7 +31,6 @@ from bayescascade import (
     SelectedForestClassifier,
     SmoothedHistogram,
     StochasticNeighborCompression,
-    TruncatedForest,
 )
 from tests.methods.cascades.problems import MULTIWAY
 from tests.methods.cost_trees import problems as trees
@@ -129,8 +126,6 @@ ESTIMATORS = {
         True,
     ),
     "prune": Case(BudgetPrune, {**_PRUNED, "budget": 5.0}, True),
-    "greedy": Case(GreedyPrune, {**_PRUNED, "budget": 5.0}, True),
-    "complexity": Case(CostComplexityPrune, {**_PRUNED, "budget": 5.0}, True),
     "tree": Case(
         BudgetTreeClassifier,
         {"costs": COSTS, **CHAINS},
@@ -142,7 +137,6 @@ ESTIMATORS = {
         True,
     ),
     "rado": Case(RadoBoostClassifier, {"n_rounds": 50, "random_state": 0}, True, True),
-    "truncated": Case(TruncatedForest, {**_PRUNED, "budget": 5.0}, True),
 }
 
 

@@ -20,12 +20,12 @@ from bayescascade import (
     DataError,
     ModelFileError,
     ParameterError,
-    TruncatedForest,
 )
 from bayescascade.model import record as saved
 from bayescascade.model.record import Saved
 from bayescascade.model.roles import Classifier, Density, Drawn, Graphed, Predicted, Predictor
 from samplers import CheckpointError
+from tests.benchmarks.pruning_baselines import TruncatedForest
 from tests.commands import invoke
 from tests.contracts.listed import ESTIMATORS, fitted, rows
 
@@ -34,9 +34,6 @@ CHAINED = [n for n, c in ESTIMATORS.items() if "checkpoint" in c.make().get_para
 UNWEIGHTED = (
     "forest",
     "prune",
-    "greedy",
-    "complexity",
-    "truncated",
     "selected",
     "neighbors",
     "rado",

@@ -4,12 +4,12 @@ import inspect
 
 import pytest
 
-from bayescascade import ParameterError, RuleListClassifier
+from bayescascade import ModelFileError, ParameterError, RuleListClassifier
 from bayescascade.base.parameters import Flag, LooseInteger, Other
 from bayescascade.cli.classify import MODELS as LISTS, classify
 from bayescascade.cli.fit import MODELS, NAMES, fit
 from bayescascade.model.record import model_class
-from tests.contracts.listed import ESTIMATORS, rows
+from tests.contracts.listed import ESTIMATORS, fitted, rows
 
 DECLARING = {c.make: n for n, c in ESTIMATORS.items() if "declares" in vars(c.make)}
 COLUMNS = {"columns", "drop", "nominal", "ordinal", "continuous", "missing"}
@@ -59,3 +59,13 @@ def test_commands_have_an_option_for_each_and_say_its_default(command, models, n
             defaults = option.help.rpartition(". [")[2]
             assert words in defaults
             assert model in defaults or all(name in m.declared() for m in models.values())
+
+
+@pytest.mark.parametrize("make", [make for make in DECLARING if make._former_parameters])
+def test_files_with_parameters_that_are_no_more_load(make) -> None:
+    """What was learned would be lost with an option that nobody needed."""
+    record = fitted(DECLARING[make]).to_record()
+    older = {**record["parameters"], **dict.fromkeys(make._former_parameters, 1)}
+    assert make.from_record({**record, "parameters": older}).to_record() == record
+    with pytest.raises(ModelFileError, match="parameters must be"):
+        make.from_record({**record, "parameters": {**older, "never": 1}})

@@ -20,10 +20,10 @@ from bayescascade import (
     ParameterError,
     RuleListClassifier,
     SmoothedHistogram,
-    TruncatedForest,
     UnknownLevelWarning,
 )
 from bayescascade.data.sql import sql_literal
+from tests.benchmarks.pruning_baselines import TruncatedForest
 from tests.contracts.listed import CHAINS, ESTIMATORS, fitted, rows
 from tests.contracts.test_densities import predicted
 from tests.people import DECLARED, draw_people

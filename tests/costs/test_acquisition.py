@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import NotFittedError
 
-from bayescascade import AcquisitionError
+from bayescascade import AcquisitionError, FeatureCosts
 from bayescascade.base.errors import ParameterError
-from bayescascade.budget import FeatureCosts
 from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 
 RNG = np.random.default_rng(20260)

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
+from bayescascade import cost_accuracy_curve
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.budget import cost_accuracy_curve
 from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescascade.budget import FeatureCosts
+from bayescascade import FeatureCosts
 from bayescascade.report.layout import longest
 from bayescascade.report.page import render
 from tests.methods.forests.fits import PlainForest, diagnoses, patients

@@ -98,7 +98,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     --------
     >>> import numpy as np
     >>> import samplers
-    >>> from bayescascade.budget import BudgetTreePosterior
+    >>> from bayescascade import BudgetTreePosterior
     >>> X = np.random.default_rng(0).normal(size=(300, 4))
     >>> posterior = BudgetTreePosterior(X, X[:, 2] > 0.5, costs=[1, 1, 5, 1], tradeoff=2.0)
     >>> run = samplers.metropolis(posterior, n_steps=20_000, n_draws=50, n_chains=2, seed=0)

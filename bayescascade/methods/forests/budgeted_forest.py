@@ -173,7 +173,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from bayescascade.budget import BudgetedForestClassifier
+    >>> from bayescascade import BudgetedForestClassifier
     >>> X = np.random.default_rng(0).normal(size=(500, 20))
     >>> y = X[:, 3] + X[:, 7] > 0
     >>> model = BudgetedForestClassifier(budget=6.0, random_state=0).fit(X, y)

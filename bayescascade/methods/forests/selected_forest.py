@@ -87,7 +87,7 @@ class SelectedForestClassifier(BudgetedClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from bayescascade.budget import SelectedForestClassifier
+    >>> from bayescascade import SelectedForestClassifier
     >>> X = np.random.default_rng(0).normal(size=(500, 8))
     >>> y = X[:, 3] + X[:, 7] > 0
     >>> SelectedForestClassifier(budget=2.0, random_state=0).fit(X, y).selected_

@@ -37,7 +37,7 @@ from bayescascade.methods.prunings.program import (
     relative_gap,
 )
 from bayescascade.methods.prunings.pruner import count_classes
-from bayescascade.methods.prunings.solvers import FlowSolver, PrimalDualSolver
+from bayescascade.methods.prunings.solvers import FlowSolver
 from bayescascade.methods.prunings.tradeoffs import TradeoffPruner
 from bayescascade.model.search import Search, Seed
 
@@ -75,11 +75,6 @@ class BudgetPrune(TradeoffPruner):
     split_cost : float >= 0
         Cost of a row passing a split of a tree, besides features: the computation. A `budget` is
         of both together.
-    solver : {"flow", "primal_dual"}
-        How to find the pruning for a tradeoff: exactly, by a maximum flow; or as the thesis does,
-        until the relative gap is at most `tolerance`. Within a budget, it is "flow".
-    tolerance : float >= 0
-        Of "primal_dual".
 
     Attributes
     ----------
@@ -115,7 +110,7 @@ class BudgetPrune(TradeoffPruner):
     Examples
     --------
     >>> import numpy as np
-    >>> from bayescascade.budget import BudgetPrune
+    >>> from bayescascade import BudgetPrune
     >>> X = np.random.default_rng(0).normal(size=(500, 20))
     >>> y = X[:, 3] + X[:, 7] > 0
     >>> model = BudgetPrune(tradeoff=0.05, random_state=0).fit(X[:300], y[:300], X[300:])
@@ -124,6 +119,8 @@ class BudgetPrune(TradeoffPruner):
     >>> model.duality_gap_ < 1e-9
     True
     """
+
+    _former_parameters: ClassVar[tuple[str, ...]] = ("solver", "tolerance")
 
     model_name: ClassVar[str] = "budget_prune"
     title: ClassVar[str] = "budget-pruned forest"
@@ -134,8 +131,6 @@ class BudgetPrune(TradeoffPruner):
     tradeoff: float | None = BudgetPruneParameters.tradeoff.default
     errors: str = BudgetPruneParameters.errors.default
     split_cost: float = BudgetPruneParameters.split_cost.default
-    solver: str = BudgetPruneParameters.solver.default
-    tolerance: float = BudgetPruneParameters.tolerance.default
 
     def _prepare(self, training: TrainingRows) -> None:
         self.program_ = PruningProgram.of(
@@ -149,8 +144,8 @@ class BudgetPrune(TradeoffPruner):
 
     def _tuned(self, training: TrainingRows) -> Pruning:
         if self.tradeoff is not None:
-            return self._solver().solve(self.tradeoff)
-        return self._chosen(self._solver(), training)
+            return FlowSolver(self.program_).solve(self.tradeoff)
+        return self._chosen(FlowSolver(self.program_), training)
 
     def _fitted_to(self) -> str:
         return self.errors
@@ -225,7 +220,7 @@ class BudgetPrune(TradeoffPruner):
         if budgets is not None:
             return self._path("budget", check_amounts("budgets", budgets), self._frontier().within)
         wanted = check_amounts("tradeoffs", tradeoffs)
-        return self._path("tradeoff", wanted, self._solver().solve)
+        return self._path("tradeoff", wanted, FlowSolver(self.program_).solve)
 
     def near_optimal(
         self,
@@ -284,11 +279,6 @@ class BudgetPrune(TradeoffPruner):
             return count_classes(forest, training.validation_rows, labels)
         outside = out_of_bag(self.estimator_, len(training.rows), 'errors="out_of_bag"')
         return count_classes(forest, training.rows, training.labels, outside)
-
-    def _solver(self) -> FlowSolver | PrimalDualSolver:
-        if self.solver == "flow":
-            return FlowSolver(self.program_)
-        return PrimalDualSolver(self.program_, self.tolerance)
 
     def _frontier(self) -> Frontier:
         """Return what finds prunings within budgets."""

@@ -22,7 +22,7 @@ split is left: as many steps as there are features, at most. The thesis says "th
 error and average feature cost"; that they are weighed by `tradeoff` is our reading.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +33,7 @@ from bayescascade.costs.limits import is_within
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
 from bayescascade.methods.prunings.solvers import FlowSolver
 
-__all__ = ["Frontier", "RemovalSolver", "remove_features"]
+__all__ = ["Frontier", "remove_features"]
 
 _TINY = np.finfo(np.float64).tiny
 _REMOVALS = (1.0, 4.0)  # tradeoffs at which features are removed, relative to that of the edge
@@ -202,31 +202,6 @@ def remove_features(
         kept = kept & ~below[chosen]
         remaining = [one for one in remaining if np.any(kept & below[one])]
         yield chosen, kept
-
-
-class RemovalSolver:
-    """Finds the best of the prunings that removing features one by one led to.
-
-    Parameters
-    ----------
-    program : PruningProgram
-    steps : sequence of (int, (n_splits,) bool)
-        What `remove_features` yielded.
-    """
-
-    def __init__(self, program: PruningProgram, steps: Sequence[tuple[int, Bools]]) -> None:
-        self.program = program
-        self._steps = steps
-
-    def place(self, tradeoff: float) -> int:
-        """Return the place of the step that leaves the least ``error + tradeoff x cost``."""
-        objective = self.program.objective
-        return int(np.argmin([objective(kept, tradeoff) for _, kept in self._steps]))
-
-    def solve(self, tradeoff: float) -> Pruning:
-        """Return that step's pruning; nothing is proved of others."""
-        kept = self._steps[self.place(tradeoff)][1]
-        return Pruning.of(self.program, kept, tradeoff, -np.inf)
 
 
 def _at_or_below(program: PruningProgram, marked: Bools) -> Bools:

@@ -18,5 +18,3 @@ class BudgetPruneParameters(PrunerParameters):
     tradeoff = Real(None, "Error rate that a unit of cost is worth", minimum=0.0, none="by rows")
     errors = Choice("in_bag", "The rows that errors are measured on", words=ERRORS)
     split_cost = Real(0.0, "Cost of a row passing a split", minimum=0.0)
-    solver = Choice("flow", "How to find the pruning", words=("flow", "primal_dual"))
-    tolerance = Real(1e-3, "Relative gap at which the primal-dual solver ends", minimum=0.0)

@@ -80,7 +80,7 @@ class ForestPruner(BudgetedClassifier):
         The forest that was pruned; not in saved models. It may be given as `forest` again, for the
         same columns, also where they hold text.
     program_ : PruningProgram
-        Of `BudgetPrune` and `GreedyPrune`: what its splits gain and cost, and `whole_forest_`, its
+        What its splits gain and cost, and `whole_forest_`, its
         trees; not in saved models.
     classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
     feature_names_in_
@@ -121,7 +121,7 @@ class ForestPruner(BudgetedClassifier):
             little smaller than on new rows.
         y_val : (n_validation_rows,) array, optional
             Their labels, of rows that a fitted forest has not seen. `BudgetPrune` needs them for
-            `errors="validation"`. If they are given, it and `GreedyPrune` choose the tradeoff by
+            `errors="validation"`. If they are given, it chooses the tradeoff by
             them where nothing says how much is left, unless they serve for something else already,
             and `BudgetPrune` compares on them the ways to spend what a best pruning leaves of a
             budget.
@@ -130,7 +130,7 @@ class ForestPruner(BudgetedClassifier):
         ------
         ParameterError
             If a parameter is out of its range, the forest is none that can be pruned or was fitted
-            to other columns, or what `errors` needs is missing; of `BudgetPrune` and `GreedyPrune`
+            to other columns, or what `errors` needs is missing; of `BudgetPrune`
             where nothing says how much is left, also if there are no rows to choose the tradeoff
             by: neither `y_val` nor bags, as of a `DecisionTreeClassifier`, that no tree or pruning
             was fitted to.

@@ -90,7 +90,7 @@ def choose_pruning(
     Parameters
     ----------
     program : PruningProgram
-    solver : FlowSolver, PrimalDualSolver or RemovalSolver
+    solver : FlowSolver, or what solves likewise
     wrong : function
         Takes the splits kept, (n_splits,) bool, and returns whether each of some rows, to which no
         tree that votes nor the prunings were fitted, is classified wrongly, (n_rows,) bool.

@@ -61,6 +61,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     )  # fmt: skip
 
     _later_parameters: ClassVar[Mapping[str, Any]] = {"memory_limit": 2.0}
+    _former_parameters: ClassVar[tuple[str, ...]] = ("time_limit",)
 
     # fewer do not reach across where lists of other rules are nearly as good, and steps are cheap
     _n_replicas: ClassVar[int] = 12

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade.budget import FeatureCosts
+from bayescascade import FeatureCosts
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
 

@@ -17,16 +17,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayescascade
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError
-from bayescascade.budget import (
+from bayescascade import (
     BudgetedForestClassifier,
     BudgetPrune,
     BudgetTreeClassifier,
     FeatureCosts,
-    GreedyPrune,
     PolynomialImpurity,
     SelectedForestClassifier,
 )
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from tests.benchmarks.pruning_baselines import GreedyPrune
 from tests.forgeries import JUNK, at, places
 from tests.methods.forests import reference
 from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients

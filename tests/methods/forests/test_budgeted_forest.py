@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
+from bayescascade import BudgetedForestClassifier, PolynomialImpurity
 from bayescascade.base.errors import ParameterError
-from bayescascade.budget import BudgetedForestClassifier, PolynomialImpurity
 from bayescascade.costs import choice
 from bayescascade.methods.forests.growing import TreeGrower
 from tests.methods.forests.fits import COSTS, diagnoses, patients

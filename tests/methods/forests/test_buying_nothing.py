@@ -7,16 +7,11 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import bayescascade
+from bayescascade import BudgetedForestClassifier, BudgetPrune, SelectedForestClassifier
 from bayescascade.base.errors import ModelFileError
-from bayescascade.budget import (
-    BudgetedForestClassifier,
-    BudgetPrune,
-    GreedyPrune,
-    SelectedForestClassifier,
-    TruncatedForest,
-)
 from bayescascade.costs import choice
 from bayescascade.methods.forests.base import BudgetedClassifier
+from tests.benchmarks.pruning_baselines import GreedyPrune, TruncatedForest
 
 FOREST = RandomForestClassifier(7, random_state=0)
 MODELS = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bayescascade.budget import FeatureCosts, PolynomialImpurity
+from bayescascade import FeatureCosts, PolynomialImpurity
 from bayescascade.methods.forests.growing import CodedColumns, TreeGrower
 from bayescascade.methods.forests.impurities import impurity_arrays
 from tests.methods.forests import reference_growing as reference

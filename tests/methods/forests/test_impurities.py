@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from bayescascade import PolynomialImpurity
 from bayescascade.base.errors import ParameterError
-from bayescascade.budget import PolynomialImpurity
 from bayescascade.methods.forests.impurities import impurity_arrays, impurity_values
 from tests.methods.forests import reference_growing as reference
 

@@ -7,16 +7,14 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from bayescascade import BudgetError
-from bayescascade.base.errors import ParameterError
-from bayescascade.budget import (
+from bayescascade import (
+    BudgetError,
     BudgetPrune,
-    CostComplexityPrune,
     FeatureCosts,
-    GreedyPrune,
-    TruncatedForest,
     cost_accuracy_curve,
 )
+from bayescascade.base.errors import ParameterError
+from tests.benchmarks.pruning_baselines import CostComplexityPrune, GreedyPrune, TruncatedForest
 
 BASELINES = [GreedyPrune, CostComplexityPrune, TruncatedForest]
 KNOBS = {GreedyPrune: "n_removed", CostComplexityPrune: "level", TruncatedForest: "n_trees"}

@@ -8,9 +8,14 @@ from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 import bayescascade
-from bayescascade import FeatureCosts, ParameterError
-from bayescascade.budget import BudgetedForestClassifier, BudgetPrune, GreedyPrune
+from bayescascade import (
+    BudgetedForestClassifier,
+    BudgetPrune,
+    FeatureCosts,
+    ParameterError,
+)
 from bayescascade.methods.prunings import tradeoffs
+from tests.benchmarks.pruning_baselines import GreedyPrune
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.prunings.baselines import best_levels, split_levels
+from tests.benchmarks.pruning_baselines import best_levels, split_levels
 
 
 @pytest.fixture

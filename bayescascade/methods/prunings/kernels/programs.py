@@ -1,4 +1,4 @@
-"""What the splits of a forest ask for, and the steps of both solvers (numba, nothing else).
+"""What the splits of a forest ask for, and the steps of the solver (numba, nothing else).
 
 Trees are those of `methods.forests.forest`: the nodes of all trees in preorder, so that a
 subtree is a range of nodes, and its splits are a range of splits.
@@ -7,9 +7,6 @@ A maximum flow in whole numbers by Dinic's method: each arc lies beside others o
 knows its reverse. The source and the sink are not nodes: `supply` is what may still enter at a
 node, `room` what may still leave there. A round measures the distance of every node from the sink,
 through arcs that can take more flow, and then sends flow along shortest paths until none is left.
-
-The primal-dual method: edges are ordered by use here: those of use u are use_starts[u]:use_starts[u
-+ 1], and edge e is of split[e]. An edge's dual variable is what its split pays for its use.
 """
 
 from typing import NamedTuple
@@ -24,11 +21,8 @@ __all__ = [
     "FlowWork",
     "advance_flow",
     "find_first_items",
-    "find_levels",
     "mark_uses",
     "measure_distances",
-    "move_duals",
-    "prune_trees",
 ]
 
 
@@ -72,65 +66,6 @@ def mark_uses(
         if kept[split]:
             for edge in range(edge_starts[split], edge_starts[split + 1]):
                 used[edge_use[edge]] = True
-
-
-@kernel
-def find_levels(
-    tree_starts: NDArray[np.int64],
-    right: NDArray[np.int32],
-    parents: NDArray[np.int32],
-    ends: NDArray[np.int64],
-    risk: NDArray[np.float64],
-    branch_risk: NDArray[np.float64],
-    n_leaves: NDArray[np.int64],
-    alive: NDArray[np.int32],
-    levels: NDArray[np.float64],
-) -> None:
-    """Prune each tree at its weakest link until it is a leaf, and write when each split goes.
-
-    tree_starts (n_trees + 1,) int64; right, parents (n_nodes,) int32 and ends (n_nodes,) int64: the
-    right child, -1 at leaves, the parent, and the end of the subtree of each node; risk (n_nodes,)
-    float64: what each node adds as a leaf. Written: levels (n_nodes,) float64, 0 at leaves. Work
-    spaces: branch_risk (n_nodes,) float64, n_leaves (n_nodes,) int64, alive (n_nodes,) int32.
-    """
-    for tree in range(tree_starts.shape[0] - 1):
-        start, end = tree_starts[tree], tree_starts[tree + 1]
-        n_alive = 0
-        for node in range(end - 1, start - 1, -1):
-            branch_risk[node] = risk[node]
-            n_leaves[node] = 1
-            levels[node] = 0.0
-            if right[node] >= 0:
-                left = node + 1
-                branch_risk[node] = branch_risk[left] + branch_risk[right[node]]
-                n_leaves[node] = n_leaves[left] + n_leaves[right[node]]
-                alive[n_alive] = node
-                n_alive += 1
-        level = 0.0
-        while n_alive > 0:
-            weakest, least = alive[0], np.inf
-            for place in range(n_alive):
-                node = alive[place]
-                link = (risk[node] - branch_risk[node]) / (n_leaves[node] - 1)
-                if link < least or (link == least and node < weakest):
-                    weakest, least = node, link
-            level = max(level, least)
-            risk_change = risk[weakest] - branch_risk[weakest]
-            leaf_change = 1 - n_leaves[weakest]
-            node = weakest
-            while node >= 0:
-                branch_risk[node] += risk_change
-                n_leaves[node] += leaf_change
-                node = parents[node]
-            n_left = 0
-            for place in range(n_alive):
-                node = alive[place]
-                if weakest <= node < ends[weakest]:
-                    levels[node] = level
-                else:
-                    alive[n_left] = node
-                    n_left += 1
-            n_alive = n_left
 
 
 class FlowNetwork(NamedTuple):
@@ -235,72 +170,3 @@ def _send(network, work, source, last, length):
         if network.residual[arc] == 0:
             left = place
     return left
-
-
-@kernel
-def prune_trees(
-    parent: NDArray[np.int32],
-    loss: NDArray[np.float64],
-    split: NDArray[np.int32],
-    dual: NDArray[np.float64],
-    value: NDArray[np.float64],
-    kept: NDArray[np.bool_],
-) -> float:
-    """Prune each tree by itself, given what splits pay; return by how much that lessens losses.
-
-    From the leaves up, `value` (n_splits,) becomes what the best pruning of a subtree gains if its
-    top split is kept: less than its loss and duals, plus those of the splits below worth keeping.
-    `kept` (n_splits,) is written.
-    """
-    for v in range(parent.shape[0]):
-        value[v] = -loss[v]
-    for edge in range(split.shape[0]):
-        value[split[edge]] -= dual[edge]
-    total = 0.0
-    for v in range(parent.shape[0] - 1, -1, -1):
-        if value[v] > 0.0:
-            if parent[v] >= 0:
-                value[parent[v]] += value[v]
-            else:
-                total += value[v]
-    for v in range(parent.shape[0]):
-        kept[v] = value[v] > 0.0 and (parent[v] < 0 or kept[parent[v]])
-    return total
-
-
-@kernel
-def move_duals(
-    use_starts: NDArray[np.int64],
-    split: NDArray[np.int32],
-    price: NDArray[np.float64],
-    kept: NDArray[np.bool_],
-    step: float,
-    dual: NDArray[np.float64],
-) -> None:
-    """Let kept splits pay a step more, and go to the nearest duals >= 0 that add up to prices."""
-    for use in range(price.shape[0]):
-        first, last = use_starts[use], use_starts[use + 1]
-        for edge in range(first, last):
-            if kept[split[edge]]:
-                dual[edge] += step
-        surplus = _surplus(dual, first, last, price[use])
-        for edge in range(first, last):
-            dual[edge] = max(dual[edge] - surplus, 0.0)
-
-
-@inner_kernel
-def _surplus(dual, first, last, price):
-    """Return what to take from each of some duals, those at 0 excepted, to add up to a price.
-
-    Duals that would become negative are left out until none would (Michelot 1986).
-    """
-    surplus, n_before = -np.inf, last - first + 1
-    while True:
-        total, n_larger = 0.0, 0
-        for edge in range(first, last):
-            if dual[edge] > surplus:
-                total += dual[edge]
-                n_larger += 1
-        if n_larger == 0 or n_larger >= n_before:  # the latter by rounding, or when it is found
-            return surplus
-        surplus, n_before = (total - price) / n_larger, n_larger

@@ -21,32 +21,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.jit import kernel
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.limits import check_amounts, is_within, too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import out_of_bag
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.prunings.frontier import RemovalSolver, remove_features
-from bayescascade.methods.prunings.kernels.programs import find_levels
+from bayescascade.methods.prunings.frontier import remove_features
 from bayescascade.methods.prunings.path import PruningPath
-from bayescascade.methods.prunings.program import PruningProgram
+from bayescascade.methods.prunings.program import Pruning, PruningProgram
 from bayescascade.methods.prunings.pruner import ForestPruner, count_classes
 from bayescascade.methods.prunings.tradeoffs import TradeoffPruner
-
-__all__ = [
-    "BaselinePruner",
-    "CostComplexityPrune",
-    "GreedyPrune",
-    "TruncatedForest",
-    "best_levels",
-    "split_levels",
-]
 
 _MOST_LEVELS = 20  # of a path that is not told any
 _ORDER_SHARE = 0.25  # at 1, removing what all trees begin with is as good as removing nothing
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 class BaselinePruner(ForestPruner):
@@ -183,16 +175,6 @@ class GreedyPrune(BaselinePruner, TradeoffPruner):
     References
     ----------
     Nan, F. (2018). Learning to predict under a budget. PhD thesis, Boston University. Section 4.5.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bayescascade.budget import GreedyPrune
-    >>> X = np.random.default_rng(0).normal(size=(500, 20))
-    >>> y = X[:, 3] + X[:, 7] > 0
-    >>> model = GreedyPrune(random_state=0).fit(X[:300], y[:300], X[300:])
-    >>> [round(one.validation_cost_) for one in model.path([0, 5, 18])]
-    [12, 7, 2]
     """
 
     model_name: ClassVar[str] = "greedy_prune"
@@ -265,16 +247,6 @@ class TruncatedForest(BaselinePruner):
     ----------
     n_trees_ : int
         The number of trees that are left.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bayescascade.budget import TruncatedForest
-    >>> X = np.random.default_rng(0).normal(size=(500, 20))
-    >>> y = X[:, 3] + X[:, 7] > 0
-    >>> model = TruncatedForest(random_state=0).fit(X[:300], y[:300], X[300:])
-    >>> [round(one.validation_cost_) for one in model.path([40, 10, 1])]
-    [12, 6, 2]
     """
 
     model_name: ClassVar[str] = "truncated_forest"
@@ -323,16 +295,6 @@ class CostComplexityPrune(BaselinePruner):
     References
     ----------
     Breiman, L., Friedman, J., Olshen, R. and Stone, C. (1984). Classification and regression trees.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bayescascade.budget import CostComplexityPrune
-    >>> X = np.random.default_rng(0).normal(size=(500, 20))
-    >>> y = X[:, 3] + X[:, 7] > 0
-    >>> model = CostComplexityPrune(random_state=0).fit(X[:300], y[:300], X[300:])
-    >>> [round(one.validation_cost_) for one in model.path([0.0, 0.1])]
-    [12, 2]
     """
 
     model_name: ClassVar[str] = "cost_complexity_prune"
@@ -417,3 +379,87 @@ def best_levels(forest: Forest, levels: Floats, counts: Floats) -> Floats:
         errors = np.append(0.0, np.cumsum(worse))[n_cut]  # beyond the whole tree's
         best[tree] = tried[np.flatnonzero(errors <= errors.min())[-1]]
     return best
+
+
+class RemovalSolver:
+    """Finds the best of the prunings that removing features one by one led to.
+
+    Parameters
+    ----------
+    program : PruningProgram
+    steps : sequence of (int, (n_splits,) bool)
+        What `remove_features` yielded.
+    """
+
+    def __init__(self, program: PruningProgram, steps: Sequence[tuple[int, Bools]]) -> None:
+        self.program = program
+        self._steps = steps
+
+    def place(self, tradeoff: float) -> int:
+        """Return the place of the step that leaves the least ``error + tradeoff x cost``."""
+        objective = self.program.objective
+        return int(np.argmin([objective(kept, tradeoff) for _, kept in self._steps]))
+
+    def solve(self, tradeoff: float) -> Pruning:
+        """Return that step's pruning; nothing is proved of others."""
+        kept = self._steps[self.place(tradeoff)][1]
+        return Pruning.of(self.program, kept, tradeoff, -np.inf)
+
+
+@kernel
+def find_levels(
+    tree_starts: NDArray[np.int64],
+    right: NDArray[np.int32],
+    parents: NDArray[np.int32],
+    ends: NDArray[np.int64],
+    risk: NDArray[np.float64],
+    branch_risk: NDArray[np.float64],
+    n_leaves: NDArray[np.int64],
+    alive: NDArray[np.int32],
+    levels: NDArray[np.float64],
+) -> None:
+    """Prune each tree at its weakest link until it is a leaf, and write when each split goes.
+
+    tree_starts (n_trees + 1,) int64; right, parents (n_nodes,) int32 and ends (n_nodes,) int64: the
+    right child, -1 at leaves, the parent, and the end of the subtree of each node; risk (n_nodes,)
+    float64: what each node adds as a leaf. Written: levels (n_nodes,) float64, 0 at leaves. Work
+    spaces: branch_risk (n_nodes,) float64, n_leaves (n_nodes,) int64, alive (n_nodes,) int32.
+    """
+    for tree in range(tree_starts.shape[0] - 1):
+        start, end = tree_starts[tree], tree_starts[tree + 1]
+        n_alive = 0
+        for node in range(end - 1, start - 1, -1):
+            branch_risk[node] = risk[node]
+            n_leaves[node] = 1
+            levels[node] = 0.0
+            if right[node] >= 0:
+                left = node + 1
+                branch_risk[node] = branch_risk[left] + branch_risk[right[node]]
+                n_leaves[node] = n_leaves[left] + n_leaves[right[node]]
+                alive[n_alive] = node
+                n_alive += 1
+        level = 0.0
+        while n_alive > 0:
+            weakest, least = alive[0], np.inf
+            for place in range(n_alive):
+                node = alive[place]
+                link = (risk[node] - branch_risk[node]) / (n_leaves[node] - 1)
+                if link < least or (link == least and node < weakest):
+                    weakest, least = node, link
+            level = max(level, least)
+            risk_change = risk[weakest] - branch_risk[weakest]
+            leaf_change = 1 - n_leaves[weakest]
+            node = weakest
+            while node >= 0:
+                branch_risk[node] += risk_change
+                n_leaves[node] += leaf_change
+                node = parents[node]
+            n_left = 0
+            for place in range(n_alive):
+                node = alive[place]
+                if weakest <= node < ends[weakest]:
+                    levels[node] = level
+                else:
+                    alive[n_left] = node
+                    n_left += 1
+            n_alive = n_left
