@@ -10,8 +10,6 @@ from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
-__all__ = ["setup"]
-
 _MENDED = (
     (re.compile(r"<mi>(&#x003[9A][0-9A-F];)</mi>"), r'<mi mathvariant="normal">\1</mi>'),
     (re.compile(r"<mi>(log|exp)</mi>(?!<mo)"), r'<mi>\1</mi><mspace width="0.17em"></mspace>'),

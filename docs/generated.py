@@ -20,8 +20,6 @@ from sphinx.application import Sphinx
 from bayescascade import LeafCascade
 from bayescascade.cli.application import application
 
-__all__ = ["setup"]
-
 DOCS = Path(__file__).parent
 GENERATED = DOCS / "generated"
 

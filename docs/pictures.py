@@ -34,8 +34,6 @@ from bayescascade import (
 )
 from tests.benchmarks.pruning_baselines import CostComplexityPrune, TruncatedForest
 
-__all__ = ["PICTURES", "draw"]
-
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).parent / "pictures"
 

@@ -7,8 +7,6 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-__all__ = ["setup"]
-
 
 class Picture(SphinxDirective):
     """``{picture} name`` with the option `alt`, which says in words what can be seen."""

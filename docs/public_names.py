@@ -8,8 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["BESIDE", "PublicName", "public_names", "sections"]
-
 # What a part of the package is called; several may share a section. The order is that of the pages.
 _TITLES = {
     "methods.cascades": "Density trees",

@@ -17,8 +17,6 @@ import numpy as np
 
 from samplers.types import Vector
 
-__all__ = ["Spread", "StepSize", "window_ends"]
-
 # dual averaging, in the letters of Hoffman and Gelman: gamma, t0, kappa
 SHRINKAGE, DELAY, FORGETTING = 0.2, 10.0, 0.75
 LOG_STEP_BOUND = 100.0  # only a density that cannot be normalized comes that far

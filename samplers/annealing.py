@@ -28,8 +28,6 @@ from samplers.parameters import (
 )
 from samplers.types import ChainState, Move, Target
 
-__all__ = ["GeometricSchedule", "anneal"]
-
 S = TypeVar("S")
 N_TEMPERATURES = 1000  # per cycle; more would only cost calls of a compiled block
 

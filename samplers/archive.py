@@ -26,8 +26,6 @@ from samplers.checkpoint import CheckpointSection
 from samplers.parameters import CheckpointError
 from samplers.types import ChainState, ProvidesFingerprint, ProvidesStateCodec, Target
 
-__all__ = ["Archive", "History", "decode", "encode"]
-
 S = TypeVar("S")
 Array = np.ndarray[Any, np.dtype[Any]]  # of any shape and dtype
 

@@ -27,24 +27,6 @@ from samplers.types import (
     Target,
 )
 
-__all__ = [
-    "BitGeneratorState",
-    "Chunk",
-    "Memory",
-    "MoveChoice",
-    "Phase",
-    "Plan",
-    "Program",
-    "Record",
-    "Snapshot",
-    "choose_moves",
-    "describe",
-    "move_weights",
-    "restore_generator",
-    "run_blocks",
-    "sampling_plan",
-]
-
 S = TypeVar("S")
 
 BitGeneratorState = Mapping[str, Any]  # Any: NumPy nests strings, integers and dicts in it

@@ -39,8 +39,6 @@ from samplers.parameters import (
 )
 from samplers.types import ProvidesInitialState
 
-__all__ = ["Enough", "Progress", "Run", "run_chains"]
-
 S = TypeVar("S")
 
 Enough: TypeAlias = Callable[[int, Mapping[str, npt.NDArray[np.float64]]], bool]

@@ -19,8 +19,6 @@ from pathlib import Path
 
 from samplers.parameters import CheckpointError, SamplerValueError, check_positive
 
-__all__ = ["Checkpoint", "CheckpointSection", "open_section"]
-
 FORMAT = "samplers checkpoint"
 VERSION = 1
 HEADER = re.compile(rf'\{{"format": "{FORMAT}", "version": (?P<version>\d{{1,9}}), ')

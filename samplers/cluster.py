@@ -14,8 +14,6 @@ from typing import Any, Generic, TypeVar
 
 from joblib.parallel import get_active_backend
 
-__all__ = ["Shared", "shared_on_cluster"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -37,8 +37,6 @@ from samplers.metropolis import (
 from samplers.parameters import SamplerError, SamplerValueError, Seed, check_positive
 from samplers.types import ChainState, StepCounts, StepInfo, Target, Vector
 
-__all__ = ["Point", "acceptance_probability", "evaluate", "langevin", "log_q_ratio", "step"]
-
 MOVE = "langevin"  # under which acceptance is reported
 
 ACCEPTANCE = 0.574

@@ -38,17 +38,6 @@ from samplers.types import (
     Target,
 )
 
-__all__ = [
-    "advance_block",
-    "better_of",
-    "checked_density",
-    "init",
-    "metropolis",
-    "sampling_settings",
-    "step",
-    "trace_block",
-]
-
 S = TypeVar("S")
 
 

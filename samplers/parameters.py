@@ -10,19 +10,6 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = [
-    "CheckpointError",
-    "SamplerError",
-    "SamplerValueError",
-    "Seed",
-    "check_initial_states",
-    "check_integer",
-    "check_n_jobs",
-    "check_positive",
-    "check_real",
-    "seed_root",
-]
-
 T = TypeVar("T")
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None

@@ -27,8 +27,6 @@ from samplers.metropolis import advance_block, better_of, init, sampling_setting
 from samplers.parameters import Seed, check_integer, check_positive
 from samplers.types import ChainState, Exchanged, Move, ProvidesExchange, StepCounts, Target
 
-__all__ = ["tempering"]
-
 S = TypeVar("S")
 
 STEPS_BETWEEN_SWAPS = 50

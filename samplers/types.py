@@ -14,27 +14,6 @@ from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "ChainState",
-    "Exchanged",
-    "FiniteMove",
-    "Move",
-    "Proposal",
-    "ProvidesAdvance",
-    "ProvidesDescription",
-    "ProvidesExchange",
-    "ProvidesFingerprint",
-    "ProvidesGradient",
-    "ProvidesInitialState",
-    "ProvidesMoveWeights",
-    "ProvidesMoves",
-    "ProvidesStateCodec",
-    "StepCounts",
-    "StepInfo",
-    "Target",
-    "Vector",
-]
-
 S = TypeVar("S")
 S_co = TypeVar("S_co", covariant=True)
 S_contra = TypeVar("S_contra", contravariant=True)

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 import dask
 from distributed import LocalCluster
 
-__all__ = ["two_workers"]
-
 
 @contextmanager
 def two_workers() -> Iterator[LocalCluster]:

@@ -11,8 +11,6 @@ from click.testing import CliRunner, Result
 from bayescascade.cli import progress_lines
 from bayescascade.cli.application import application
 
-__all__ = ["invoke", "read_written", "run"]
-
 # click before 8.2 mixes both streams unless told not to, and later ones take no such parameter
 _SEPARATE = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 

@@ -17,17 +17,6 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-__all__ = [
-    "ENVIRONMENT",
-    "NOTEBOOKS",
-    "PAGES",
-    "ROOT",
-    "Example",
-    "examples_of",
-    "executed",
-    "printed",
-]
-
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))

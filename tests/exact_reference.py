@@ -6,11 +6,6 @@ A float of a billion rows' log gammas has seven digits behind the point; here ro
 from decimal import Decimal, localcontext
 from functools import cache
 
-__all__ = [
-    "added", "density_log_likelihood", "excess", "label_log_likelihood", "log_gamma", "log_prior",
-    "off",
-]  # fmt: skip
-
 _DIGITS = 50
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
 _SERIES = (  # of Stirling: B_2k / (2k (2k - 1))

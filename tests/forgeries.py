@@ -13,8 +13,6 @@ import bayescascade
 from bayescascade.base.errors import ModelFileError
 from bayescascade.model.record import Saved
 
-__all__ = ["at", "edited_at_random", "forged", "loaded_or_refused", "write"]
-
 JUNK = st.one_of(
     st.none(),
     st.booleans(),

@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 
-__all__ = ["DECLARED", "draw_people"]
-
 DECLARED = {"ordinal": {"age": ["child", "adult", "old"]}, "continuous": {"fare": [0, 5, 20, 100]}}
 
 

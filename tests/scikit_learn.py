@@ -8,8 +8,6 @@ import pytest
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-__all__ = ["follow_scikit_learn"]
-
 RELEASE = tuple(map(int, version("scikit-learn").split(".")[:2]))
 
 

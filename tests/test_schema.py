@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 
 SEX = Column("sex", "nominal", ("female", "male"))

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data import bins
 from bayescascade.data.bins import RowSample, equal_frequency_edges
-from bayescascade.data.schema import Column
+from bayescascade.data.column import Column
 from bayescascade.data.table import Table
 
 DATA = Path(__file__).parents[1] / "data"

@@ -10,8 +10,6 @@ import numpy as np
 
 from bayescascade.base.jit import inner_kernel
 
-__all__ = ["accept", "draw", "enlist", "strike"]
-
 
 @inner_kernel
 def enlist(work, which, thing):

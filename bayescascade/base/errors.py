@@ -9,21 +9,6 @@ from collections.abc import Mapping
 
 from bayescascade.base.texts import printable
 
-__all__ = [
-    "BayesCascadeError",
-    "DataError",
-    "InternalError",
-    "MissingExtraError",
-    "ModelFileError",
-    "ParameterError",
-    "PrivacyError",
-    "TooLargeError",
-    "UndeclaredError",
-    "UnknownLevelError",
-    "UnknownLevelWarning",
-    "warn_user",
-]
-
 _MOST_TOLD = 5  # columns that a warning names
 
 

@@ -4,8 +4,6 @@ from importlib.util import find_spec
 
 from bayescascade.base.errors import MissingExtraError
 
-__all__ = ["check_plots", "check_traces"]
-
 
 def check_plots() -> None:
     """Raise MissingExtraError if nothing can be drawn, without importing what would draw it."""

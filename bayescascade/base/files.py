@@ -12,8 +12,6 @@ from typing import Any
 from bayescascade.base.errors import BayesCascadeError, ModelFileError
 from bayescascade.base.texts import shortened
 
-__all__ = ["FileError", "json_ready", "read_json", "replaced_file", "write_json"]
-
 
 class FileError(BayesCascadeError, OSError):
     """A file cannot be written."""

@@ -34,8 +34,6 @@ from numba.core.registry import CPUDispatcher
 
 from bayescascade.base.interrupts import deferred_handlers
 
-__all__ = ["cache_folder", "inner_kernel", "kernel", "remembered", "sparing"]
-
 MOST_INTERPRETED = 3.0
 """Seconds that a kernel is interpreted for, in all, before it is compiled; less if it is short."""
 

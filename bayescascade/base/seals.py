@@ -8,8 +8,6 @@ version 0.1, are read as they are.
 import hashlib
 from pathlib import Path
 
-__all__ = ["is_damaged", "seal"]
-
 _MARK = b"\nbayescascade sha256 "
 _LENGTH = len(_MARK) + hashlib.sha256().digest_size * 2
 

@@ -1,7 +1,5 @@
 """Text from files and cells, made fit to be shown."""
 
-__all__ = ["printable", "shortened"]
-
 _LONGEST = 600
 
 

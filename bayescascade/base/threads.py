@@ -16,8 +16,6 @@ from joblib import effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["for_ranges", "n_threads_of", "single_threaded"]
-
 _LEAST_THREADED = 1_000_000  # steps, a few milliseconds
 
 

@@ -13,17 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
 
-__all__ = [
-    "check_choice",
-    "check_flag",
-    "check_integer",
-    "check_jobs",
-    "check_probability",
-    "check_real",
-    "check_weight_values",
-    "check_weights",
-]
-
 
 def check_integer(
     name: str, value: object, minimum: int | None = None, maximum: int | None = None

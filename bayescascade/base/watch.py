@@ -13,8 +13,6 @@ from time import perf_counter
 
 from bayescascade.base.validation import check_real
 
-__all__ = ["OutOfTime", "Watch", "check_time", "watch_in_use"]
-
 
 class OutOfTime(KeyboardInterrupt):
     """The time limit is reached."""

@@ -28,8 +28,6 @@ from bayescascade.cli.output import INTERRUPTED
 from bayescascade.cli.rados import rados
 from bayescascade.cli.saved import diagnose, predict, sample, score, show
 
-__all__ = ["Application", "application", "main"]
-
 USAGE_ERROR = 2
 BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 

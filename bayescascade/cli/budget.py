@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from bayescascade.methods.forests.base import BudgetedClassifier
     from bayescascade.report.page import Page
 
-__all__ = ["budget"]
-
 METHODS = ("forest", "prune", "select", "tree")
 _TREES = 40
 

@@ -8,8 +8,6 @@ from bayescascade.cli.options import Bounds, Integer, Real
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
 from bayescascade.cli.reading import with_reading
 
-__all__ = ["causal"]
-
 _ONLY_PRIVATE = ("delta", "protect", "publish", "x_bounds", "y_bounds")
 
 

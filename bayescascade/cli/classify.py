@@ -16,8 +16,6 @@ from bayescascade.methods.rules.parameters import LabelListParameters
 if TYPE_CHECKING:
     from bayescascade.model.held_out import HeldOut
 
-__all__ = ["classify"]
-
 MODELS: Models = {"": LabelListParameters}
 _KINDS = ("nominal", "ordinal", "continuous", "missing")
 

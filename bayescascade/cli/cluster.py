@@ -11,8 +11,6 @@ import click
 
 from bayescascade import __version__
 
-__all__ = ["with_cluster"]
-
 Result = TypeVar("Result")
 
 PATIENCE = 10.0  # seconds that a cluster has to answer

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.model.comparison import Comparison
 
-__all__ = ["compare"]
-
 MODELS = ("auto", "leaf", "branch", "rules", "mixture", "histogram", "det")
 QUICK = ("auto", "mixture", "histogram", "det")
 """What takes seconds a halving; others choose their settings by searches, again and again."""

@@ -3,8 +3,6 @@
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-__all__ = ["complete_files", "completion"]
-
 SHELLS = ("bash", "zsh", "fish")
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bayescascade.methods.neighbors.estimators import StochasticNeighborCompression
     from bayescascade.report.page import Page
 
-__all__ = ["compress"]
-
 MODELS: Models = {"": CompressionParameters}
 _GIVEN = (
     "compression", "n_prototypes", "metric", "prior_scale", "unknown", "missing", "n_jobs",

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from bayescascade.data.dealing import DealtRows
     from bayescascade.data.sources import Source
 
-__all__ = ["DEALING_SEED", "read_dealt", "test_share_option"]
-
 DEALING_SEED = click.option(
     "--seed", type=Integer(0), help="Same seed, same rows in each part, same result."
 )

@@ -13,8 +13,6 @@ from bayescascade.cli.options import Real, name_and_rest, split_commas
 if TYPE_CHECKING:
     from bayescascade.model.decisions import Decision
 
-__all__ = ["decision_of", "decision_options", "with_decision"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _FORM = "--class-costs must be CLASS=COST,..., as in no=1,yes=5, or a file"

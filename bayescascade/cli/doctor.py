@@ -15,8 +15,6 @@ import click
 from bayescascade import __version__
 from bayescascade.cli.output import echo_json, echo_page
 
-__all__ = ["doctor"]
-
 IMPORTED = ("bayescascade", "bayescascade.cli", "numpy", "pandas", "numba", "sklearn")
 SLOW_IMPORT = 5.0  # seconds
 LITTLE_MEMORY = 2.0  # gigabytes, what exact searches may take by default

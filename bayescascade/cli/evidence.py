@@ -12,8 +12,6 @@ from bayescascade.cli.options import split_commas
 from bayescascade.cli.output import INTERRUPTED, echo_json, echo_page, note
 from bayescascade.cli.reading import with_reading
 
-__all__ = ["evidence"]
-
 
 @click.command(short_help="Compare models and parameters by their evidence.")
 @click.argument("data")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from bayescascade.data.sources import Source
     from bayescascade.report.page import Page
 
-__all__ = ["explain"]
-
 _WIDEST = 20  # columns of what is predicted, beside which reasons stand
 
 

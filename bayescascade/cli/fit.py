@@ -16,8 +16,6 @@ from bayescascade.methods.cascades.parameters import (
 )
 from bayescascade.methods.rules.parameters import DensityListParameters
 
-__all__ = ["fit"]
-
 MODELS: Models = {
     "auto": AutoParameters,
     "leaf": LeafParameters,

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from bayescascade.data.sources import Source
     from bayescascade.model.roles import Density
 
-__all__ = ["impute"]
-
 
 @click.command(short_help="Fill missing cells.")
 @click.argument("model", metavar="MODEL.json")

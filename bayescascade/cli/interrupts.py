@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 from bayescascade.base.interrupts import replaced_handlers
 
-__all__ = ["deferred_interrupts", "single_interrupts"]
-
 _TOGETHER = 1.0  # seconds within which signals are one Ctrl-C: ``timeout`` sends two at once
 
 

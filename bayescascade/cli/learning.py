@@ -19,22 +19,6 @@ from bayescascade.cli.progress_lines import search_progress, stage_progress
 if TYPE_CHECKING:
     from bayescascade.model.held_out import HeldOut
 
-__all__ = [
-    "CHOICE_OPTIONS",
-    "COLUMN_OPTIONS",
-    "FULL_OPTION",
-    "GAPS_OPTION",
-    "OUTPUT_OPTIONS",
-    "POSITIVE",
-    "Task",
-    "declarations",
-    "learn",
-    "listed",
-    "set_up",
-    "unknown_option",
-    "with_options",
-]
-
 POSITIVE = Real(above=0.0)
 
 Command = TypeVar("Command", bound=Callable[..., Any])

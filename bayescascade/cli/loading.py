@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from bayescascade.data.read_as import ReadAs
     from bayescascade.data.sources import Source
 
-__all__ = ["UNKNOWN_OPTION", "in_role", "load_model", "open_for"]
-
 _SLOW_ROWS = 10_000
 
 UNKNOWN_OPTION = click.option(

@@ -10,20 +10,6 @@ import click
 if TYPE_CHECKING:
     from bayescascade.data.levels import Level
 
-__all__ = [
-    "JOBS",
-    "Bounds",
-    "Integer",
-    "Real",
-    "TwoLevels",
-    "name_and_rest",
-    "parse_continuous",
-    "parse_given",
-    "parse_kinds",
-    "split_commas",
-]
-
-
 Number = TypeVar("Number")
 
 

@@ -20,22 +20,6 @@ if TYPE_CHECKING:
 
     from bayescascade.report.page import Page
 
-__all__ = [
-    "INTERRUPTED",
-    "check_outputs",
-    "check_picture",
-    "csv_texts",
-    "echo_json",
-    "echo_page",
-    "note",
-    "rows_of",
-    "save_figure",
-    "save_plot",
-    "shown_count",
-    "shown_rows",
-    "write_texts",
-]
-
 INTERRUPTED = 130  # the exit code after Ctrl-C
 
 _WIDTH = 80

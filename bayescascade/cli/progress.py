@@ -22,8 +22,6 @@ from rich.text import Text
 if TYPE_CHECKING:
     import samplers
 
-__all__ = ["count_bar", "progress_bar", "rows_bar"]
-
 _PATIENCE = 2.0  # seconds after which the first compilation is why nothing is heard
 
 

@@ -13,8 +13,6 @@ import click
 if TYPE_CHECKING:
     import samplers
 
-__all__ = ["ProgressLines", "search_progress", "stage_progress"]
-
 _FIRST, _EVERY = 10.0, 60.0  # seconds from the first report on, and between lines
 _SOON, _LONG = 2.0, 20.0  # seconds from when on a search says that it will take as long
 

@@ -20,8 +20,6 @@ from bayescascade.methods.rado.parameters import LearnerParameters
 if TYPE_CHECKING:
     from bayescascade.methods.rado.rados import Rados
 
-__all__ = ["rados"]
-
 LEARNED: Models = {"": LearnerParameters}
 _POSITIVE = Real(above=0.0)
 
@@ -208,7 +206,7 @@ def _edge_bounds(
     given: Sequence[tuple[str, tuple[float, float]]], columns: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
     """Return the bounds of columns by name, those without a name of all that are not named."""
-    from bayescascade.data.schema import check_known
+    from bayescascade.data.names import check_known
 
     names = [name for name, _ in given]
     for name in names:

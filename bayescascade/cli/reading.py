@@ -12,8 +12,6 @@ from bayescascade.cli.options import Real, name_and_rest, parse_kinds, split_com
 if TYPE_CHECKING:
     from bayescascade.data.levels import Level
 
-__all__ = ["with_reading"]
-
 Result = TypeVar("Result")
 
 _NAMED = {"labels": "target", "weights": "weights"}

@@ -22,16 +22,6 @@ from bayescascade.data.table import Table
 from bayescascade.data.usable import without_unusable
 from bayescascade.model.roles import Predictor
 
-__all__ = [
-    "open_rows",
-    "read_blocks",
-    "read_for",
-    "read_frame",
-    "read_labeled",
-    "read_table",
-    "read_typed",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 _CHUNK_ROWS = 100_000

@@ -23,8 +23,6 @@ from bayescascade.cli.output import (
 )
 from bayescascade.cli.reading import with_reading
 
-__all__ = ["diagnose", "predict", "sample", "score", "show"]
-
 _DEFAULT_TOP = 10
 _BLOCK_ROWS = 100_000
 

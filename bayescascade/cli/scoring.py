@@ -17,7 +17,7 @@ from bayescascade.cli.streaming import Columns
 from bayescascade.cli.unknown import UnknownRows
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import level_text
-from bayescascade.data.schema import check_known
+from bayescascade.data.names import check_known
 from bayescascade.data.sources import Source
 from bayescascade.model.decisions import Decision
 from bayescascade.model.rarest import RarestRows, rare_row_page
@@ -25,14 +25,6 @@ from bayescascade.model.roles import Classifier, Density, Predicted, Predictor
 from bayescascade.model.scores import LabelScores, WeightedMean
 from bayescascade.report.numbers import cost_texts, count_texts, diagnostic_text, nats_text
 from bayescascade.report.page import BLANK, Page, Pieces, counted
-
-__all__ = [
-    "ScoredLabels",
-    "ScoredRows",
-    "predicted_blocks",
-    "predicted_column_blocks",
-    "read_held_out",
-]
 
 
 class ScoredRows:

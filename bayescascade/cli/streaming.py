@@ -25,8 +25,6 @@ from bayescascade.base.files import replaced_file
 from bayescascade.cli.interrupts import deferred_interrupts
 from bayescascade.cli.output import INTERRUPTED, rows_of, shown_rows
 
-__all__ = ["Columns", "is_parquet", "tell_blocks", "write_blocks"]
-
 Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray[Any] | pyarrow.Array]
 """A block of rows, by the headings of its columns: Arrow's, or else all texts or all numbers."""
 

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from bayescascade.base.errors import UnknownLevelWarning, warn_user
 from bayescascade.report.page import counted
 
-__all__ = ["UnknownRows"]
-
 
 class UnknownRows:
     """Counts rows with unknown levels over the blocks of a file.

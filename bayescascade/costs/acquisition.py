@@ -27,16 +27,6 @@ from bayescascade.report.numbers import cost_texts, probability_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, warning
 from bayescascade.report.printed import Printed
 
-__all__ = [
-    "Acquisition",
-    "AcquisitionError",
-    "AcquisitionStep",
-    "Fetch",
-    "Walk",
-    "Walkable",
-    "acquire",
-]
-
 Fetch: TypeAlias = Callable[[Any], object]
 """Returns the value of a feature, given its name or, if columns have none, its index."""
 

@@ -23,8 +23,6 @@ from bayescascade.data.dealing import deal_by_class
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.levels import level_text
 
-__all__ = ["CROSSED", "FEW_ROWS", "N_FOLDS", "Choice", "fold_of_rows", "is_few"]
-
 N_FOLDS = 5
 FEW_ROWS = 1000
 """Rows below which classifiers are chosen by cross-validation.

@@ -25,8 +25,6 @@ from bayescascade.report.printed import Printed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CURVE_SIZE", "NOTHING", "CostAccuracyCurve", "CurvePoint", "cost_accuracy_curve"]
-
 CURVE_SIZE = (6.4, 4.2)  # of a picture, inches
 NOTHING = "nothing"
 """The label of what buys nothing."""

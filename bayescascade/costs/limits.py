@@ -6,8 +6,6 @@ from math import ceil, log10
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 
-__all__ = ["BudgetError", "check_amounts", "is_within", "too_low"]
-
 _ROUNDING = 1e-9  # relative: 0.1 + 0.2 is within 0.3
 
 

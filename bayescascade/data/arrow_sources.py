@@ -23,8 +23,6 @@ from bayescascade.data.sources import (
     is_partitioned,
 )
 
-__all__ = ["ArrowSource", "categorical_names", "column_names", "source_of"]
-
 
 class ArrowSource:
     """The rows of Arrow data that can be read again, in batches.

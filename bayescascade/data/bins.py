@@ -5,8 +5,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SAMPLE_SIZE", "RowSample", "default_bins", "equal_frequency_edges"]
-
 SAMPLE_SIZE = 250_000  # a quantile is then off by at most about 0.3 % of the rows
 
 _FEWEST_BINS, _MOST_BINS = 2, 10

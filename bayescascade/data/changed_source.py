@@ -17,8 +17,6 @@ from bayescascade.data.levels import (
 )
 from bayescascade.data.sources import Batch, Source
 
-__all__ = ["ChangedSource", "Changes", "with_parts"]
-
 
 @dataclass(frozen=True)
 class Changes:

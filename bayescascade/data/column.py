@@ -34,16 +34,6 @@ from bayescascade.data.levels import (
     without_codes,
 )
 
-__all__ = [
-    "LARGEST_WHOLE",
-    "MAX_LEVELS",
-    "MAX_NOMINAL_LEVELS",
-    "MISSING",
-    "UNKNOWN",
-    "Column",
-    "Kind",
-]
-
 Kind: TypeAlias = Literal["nominal", "ordinal", "continuous"]
 
 MISSING = -1  # the code of a missing cell in a column without a missing level

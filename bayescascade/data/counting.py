@@ -22,8 +22,6 @@ from bayescascade.data.inference import Collector
 from bayescascade.data.levels import Cells, Level, factorize, to_numbers
 from bayescascade.data.sources import Batch, frame_of_arrow, with_distinct_entries
 
-__all__ = ["Codebook", "KnownCodes", "ManyValuesError", "RawRows"]
-
 _FIRST_CAPACITY = 16
 _MOST_UNDECLARED = 1_000  # values
 _MISSING_CELL = pd.Series([None], dtype=object)

@@ -14,8 +14,6 @@ import pandas as pd
 from bayescascade.base.errors import DataError
 from bayescascade.data.levels import Cells
 
-__all__ = ["are_dates", "dates_of", "needed_dates", "part_of", "parts_of", "with_date_parts"]
-
 _PARTS: Mapping[str, Sequence[int | str]] = {
     "year": (),
     "month": range(1, 13),

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from bayescascade.data.table import Table
 
-__all__ = ["DealtRows", "deal", "deal_by_class", "with_weights"]
-
 _MOST_EXACT = 10**9  # rows that NumPy draws from without replacement
 
 

@@ -14,17 +14,7 @@ from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.column import MAX_LEVELS, Column, Kind
 from bayescascade.data.levels import Level, plain_level, tidy_levels
-from bayescascade.data.schema import check_known
-
-__all__ = [
-    "ColumnDeclaration",
-    "ColumnKinds",
-    "Columns",
-    "Declarations",
-    "Declared",
-    "by_name",
-    "declared",
-]
+from bayescascade.data.names import check_known
 
 Names: TypeAlias = Sequence[str | int] | None
 Levels: TypeAlias = Mapping[Any, Sequence[Any] | None] | Names

@@ -17,8 +17,6 @@ from pyarrow import compute
 
 from bayescascade.base.errors import ParameterError
 
-__all__ = ["SNIFFED_BYTES", "TO_BE_FOUND", "Dialect", "GivenDialect", "sniffed"]
-
 SNIFFED_BYTES = 1 << 18
 _MOST_RECORDS = 1_000
 _DELIMITERS = {",": "commas", ";": '";"', "\t": "tabs", "|": '"|"'}

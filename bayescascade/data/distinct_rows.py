@@ -13,8 +13,6 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-__all__ = ["DistinctRows"]
-
 _LIMB_BITS = 32
 _N_LIMBS = 3
 _FEW = 10_000  # rows

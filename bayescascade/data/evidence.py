@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError
 from bayescascade.data.schema import Schema
 
-__all__ = ["Evidence", "agrees", "evidence_words", "narrow_evidence"]
-
 Evidence: TypeAlias = Mapping[int, tuple[int, ...]]
 """The codes that are left of a column, ascending, by its index."""
 

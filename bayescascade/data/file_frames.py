@@ -7,11 +7,9 @@ import pandas as pd
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.files import are_paths, open_files
 from bayescascade.data.levels import Cells, parse_texts
+from bayescascade.data.names import check_distinct_names, listed_names
 from bayescascade.data.read_as import ReadAs
-from bayescascade.data.schema import check_distinct_names, listed_names
 from bayescascade.data.sources import Source, as_frame, weighted_blocks, with_missing_codes
-
-__all__ = ["Given", "TextTypes", "as_rows", "typed_frame", "with_labels"]
 
 
 class Given(NamedTuple):

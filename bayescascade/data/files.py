@@ -24,8 +24,6 @@ from bayescascade.data.readers import READERS, DataFile, FileSource
 from bayescascade.data.scanning import changed_sources
 from bayescascade.data.sources import BLOCK_ROWS, Batch, Source, missing_codes_of
 
-__all__ = ["FilesSource", "Paths", "are_paths", "located_errors", "open_each", "open_files"]
-
 FilePaths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 Paths: TypeAlias = FilePaths | ReadAs
 

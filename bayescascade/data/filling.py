@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 from bayescascade.data.column import Column
 from bayescascade.data.levels import Cells, level_text, plain_level
 
-__all__ = ["filled", "labels_of", "numbers_of", "values_of"]
-
 
 def labels_of(column: Column) -> list[object]:
     """Return what stands for each code of a column."""

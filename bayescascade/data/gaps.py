@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from bayescascade.data.column import Column
 
-__all__ = ["are_medians", "gap_texts", "median_of", "with_median"]
-
 _MOST_LISTED = 5  # columns
 
 Part = NDArray[Any]  # (n_rows, 1), a column of the matrix, NaN where a cell is missing

@@ -39,15 +39,6 @@ from bayescascade.data.levels import (
 )
 from bayescascade.data.names import listed_names, typed_names
 
-__all__ = [
-    "BinCollector",
-    "Collector",
-    "LevelCollector",
-    "collected_columns",
-    "notes_of",
-    "reason_words",
-]
-
 # In fewer rows the values of a column that identifies nothing may all differ by chance.
 _MIN_IDENTIFIED_ROWS = 5
 _MOST_WHOLE = 12  # whole numbers of which nothing is declared that are levels

@@ -20,17 +20,6 @@ from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.sources import as_column, with_missing_codes
 from bayescascade.data.table import Table
 
-__all__ = [
-    "LabeledRows",
-    "TrainingRows",
-    "check_labels",
-    "class_number",
-    "classes_record",
-    "find_classes",
-    "label_codes",
-    "read_classes",
-]
-
 _KINDS = "biufUO"  # NumPy's letters for the truth values, numbers and text that labels may be
 
 

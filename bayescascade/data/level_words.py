@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from bayescascade.data.levels import Level, are_numbers, level_text, quoted
 
-__all__ = ["level_set_words", "run_words", "runs", "shortened"]
-
 _MOST_NAMED = 6  # levels that are always named one by one if they have room
 _MOST_LEFT_OUT = 3  # that are named instead of those that are not
 _FEWEST_CUT = 5  # levels of which some are left out

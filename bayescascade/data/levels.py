@@ -22,26 +22,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 
-__all__ = [
-    "OTHER_LEVELS",
-    "Cells",
-    "DatesError",
-    "Factor",
-    "Level",
-    "are_numbers",
-    "check_numbers",
-    "factorize",
-    "holds_numbers",
-    "level_text",
-    "match_texts",
-    "parse_texts",
-    "plain_level",
-    "quoted",
-    "tidy_levels",
-    "to_numbers",
-    "without_codes",
-]
-
 OTHER_LEVELS = "other levels"
 """The level that rare ones are grouped as; in a column without order, unseen ones are it, too."""
 

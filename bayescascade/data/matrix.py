@@ -39,13 +39,12 @@ from bayescascade.data.levels import (
     to_numbers,
     without_codes,
 )
+from bayescascade.data.names import check_present
 from bayescascade.data.number_words import columns_of, number_column
 from bayescascade.data.row_frames import as_numbers, rows_frame
-from bayescascade.data.schema import check_present, check_width, column_text
+from bayescascade.data.schema import check_width, column_text
 from bayescascade.data.sources import missing_codes_of
 from bayescascade.data.unknown import UnknownCells
-
-__all__ = ["CellPolicy", "MatrixEncoder"]
 
 Matrix = NDArray[Any]  # of the policy's type
 

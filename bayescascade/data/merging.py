@@ -16,23 +16,29 @@ from bayescascade.base.errors import DataError
 from bayescascade.data.column import MAX_NOMINAL_LEVELS, Column
 from bayescascade.data.distinct_rows import DistinctRows
 from bayescascade.data.levels import Level, level_text, tidy_levels
+from bayescascade.data.names import check_present
 from bayescascade.data.reading import CountedRows
-from bayescascade.data.schema import Schema, check_present
-
-__all__ = ["merge_counted"]
+from bayescascade.data.schema import Schema
 
 
 class Counted(Protocol):
     """Distinct rows with their weights (`CountedRows`, or a Table)."""
 
     @property
-    def schema(self) -> Schema: ...
+    def schema(self) -> Schema:
+        """Of the rows."""
+
     @property
-    def codes(self) -> NDArray[np.integer]: ...
+    def codes(self) -> NDArray[np.integer]:
+        """Levels, (n_columns, n_distinct)."""
+
     @property
-    def weights(self) -> NDArray[np.float64]: ...
+    def weights(self) -> NDArray[np.float64]:
+        """Of the rows, (n_distinct,)."""
+
     @property
-    def n_rows(self) -> int: ...
+    def n_rows(self) -> int:
+        """All rows, as often as they occur."""
 
 
 def merge_counted(parts: Sequence[Counted]) -> CountedRows:

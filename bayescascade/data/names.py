@@ -8,15 +8,6 @@ from difflib import get_close_matches
 
 from bayescascade.base.errors import DataError
 
-__all__ = [
-    "check_distinct_names",
-    "check_known",
-    "check_present",
-    "listed_names",
-    "near_names",
-    "typed_names",
-]
-
 _MOST_LISTED = 8  # names in a message
 _SIGNS = re.compile(r'[,:="]')
 _OF_SHELLS = re.compile(r"[\s'\"$`\\!*?\[\](){}<>|&;#~]")

@@ -16,8 +16,6 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.data.column import Column
 from bayescascade.data.levels import Cells
 
-__all__ = ["columns_of", "number_column", "split_at"]
-
 _LARGEST = 2.0**24  # beyond, float32 does not tell whole numbers apart
 
 

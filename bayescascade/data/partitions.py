@@ -28,8 +28,6 @@ from bayescascade.data.sources import (
     missing_codes_of,
 )
 
-__all__ = ["PartitionedSource", "are_partitions", "by_partitions", "open_partitions"]
-
 _MERGED = 8  # parts by a task
 
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -12,8 +12,6 @@ from bayescascade.base.validation import check_choice, check_real
 from bayescascade.data.dialects import GivenDialect
 from bayescascade.data.levels import Level, plain_level
 
-__all__ = ["ReadAs", "check_row_by_row", "codes_by_column"]
-
 Codes: TypeAlias = Sequence[Any] | Mapping[str | None, Sequence[Any]] | None
 """Any stands for levels, which are checked one by one."""
 

@@ -23,17 +23,6 @@ from bayescascade.data.arrow_sources import categorical_names, column_names
 from bayescascade.data.dialects import SNIFFED_BYTES, TO_BE_FOUND, GivenDialect, sniffed
 from bayescascade.data.sources import Batch, FrameSource, frame_of_arrow
 
-__all__ = [
-    "MISSING_TEXTS",
-    "READERS",
-    "ArrowFileSource",
-    "CsvSource",
-    "DataFile",
-    "ExcelSource",
-    "FileSource",
-    "ParquetSource",
-]
-
 _CSV_BLOCK_BYTES = 2 << 20
 _MOST_BLANK = 1 << 12  # characters after a header that are looked at for rows
 

@@ -29,11 +29,10 @@ from bayescascade.data.inference import (
     collected_columns,
     notes_of,
 )
+from bayescascade.data.names import check_distinct_names, check_present
 from bayescascade.data.partitions import PartitionedSource
-from bayescascade.data.schema import Schema, check_distinct_names, check_present
+from bayescascade.data.schema import Schema
 from bayescascade.data.sources import FrameSource, Source, missing_codes_of, weighted_blocks
-
-__all__ = ["CountedRows", "RowReader"]
 
 _FEW = 10_000  # rows
 

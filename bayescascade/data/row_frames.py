@@ -11,15 +11,13 @@ from sklearn.utils import check_array
 
 from bayescascade.base.errors import DataError
 from bayescascade.data.file_frames import as_rows
+from bayescascade.data.names import check_distinct_names
 from bayescascade.data.schema import (
-    check_distinct_names,
     check_no_records,
     check_width,
     frame_from_array,
     frame_from_mapping,
 )
-
-__all__ = ["as_numbers", "rows_frame"]
 
 
 def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> pd.DataFrame:

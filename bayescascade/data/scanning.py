@@ -24,8 +24,6 @@ from bayescascade.data.names import check_distinct_names, check_known, listed_na
 from bayescascade.data.read_as import ReadAs, codes_by_column
 from bayescascade.data.sources import Source, weighted_blocks
 
-__all__ = ["changed_sources"]
-
 _MOST_TOLD = 3  # columns that notes are of one by one
 _MOST_COUNTED = 100_000  # levels of a column: what has more is no column of levels
 

@@ -26,28 +26,9 @@ from bayescascade.data.names import (
     check_distinct_names,
     check_known,
     check_present,
-    listed_names,
-    near_names,
 )
 from bayescascade.data.sources import as_column, as_frame, is_lazy
 from bayescascade.data.unknown import UnknownCells
-
-__all__ = [
-    "CodedTable",
-    "Column",
-    "Rows",
-    "Schema",
-    "check_distinct_names",
-    "check_known",
-    "check_no_records",
-    "check_present",
-    "check_width",
-    "column_text",
-    "frame_from_array",
-    "frame_from_mapping",
-    "listed_names",
-    "near_names",
-]
 
 
 @runtime_checkable

@@ -18,27 +18,6 @@ from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weight_values
 from bayescascade.data.levels import Level, to_numbers
 
-__all__ = [
-    "BLOCK_ROWS",
-    "NATIVE",
-    "Batch",
-    "FrameSource",
-    "Source",
-    "arrow_table",
-    "as_column",
-    "as_frame",
-    "converted",
-    "frame_of_arrow",
-    "is_arrow",
-    "is_dataset",
-    "is_lazy",
-    "is_partitioned",
-    "missing_codes_of",
-    "weighted_blocks",
-    "with_distinct_entries",
-    "with_missing_codes",
-]
-
 BLOCK_ROWS = 100_000
 _LONG = 10_000  # rows
 

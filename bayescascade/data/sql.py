@@ -15,17 +15,6 @@ from bayescascade.data.level_words import runs
 from bayescascade.data.levels import Level, level_text
 from bayescascade.data.schema import Schema
 
-__all__ = [
-    "sql_case",
-    "sql_cell",
-    "sql_column",
-    "sql_condition",
-    "sql_domain",
-    "sql_is_up_to",
-    "sql_literal",
-    "sql_name",
-]
-
 _LARGEST = float(np.finfo(np.float32).max)
 
 # SQLite reads the word as 0, but rounds what is too large; PostgreSQL refuses what is too large.

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_weights
 from bayescascade.data.arrow_sources import source_of
+from bayescascade.data.column import Column
 from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.files import Paths, are_paths, open_files
 from bayescascade.data.levels import level_text
@@ -25,10 +26,13 @@ from bayescascade.data.merging import merge_counted
 from bayescascade.data.partitions import are_partitions, open_partitions
 from bayescascade.data.readers import CsvSource, ParquetSource
 from bayescascade.data.reading import CountedRows, RowReader
-from bayescascade.data.schema import Column, Rows, Schema, frame_from_array, frame_from_mapping
+from bayescascade.data.schema import (
+    Rows,
+    Schema,
+    frame_from_array,
+    frame_from_mapping,
+)
 from bayescascade.data.sources import BLOCK_ROWS, FrameSource, Source, as_frame, is_partitioned
-
-__all__ = ["Table"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,8 +8,6 @@ from bayescascade.base.errors import UnknownLevelWarning, warn_user
 from bayescascade.data.column import UNKNOWN
 from bayescascade.data.levels import Cells, level_text, plain_level
 
-__all__ = ["UnknownCells"]
-
 
 class UnknownCells:
     """The unknown cells of some rows, noted column by column while they are encoded.

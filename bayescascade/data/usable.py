@@ -7,8 +7,6 @@ from bayescascade.base.errors import DataError, UndeclaredError
 from bayescascade.data.inference import reason_words
 from bayescascade.data.table import Table
 
-__all__ = ["without_unusable"]
-
 
 def without_unusable(
     read: Callable[..., Table], tell: Callable[[str], None], **declared: Any

@@ -18,8 +18,6 @@ from bayescascade.methods.histogram.estimators import SmoothedHistogram
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model.comparison import Learned, Learner, best_of, fit_whole
 
-__all__ = ["CONTENDERS", "TITLES"]
-
 
 def _auto(table: Table, seed: int, n_jobs: int | None) -> Learned:
     model = AutoCascade("quick", random_state=seed, n_jobs=n_jobs).fit(table)

@@ -20,8 +20,6 @@ from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifie
 from bayescascade.methods.forests.selected_forest import SelectedForestClassifier
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
 
-__all__ = ["METHODS"]
-
 _ALPHAS = (0.0, 4.0, 16.0, 64.0)  # of grown trees; the best on validation rows is taken
 _COST_EXPONENTS = (0.0, 0.5, 1.0)  # likewise
 

@@ -20,8 +20,6 @@ from bayescascade.base.errors import DataError
 from bayescascade.base.extras import check_traces
 from bayescascade.base.seals import is_damaged
 
-__all__ = ["import_arviz", "plottable", "read_arviz", "to_arviz"]
-
 _MOST_EXACT = 2.0**53  # of whole numbers as floats
 
 

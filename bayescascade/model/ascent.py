@@ -19,8 +19,6 @@ import samplers
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import OutOfTime, check_time
 
-__all__ = ["OPTIMIZERS", "ascend"]
-
 Vector = NDArray[np.float64]
 
 OPTIMIZERS = {"lbfgs": "L-BFGS-B", "cg": "CG"}

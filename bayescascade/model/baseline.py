@@ -19,8 +19,6 @@ from bayescascade.model.record import Saved
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Baseline"]
-
 D = TypeVar("D", bound=DensityParts)
 
 

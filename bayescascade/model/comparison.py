@@ -32,8 +32,6 @@ from bayescascade.report.printed import Printed
 from samplers.cluster import shared_on_cluster
 from samplers.parameters import check_n_jobs
 
-__all__ = ["Comparison", "Learned", "Learner", "Outcome", "best_of", "compare", "fit_whole"]
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 

@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from bayescascade.base.errors import ModelFileError
 from samplers.types import StepCounts
 
-__all__ = ["CompiledPosterior", "whole_weights"]
-
 S = TypeVar("S")
 
 _LARGEST_TABLE = 1 << 20  # entries, 8 MB

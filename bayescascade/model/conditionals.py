@@ -22,16 +22,14 @@ from bayescascade.base.validation import check_choice
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.file_frames import as_rows
 from bayescascade.data.filling import filled, labels_of, numbers_of, values_of
+from bayescascade.data.names import check_known
 from bayescascade.data.schema import (
     CodedTable,
     Rows,
     Schema,
-    check_known,
     frame_from_array,
     frame_from_mapping,
 )
-
-__all__ = ["Conditionals", "PredictedColumn"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]

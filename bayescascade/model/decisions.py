@@ -11,8 +11,6 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_probability, check_real
 from bayescascade.data.levels import level_text
 
-__all__ = ["Decision"]
-
 Floats = NDArray[np.float64]
 
 

@@ -18,8 +18,6 @@ from bayescascade.model.parameters import LearnedDensityParameters, SearchParame
 from bayescascade.model.readable_density import ReadableDensity
 from bayescascade.report.page import Page, Pieces
 
-__all__ = ["DENSITIES", "DensityEstimator"]
-
 DENSITIES = {"posterior_mean": "posterior mean probability", "empirical": "part of all rows"}
 
 D = TypeVar("D", bound=DensityParts)

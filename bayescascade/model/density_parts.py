@@ -30,8 +30,6 @@ from bayescascade.report.numbers import (
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces
 from bayescascade.report.printed import Pictured
 
-__all__ = ["DensityParts"]
-
 _STRONGEST = math.log(20.0)  # bars of more than 20 times, or less than a 20th, are as long
 _NOTICEABLE = math.log(1.005)  # what is not printed as 1.00 x uniform is colored
 

@@ -11,15 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ESS_FLOOR",
-    "RHAT_CEILING",
-    "Diagnostic",
-    "convergence_advice",
-    "diagnose_array",
-    "fallen_chains",
-]
-
 RHAT_CEILING = 1.01
 ESS_FLOOR = 400.0
 _FALL = 1.0  # nats: less is what a cold chain fluctuates by

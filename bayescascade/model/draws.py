@@ -16,8 +16,6 @@ from bayescascade.model.diagnostics import Diagnostic, diagnose_array
 from bayescascade.model.trace import Trace
 from samplers import Run
 
-__all__ = ["PosteriorRun", "TraceLegend"]
-
 S = TypeVar("S")
 
 _NOT_PARAMETERS = (

@@ -45,8 +45,6 @@ from bayescascade.report.printed import Pictured
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Counted", "Draws", "PosteriorEstimator", "check_times"]
-
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
 _MAX_TIMES = 1 << 53
 

@@ -23,8 +23,6 @@ from bayescascade.model.summary import FitSummary, summarize
 from bayescascade.report.page import BLANK, Page, Pieces
 from bayescascade.report.printed import Printed
 
-__all__ = ["Found", "explore", "explore_by"]
-
 S = TypeVar("S")
 
 Solver = Callable[[Any, Search], Solution[S]]

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import InternalError
 
-__all__ = ["EVALUATED", "UNIT", "certified", "log_gamma_sizes", "share_of_sums", "shown_gap"]
-
 S = TypeVar("S")
 Floats = NDArray[np.float64]
 

@@ -22,8 +22,6 @@ from bayescascade.model.scores import LabelScores
 from bayescascade.report.numbers import diagnostic_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, counted
 
-__all__ = ["Figures", "HeldOut", "default_folds", "measure"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 DEFAULT_FOLDS = 5

@@ -7,8 +7,6 @@ missing elsewhere.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["importance_shares"]
-
 
 def importance_shares(
     n_features: int, features: ArrayLike, gains: ArrayLike

@@ -11,8 +11,6 @@ from bayescascade.report.chart import Series, UnitChart
 from bayescascade.report.numbers import count_texts, diagnostic_text, share_text
 from bayescascade.report.page import Numbers, Table
 
-__all__ = ["Calibration", "calibration_of", "curves_of"]
-
 _MOST_CURVES = 5  # of classes, each against the rest
 _MOST_BINS, _ROWS_OF_BIN = 10, 20
 _LONGEST = 30  # name of an axis

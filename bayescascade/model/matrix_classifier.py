@@ -23,8 +23,6 @@ from bayescascade.model.reporting import Reported
 from bayescascade.model.roles import Predicted
 from bayescascade.report.page import BLANK, Page, counted
 
-__all__ = ["MISSING", "LabeledFiles", "MatrixClassifier"]
-
 MISSING = ("level", "error")
 """What missing cells may be to those that need a number in every cell of the matrix."""
 

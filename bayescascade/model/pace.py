@@ -10,8 +10,6 @@ import numpy as np
 import samplers
 from bayescascade.base.watch import Watch
 
-__all__ = ["run_in_time"]
-
 S = TypeVar("S")
 
 # by which one learns how long steps take: blocks, part of the steps, and steps at most

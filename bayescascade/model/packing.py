@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
 
-__all__ = ["MOST_BYTES", "Unpacked", "narrow", "pack"]
-
 MOST_BYTES = 1 << 28
 """Of all arrays of a model, once they are unpacked."""
 

@@ -10,8 +10,6 @@ from bayescascade.data.schema import Schema
 from bayescascade.report.numbers import cells_text, count_texts, significant_text
 from bayescascade.report.page import Page, Pieces, counted
 
-__all__ = ["column_words", "data_pieces", "larger_draws", "shares_page"]
-
 _MOST_ORDERED = 12  # levels of an ordinal column that are all listed
 _LETTERS = 36  # of levels of a nominal column that are listed where there are more
 _LEAST_SHARE = 0.005  # shares that would be printed as 0.00 are left out

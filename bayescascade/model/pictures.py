@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from bayescascade.model.comparison import Comparison
 
-__all__ = ["plot_comparisons", "plot_ranks", "plot_sizes", "plot_traces"]
-
 _MOST_POINTS = 2000  # per chain, of a trace
 _RANK_BINS = 20
 _WIDTH, _PANEL_HEIGHT = 8.0, 2.6  # inches

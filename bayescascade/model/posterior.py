@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.model.draws import TraceLegend
 
-__all__ = ["GibbsPosterior", "Posterior", "TablePosterior"]
-
 S = TypeVar("S")
 
 

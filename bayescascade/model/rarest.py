@@ -15,8 +15,6 @@ from bayescascade.report.page import Page, Pieces
 if TYPE_CHECKING:
     from bayescascade.model.density_parts import DensityParts
 
-__all__ = ["RareRow", "RarestRows", "rare_row_page"]
-
 
 @dataclass(frozen=True, slots=True)
 class RareRow:

@@ -17,8 +17,6 @@ from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS, Reported
 from bayescascade.model.row_densities import RowDensities
 
-__all__ = ["ReadableDensity"]
-
 D = TypeVar("D", bound=DensityParts)
 
 

@@ -18,8 +18,6 @@ from bayescascade.base.errors import BayesCascadeError, ModelFileError
 from bayescascade.base.files import read_json, write_json
 from bayescascade.base.texts import shortened
 
-__all__ = ["Saved", "contradictions_refused", "load", "model_class"]
-
 FORMAT = "bayescascade model"
 VERSION = 1
 

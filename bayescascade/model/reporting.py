@@ -19,8 +19,6 @@ from bayescascade.report.document import Section, to_document
 from bayescascade.report.page import Page, counted, named
 from bayescascade.report.printed import PrintedModel
 
-__all__ = ["AS_COMMON", "OF_DENSITIES", "OF_ROWS", "Reported"]
-
 AS_COMMON = (
     "How common a group is, is said in comparison with rows that are spread evenly over all that "
     "is possible."

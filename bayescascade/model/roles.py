@@ -20,27 +20,6 @@ from bayescascade.report.page import Page
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "ROLE_WORDS",
-    "Classifier",
-    "Compressor",
-    "Conditional",
-    "Density",
-    "Drawn",
-    "EffectEstimator",
-    "Explaining",
-    "Graphed",
-    "Joining",
-    "OnlineLearner",
-    "Predicted",
-    "Predictor",
-    "PrivateRelease",
-    "Regressor",
-    "Reporting",
-    "Shown",
-    "Wooded",
-]
-
 Floats = NDArray[np.float64]
 
 

@@ -19,8 +19,6 @@ import samplers
 from bayescascade.model.diagnostics import ESS_FLOOR, Diagnostic, diagnose_array
 from bayescascade.model.draws import TraceLegend
 
-__all__ = ["OF_CHAINS", "Rounds", "has_agreed", "has_room"]
-
 Traces = Mapping[str, NDArray[np.float64]]
 
 

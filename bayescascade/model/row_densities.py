@@ -44,8 +44,6 @@ from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.conditionals import Conditionals
 
-__all__ = ["RowDensities"]
-
 _MEANINGS: Final[Mapping[str, str]] = {
     "other": "makes its row rarer, by 1 / (columns x (rows learned from + 1)); "
     "when fitting, declare all levels, or whole numbers continuous",

@@ -14,8 +14,6 @@ from bayescascade.report.bars import Bar, plot_bars
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Sampled"]
-
 _MOST_SHARES = 8  # of a kind
 _LEAST_SHARE = 0.005  # that would be printed as 0.00
 _MOST_POINTS = 2000  # of a chain

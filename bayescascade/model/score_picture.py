@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Scores", "draw_scores"]
-
 _MARKERS = "o^sDvP*X"
 _SPAN_OF_LOG = 8.0  # times as many parts from which on their axis is logarithmic
 _MOST_PLAIN = 1e5  # parts that are written out

@@ -17,8 +17,6 @@ from bayescascade.report.layout import longest
 from bayescascade.report.numbers import count_texts
 from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
 
-__all__ = ["LabelScores", "WeightedMean"]
-
 _GAP = 3  # columns before each number of a table
 
 

@@ -22,17 +22,6 @@ from bayescascade.model.parameters import SAMPLED, SEARCHES, SearchParameters
 from bayescascade.model.rounds import OF_CHAINS, Rounds, has_agreed, has_room
 from samplers.types import ProvidesGradient
 
-__all__ = [
-    "BY_GRADIENT",
-    "DEFAULT_STEPS",
-    "MOST_BLOCKS",
-    "Search",
-    "Seed",
-    "default_steps",
-    "most_blocks",
-    "seed_sequence",
-]
-
 S = TypeVar("S")
 
 BY_GRADIENT = ("langevin", "ascent", "ascent+langevin")

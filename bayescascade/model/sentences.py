@@ -18,8 +18,6 @@ from bayescascade.report.chart import UnitChart
 from bayescascade.report.numbers import cost_texts, diagnostic_text, ratio_text, share_text
 from bayescascade.report.page import BLANK, Page, counted
 
-__all__ = ["doubt_sentences", "held_out_told"]
-
 _MOST_NAMES = 12
 _NEARLY = 0.95  # from which share on something is so of practically all draws
 _HARDLY = 0.05

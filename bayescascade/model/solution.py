@@ -16,8 +16,6 @@ import numpy as np
 import samplers
 from bayescascade.model.posterior import Posterior
 
-__all__ = ["Certificate", "Solution", "state_run"]
-
 S = TypeVar("S")
 
 _EVERY = 0.5  # seconds between reports

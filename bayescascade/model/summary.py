@@ -20,8 +20,6 @@ from bayescascade.model.trace import trace_words
 from bayescascade.report.numbers import diagnostic_text, nats_text
 from bayescascade.report.page import counted
 
-__all__ = ["DataFacts", "FitSummary", "summarize"]
-
 _SEARCHES = {
     "anneal+metropolis": "annealing and {chains}",
     "anneal+tempering": "annealing and {chains} with replica exchange",

@@ -18,8 +18,6 @@ from bayescascade.report.numbers import diagnostic_text, nats_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, warning
 from bayescascade.report.printed import Printed
 
-__all__ = ["COLUMNS_USED", "Trace", "read_trace", "trace_words"]
-
 COLUMNS_USED = "columns used"
 
 _STATS = ("log_prior", "acceptance_rate")

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from bayescascade.model.density_parts import DensityParts
 
-__all__ = ["MOST_COMPARED", "typical_draw"]
-
 MOST_COMPARED = 250
 """Different draws that are compared: of more, as many at equal distances in their order."""
 

@@ -22,8 +22,6 @@ from bayescascade.base.validation import check_choice, check_real
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 from bayescascade.report.printed import Printed
 
-__all__ = ["Cost", "Entry", "LostLedger", "PrivacyLedger", "concentrated_epsilon", "times_text"]
-
 _ROUNDING = 1e-12  # relative: ten times 0.1 is within 1
 _ALMOST_ONE = 1.0 - 2.0**-53
 _MOST_WRITTEN = 30.0  # epsilon

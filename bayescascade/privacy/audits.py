@@ -22,8 +22,6 @@ from bayescascade.base.validation import check_integer, check_probability, check
 from bayescascade.report.page import Heading, Page, Pieces
 from bayescascade.report.printed import Printed
 
-__all__ = ["Audit", "audit_privacy"]
-
 
 @dataclass(frozen=True, slots=True)
 class Audit(Printed):

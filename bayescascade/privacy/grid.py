@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 
-__all__ = ["MOST_STEPS", "UP", "Grid", "at_least", "grid_for"]
-
 MOST_STEPS = 2**60
 """Of a value."""
 UP = 1.0 + 2.0**-40

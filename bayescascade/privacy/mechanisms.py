@@ -28,16 +28,6 @@ from bayescascade.privacy.accounting import Cost
 from bayescascade.privacy.grid import MOST_STEPS, UP, at_least, grid_for
 from bayescascade.privacy.noise import NoiseSource
 
-__all__ = [
-    "Choice",
-    "Release",
-    "exponential",
-    "gaussian",
-    "laplace",
-    "propose_test_release",
-    "stability_threshold",
-]
-
 _BLUR = 3.0  # tau in the proof of `gaussian`
 
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice
 
-__all__ = ["NoiseSource", "noise_source"]
-
 
 class NoiseSource(Protocol):
     """Draws whole numbers; scales are positive numbers, at most 2**46 for the room of int64."""

@@ -11,8 +11,6 @@ from bayescascade.base.extras import check_plots
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["axes_or_new", "class_color", "ratio_color"]
-
 _CLASSES = (  # red, green, blue: matplotlib's own colors, in their order
     (31, 119, 180), (255, 127, 14), (44, 160, 44), (214, 39, 40), (148, 103, 189),
     (140, 86, 75), (227, 119, 194), (127, 127, 127), (188, 189, 34), (23, 190, 207),

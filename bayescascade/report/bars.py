@@ -10,8 +10,6 @@ from bayescascade.report.layout import longest, wrap
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Bar", "plot_bars"]
-
 _LABEL_WIDTH = 38  # characters of a label's line
 _WIDTH = 7.5  # inches
 _LINE, _GAP, _AROUND = 0.17, 0.11, 0.75  # inches: a line of a label, between bars, axis and edges

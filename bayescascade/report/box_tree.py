@@ -18,8 +18,6 @@ from bayescascade.report.figures import blank_figure, missing_glyphs_ignored, sa
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BoxTree"]
-
 _FONT_SIZE = 9.0  # points
 _LINE = 0.165  # inches between two lines of text
 _PADDING = 0.08  # inches between a box's text and its edge

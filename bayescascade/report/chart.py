@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from bayescascade.report.axes import class_color
 from bayescascade.report.html import element, text
 
-__all__ = ["CHART_STYLES", "Series", "UnitChart"]
-
 _SIDE, _LEFT, _TOP, _BELOW = 220, 40, 8, 42  # pixels
 _TICKS = (0.0, 0.5, 1.0)
 _LARGEST = 15.0  # pixels across, of a dot

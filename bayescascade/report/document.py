@@ -11,8 +11,6 @@ from bayescascade.report.chart import CHART_STYLES, UnitChart
 from bayescascade.report.html import STYLES, blocks, element, shown_and_more, text
 from bayescascade.report.page import Page, counted
 
-__all__ = ["Section", "to_document"]
-
 _MOST_ITEMS = 10  # that are not folded
 
 _STYLES = """

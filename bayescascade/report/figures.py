@@ -15,8 +15,6 @@ from bayescascade.base.files import replaced_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["blank_figure", "missing_glyphs_ignored", "save_png"]
-
 _DPI = 150
 _MOST_PIXELS = 2**16 - 1  # along a side, of matplotlib's renderer
 

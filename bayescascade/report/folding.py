@@ -24,16 +24,6 @@ from bayescascade.report.page import (
     counted,
 )
 
-__all__ = [
-    "MOST_ROWS",
-    "fold_words",
-    "folded",
-    "left_out",
-    "shown_nodes",
-    "shown_rows",
-    "with_short_labels",
-]
-
 MOST_ROWS = 40
 
 _LITTLE = 1.5  # times as many rows are not folded

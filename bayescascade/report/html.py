@@ -28,8 +28,6 @@ from bayescascade.report.page import (
     counted,
 )
 
-__all__ = ["STYLES", "element", "shown_and_more", "text", "to_html"]
-
 _WIDTH = 120  # columns of a terminal that a notebook is about as wide as
 _ALL = "all levels"
 _LINE = "rgba(128,128,128,.38)"

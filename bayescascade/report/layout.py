@@ -11,8 +11,6 @@ from rich.cells import cell_len, chop_cells
 
 from bayescascade.base.texts import printable
 
-__all__ = ["GAP", "Ink", "flow", "ljust", "longest", "rjust", "wrap"]
-
 GAP = "   "  # between pieces of a line
 
 _CODES = {"bold": "1", "dim": "2", "more": "36", "less": "33", "warning": "33"}

@@ -7,23 +7,6 @@ float can say; whatever is very large or small is printed as in 1.2e40.
 import math
 from collections.abc import Sequence
 
-__all__ = [
-    "cells_text",
-    "common_text",
-    "cost_texts",
-    "count_texts",
-    "density_text",
-    "diagnostic_text",
-    "estimate_text",
-    "interval_text",
-    "interval_texts",
-    "nats_text",
-    "probability_text",
-    "ratio_text",
-    "share_text",
-    "significant_text",
-]
-
 _LARGEST_PLAIN = 1e9  # counts from here on are printed as in 1.2e40
 _MOST_DECIMALS = 4  # of an end of an interval
 _MOST_NINES = 9  # decimals of a probability near 1

@@ -16,24 +16,6 @@ from bayescascade.base.texts import printable
 from bayescascade.base.validation import check_integer
 from bayescascade.report.layout import GAP, Ink, flow, ljust, longest, rjust, wrap
 
-__all__ = [
-    "BLANK",
-    "LEAST_WIDTH",
-    "Block",
-    "Fitting",
-    "Fold",
-    "Guided",
-    "Heading",
-    "Numbers",
-    "Page",
-    "Pieces",
-    "Table",
-    "counted",
-    "named",
-    "render",
-    "warning",
-]
-
 LEAST_WIDTH = 60
 
 _LEAST_BESIDE = 12  # columns with fewer of which labels stand above their numbers

@@ -19,8 +19,6 @@ from bayescascade.report.layout import wrap
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PairArcs", "plot_arcs"]
-
 _LINE, _CHARACTER, _GAP = 0.19, 0.078, 0.35  # inches: of a line of text, and between panels
 _MOST_ACROSS = 3
 _TITLE_WIDTH, _NAME_WIDTH = 34, 26  # characters

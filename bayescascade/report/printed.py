@@ -13,8 +13,6 @@ from bayescascade.report.page import Page, render
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Pictured", "Printed", "PrintedModel", "Readable"]
-
 
 class Printed(ABC):
     """What `print` and notebooks show as its page.

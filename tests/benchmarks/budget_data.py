@@ -23,8 +23,6 @@ from sklearn.model_selection import train_test_split
 
 from bayescascade import FeatureCosts
 
-__all__ = ["DATA_SETS", "REAL_COSTS", "Problem", "Split", "costs_of", "split"]
-
 REAL_COSTS = ("heart", "hepatitis", "pima")
 HEART_COSTS = FeatureCosts(
     {

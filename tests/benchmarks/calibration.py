@@ -22,8 +22,6 @@ from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 from tests.benchmarks.figures import ROOT, parser, say
 
-__all__ = ["main"]
-
 NAMES = (
     "titanic", "car_evaluation", "nursery", "tic_tac_toe", "german_credit", "mushroom",
     "hepatitis", "nltcs_train", "plants_train", "adult", "chicago_crime", "hypothyroid", "spambase",

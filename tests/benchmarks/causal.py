@@ -29,8 +29,6 @@ from bayescascade.methods.causal.scores import SCORES
 from tests.benchmarks.causal_data import Pair, cause_effect_pairs, drawn, made_pairs
 from tests.benchmarks.figures import parser, say, timed
 
-__all__ = ["CausalLearn", "main"]
-
 MOST_ROWS = 500  # of causal-learn
 SERVER = """
 import json, sys, warnings

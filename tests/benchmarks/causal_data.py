@@ -14,8 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Pair", "cause_effect_pairs", "drawn", "made_pairs"]
-
 Column = NDArray[np.float64]
 
 MECHANISMS: dict[str, Callable[[Column], Column]] = {

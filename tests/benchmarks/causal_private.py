@@ -40,8 +40,6 @@ from bayescascade.privacy.noise import noise_source
 from tests.benchmarks.causal_data import Pair, cause_effect_pairs, made_pairs
 from tests.benchmarks.figures import parser, say
 
-__all__ = ["main"]
-
 Causes = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Two columns, the right cause first; or a cause and what is left of its effect."""
 

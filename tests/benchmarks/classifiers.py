@@ -30,16 +30,6 @@ from sklearn.tree import DecisionTreeClassifier
 from bayescascade import RuleListClassifier
 from tests.benchmarks.figures import timed
 
-__all__ = [
-    "DATA_SETS",
-    "PREDICTIVES",
-    "LabeledFrame",
-    "Prediction",
-    "choose_settings",
-    "predictions",
-    "rule_list",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class LabeledFrame:

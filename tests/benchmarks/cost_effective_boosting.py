@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from tests.benchmarks.budget_data import Problem
 
-__all__ = ["MODES", "Boosted", "boosted"]
-
 MODES = {
     "coupled": ("cegb_penalty_feature_coupled", (0.3, 3.0, 30.0, 300.0)),
     "lazy": ("cegb_penalty_feature_lazy", (1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3)),

@@ -11,8 +11,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
 
-__all__ = ["ROOT", "Figure", "figures_table", "machine", "parser", "say", "timed"]
-
 ROOT = Path(__file__).parents[2]
 
 T = TypeVar("T")

@@ -38,8 +38,6 @@ from tests.benchmarks.figures import ROOT, parser, say
 from tests.benchmarks.latent_classes import StepMixClasses, latent_classes
 from tests.benchmarks.networks import NETWORKS
 
-__all__ = ["main"]
-
 N_FOLDS, MANY_ROWS, MOST_LEVELS, MOST_CLIMBED = 5, 5_000, 12, 30
 CONCENTRATIONS = (1.0, 4.0, 16.0, 64.0)
 FILES = {

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 
-__all__ = ["ImodelsChain"]
-
 
 class ImodelsChain:
     """imodels' Markov chain over the lists of a posterior of two classes.

@@ -15,8 +15,6 @@ from scipy.special import logsumexp
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
 
-__all__ = ["LatentClasses", "StepMixClasses", "latent_classes"]
-
 NUMBERS = (1, 2, 4, 8, 16, 32, 64, 128)
 _RESTARTS, _ITERATIONS, _SMOOTHING = 2, 200, 0.5
 

@@ -39,8 +39,6 @@ from bayescascade import StochasticNeighborCompression
 from bayescascade.methods.neighbors.starting import shares_of_classes
 from tests.benchmarks.figures import parser, say, timed
 
-__all__ = ["DATA_SETS", "Split", "main", "read", "scaled"]
-
 RATIOS = (0.01, 0.02, 0.04, 0.08, 0.16)
 MOST_LINEAR, MOST_ANALYZED, MOST_OF_ADULT = 60, 3_000, 10_000
 N_OFFICIAL = 32_561  # rows of adult to learn from

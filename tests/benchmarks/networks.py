@@ -16,8 +16,6 @@ from scipy.special import rel_entr
 
 from bayescascade.data.table import Table
 
-__all__ = ["NETWORKS", "BayesianNetwork"]
-
 EQUIVALENT_SAMPLE_SIZE = 10.0
 
 Graph = Mapping[str, tuple[str, ...]]

@@ -33,8 +33,6 @@ from bayescascade.methods.rado.protection import check_budget, cut_of
 from bayescascade.methods.rado.reading import Rows, read_rows
 from tests.benchmarks.figures import parser, say
 
-__all__ = ["DATA_SETS", "main", "read"]
-
 N_FOLDS, N_ROUNDS, DELTA = 10, 1000, 1e-6
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 DATA_SETS = {

@@ -16,14 +16,6 @@ from bayescascade import Table
 from bayescascade.methods.rules.posterior import LabelListPosterior
 from tests.benchmarks.figures import ROOT
 
-__all__ = [
-    "binary_posterior",
-    "distinct_table",
-    "rows_like_covertype",
-    "tic_tac_toe_posterior",
-    "write_csv",
-]
-
 N_LEVELS = 4
 N_LEAVES = 8
 _SPARSEST = 0.05  # density of the sparsest leaf, at worst, as a share of the densest

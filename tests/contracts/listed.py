@@ -41,8 +41,6 @@ from tests.methods.rules.fits import boats
 from tests.methods.rules.problems import PAIR, SUPPORTED
 from tests.people import DECLARED, draw_people
 
-__all__ = ["ESTIMATORS", "POSTERIORS", "Case", "Step", "fitted", "gibbs", "rows"]
-
 CHAINS = {"search": "anneal+metropolis", "n_steps": 120, "n_chains": 2, "random_state": 3}
 DEPENDENT = {"leaf": "dependent", "leaf_concentration": 100.0}  # else one leaf would do
 COSTS = {"sex": 1.0, "crew": 2.0, "age": 5.0, "fare": 0.5}

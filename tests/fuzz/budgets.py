@@ -14,8 +14,6 @@ from bayescascade import ParameterError, PrivacyError, PrivacyLedger, PrivateAdd
 from bayescascade.privacy.accounting import Cost
 from tests.fuzz.running import Found, Problem
 
-__all__ = ["ledger_routes", "model_routes"]
-
 
 def ledger_routes(problem: Problem) -> None:
     """Whatever is entered, by copies and threads, is within the budget as added up anew."""

@@ -44,8 +44,6 @@ from tests.methods.cascades.exact.large_problems import (
     problems_of_sums,
 )
 
-__all__ = ["CHECKS"]
-
 
 def noted(problem: Problem, drawn: LargeProblem) -> LargeProblem:
     """Note the ranges of what was drawn."""

@@ -11,8 +11,6 @@ import numpy as np
 from bayescascade.model.packing import narrow, pack
 from tests.forgeries import at, places
 
-__all__ = ["damaged_arrays", "damaged_bytes", "damaged_json"]
-
 _DEEP = 20_000
 _LONG = 5_000
 

@@ -28,8 +28,6 @@ from tests.contracts.listed import CHAINS, ESTIMATORS, fitted, rows
 from tests.fuzz.damage import damaged_arrays, damaged_bytes, damaged_json
 from tests.fuzz.running import Found, Problem, main
 
-__all__ = ["CHECKS"]
-
 _SECONDS = 30
 _BYTES = 1 << 30
 _SHARE_OF_COMMANDS = 0.1  # as they begin anew each time

@@ -15,8 +15,6 @@ from bayescascade.privacy import mechanisms
 from bayescascade.privacy.noise import NoiseSource, noise_source
 from tests.fuzz.running import Found, Problem
 
-__all__ = ["audited", "released_laws"]
-
 _CONFIDENCE = 1 - 1e-9
 _N_RUNS = 1500
 

@@ -11,8 +11,6 @@ from tests.fuzz.running import Check, Found, Problem, main
 from tests.methods.prunings import large as prunings
 from tests.methods.rules import large
 
-__all__ = ["CHECKS", "try_list", "try_pruning"]
-
 _MOST_CANDIDATES = 5
 
 

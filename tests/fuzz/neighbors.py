@@ -13,8 +13,6 @@ import pandas as pd
 from bayescascade import Rados
 from tests.fuzz.running import Found, Problem
 
-__all__ = ["PAIRS", "check_alike", "feature_neighbors", "in_form", "row_neighbors", "told"]
-
 PAIRS: list[tuple[Any, Any]] = [
     (0, 1), (-1, 1), (0.0, 1.0), (2, 7.5), (False, True), ("no", "yes"), ("a", "long text"),
     ("01", "x"), ("1", "true"), (3, -5),

@@ -18,8 +18,6 @@ from tests.fuzz.sensitivities import (
     stability_distances,
 )
 
-__all__ = ["CHECKS"]
-
 CHECKS: dict[str, Check] = {
     "a feature of a row": feature_release,
     "a row of sums": row_release,

@@ -25,8 +25,6 @@ from bayescascade.privacy.mechanisms import Release
 from tests.fuzz.neighbors import check_alike
 from tests.fuzz.running import Found, Problem
 
-__all__ = ["direction_release"]
-
 
 class Asked(NamedTuple):
     """What a mechanism was asked: inputs, and what must be public."""

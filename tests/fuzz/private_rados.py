@@ -14,8 +14,6 @@ from bayescascade.methods.rado import releases
 from tests.fuzz.neighbors import FORMS, check_alike, feature_neighbors, in_form, row_neighbors, told
 from tests.fuzz.running import Found, Problem
 
-__all__ = ["feature_release", "merged_promises", "row_release"]
-
 
 def feature_release(problem: Problem) -> None:
     """One row's protected feature: only its coordinate moves, by 1 in every sum."""

@@ -16,8 +16,6 @@ from itertools import count
 
 import numpy as np
 
-__all__ = ["Check", "Found", "Problem", "Summary", "main", "search"]
-
 
 class Found(Exception):
     """A promise is broken; says which, and how."""

@@ -16,15 +16,6 @@ from bayescascade.privacy.grid import MOST_STEPS, grid_for
 from tests.fuzz.running import Found, Problem
 from tests.methods.rado.problems import agreement_laws, smallest_delta
 
-__all__ = [
-    "changes_by_test_row",
-    "changes_by_training_row",
-    "grids",
-    "rado_laws",
-    "residual_shifts",
-    "stability_distances",
-]
-
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 _ROUNDING = 1e-7  # what scores may be off by in floating point

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["Told", "gaussian_law", "hockey_stick", "laplace_law", "shifted"]
-
 
 def laplace_law(scale, most):
     """Return P(k) for k from -most to most."""

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["printed_lines"]
-
 
 def printed_lines(script: str, directory: Path, **environment: str) -> list[str]:
     """Return what a script prints in a directory, with variables added to the environment."""

@@ -23,8 +23,6 @@ from tests.samplers.exhaustive import transition_matrix
 from tests.statistical.chi_square import independent_steps
 from tests.statistical.proposals import one_step, without_hastings
 
-__all__ = ["Space", "budgets", "cuts", "each", "lists", "trees"]
-
 REVERSES = {"grow": "prune", "prune": "grow", "add": "remove", "remove": "add"}
 """Moves that are each other's reverse; all others are their own."""
 

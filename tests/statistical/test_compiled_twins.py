@@ -124,7 +124,8 @@ def test_kernels_stay_within_their_arrays(script, tmp_path):
 VOLUMES = """
 from bayescascade.methods.rules.antecedents import Condition
 from bayescascade.methods.rules.parts import log_first_volumes
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.schema import Schema
+from bayescascade.data.column import Column
 
 schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(6)))
 rules = [tuple(Condition(j, 0, 1) for j in pair) for pair in ((0, 1), (1, 2), (2, 3), (4, 5))]

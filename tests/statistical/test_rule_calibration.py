@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import samplers
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from tests import rules_reference as reference

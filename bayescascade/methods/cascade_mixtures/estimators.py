@@ -60,8 +60,6 @@ from bayescascade.report.page import (
     counted,
 )
 
-__all__ = ["CascadeMixture"]
-
 Floats = NDArray[np.float64]
 
 _MOST_SHOWN = 6  # candidates

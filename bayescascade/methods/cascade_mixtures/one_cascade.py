@@ -21,8 +21,6 @@ from bayescascade.methods.cascades.choosing import Choice, Chooser
 from bayescascade.methods.cascades.held_out import HeldOut
 from bayescascade.methods.mixtures.choosing import Chooser as MixtureChooser
 
-__all__ = ["ONE", "WeighedCascade", "weigh_cascade"]
-
 ONE = "cascade"
 """The kind of a mixture that is one cascade."""
 

@@ -43,8 +43,6 @@ from bayescascade.report.page import (
     counted,
 )
 
-__all__ = ["AutoCascade"]
-
 _OF_CASCADE = (
     "summary_",
     "run_",

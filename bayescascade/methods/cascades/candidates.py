@@ -22,8 +22,6 @@ from bayescascade.methods.cascades.exact import ExactCost, certificate_of, solve
 from bayescascade.methods.cascades.shallow_extent import extent_of, fitting_trees, steps_a_row
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 
-__all__ = ["MOST_READ", "Candidate", "chain_nanoseconds", "weighed"]
-
 MOST_READ = 30
 """Leaves of the largest tree that a person reads."""
 

@@ -24,8 +24,6 @@ from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import Tree, root_box
 
-__all__ = ["strongest_splits_first"]
-
 
 class _Leaf(NamedTuple):
     box: tuple[tuple[int, ...], ...]  # codes of every column

@@ -61,9 +61,6 @@ from bayescascade.report.page import BLANK, Page, Pieces, counted
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Cascade"]
-
-
 _OF_SUMS, _FOR_CHAINS = 0.5, 60.0  # of the time, and seconds left if it was not enough
 _QUICK = 1.0  # seconds that a greedy tree may take where Ctrl-C came before any other
 _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute

@@ -14,8 +14,6 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import check_pair_sums, pairs_of_lower
 from bayescascade.methods.cascades.tree import level_starts, root_box
 
-__all__ = ["Inside", "check_boxes", "check_leaves", "parents_of"]
-
 Words = NDArray[np.uint64]
 Numbers = NDArray[Any]  # whole or float64, of any width
 

@@ -22,8 +22,6 @@ from bayescascade.methods.cascades.candidates import Candidate, weighed
 from bayescascade.methods.cascades.held_out import HeldOut
 from bayescascade.methods.cascades.mixture_beside import MixtureBeside, weigh_mixture
 
-__all__ = ["EFFORTS", "Choice", "Chooser"]
-
 EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
 """Nanoseconds of one core that choosing and searching may take, by what is asked for."""
 

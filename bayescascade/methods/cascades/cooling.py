@@ -17,8 +17,6 @@ from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.search import SCHEDULE
 from samplers.types import StepCounts
 
-__all__ = ["cooling"]
-
 _TEMPERATURES = (SCHEDULE.initial_temperature, 1.0, 0.5)
 _PASSES = 10  # of as many steps as there are distinct rows
 _MOST_ROWS = 10_000  # of a pilot, which takes seconds; of more, trees seldom outgrow them

@@ -30,15 +30,6 @@ from bayescascade.methods.cascades.models import CascadeModel
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
 from bayescascade.model.packing import Unpacked, narrow, pack
 
-__all__ = [
-    "N_DRAWS",
-    "CountedTree",
-    "check_pair_sums",
-    "density_intervals",
-    "lower_of_pairs",
-    "pairs_of_lower",
-]
-
 N_DRAWS = 4000
 
 _TOLERANCE = 1e-6  # between a leaf's count and the sum of its levels', which may be rounded

@@ -30,8 +30,6 @@ from bayescascade.report.page import Fold, Guided, Numbers, Page, Pieces
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["DensityTree"]
-
 _MOSTLY = "mostly "  # what stands out inside a leaf, below it
 _WON = "the log likelihood that splits win"
 _MOST_TOLD = 3  # levels that stand out, in an explanation

@@ -53,15 +53,6 @@ from bayescascade.report.pair_arcs import PairArcs, plot_arcs
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "DependentLeaf",
-    "DependentTree",
-    "JoinedPair",
-    "edge_probabilities",
-    "integrate_missing",
-    "pair_counts",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
 

@@ -49,8 +49,6 @@ from bayescascade.model.baseline import Baseline
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
 
-__all__ = ["DensityEstimationTree"]
-
 Floats = NDArray[np.float64]
 
 

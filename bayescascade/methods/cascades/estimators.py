@@ -23,8 +23,6 @@ from bayescascade.model.guard import shown_gap
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate
 
-__all__ = ["BranchCascade", "LeafCascade"]
-
 _N_FOLDS = 5  # in which rows are held out, to choose a temper
 _LONG = 1e10  # steps of scoring a fold, minutes, from which on it is the only one
 

@@ -23,8 +23,6 @@ from samplers.cluster import shared_on_cluster
 if TYPE_CHECKING:
     from bayescascade.data.table import Table as DataTable
 
-__all__ = ["GRID_PARAMETERS", "EvidenceGrid", "EvidencePoint", "evidence_grid"]
-
 _COMMON = (
     "concentration",
     "max_branches",

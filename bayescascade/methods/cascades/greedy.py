@@ -42,8 +42,6 @@ from numpy.typing import NDArray
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import LEAF, Tree, pack_block
 
-__all__ = ["GrownTree", "grow", "leaf_totals", "prune", "weakest_links"]
-
 Floats = NDArray[np.float64]
 
 _LEAST_GAIN = 1e-12  # below, it is what rounding left of zero

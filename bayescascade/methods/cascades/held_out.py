@@ -24,8 +24,6 @@ from bayescascade.methods.cascades.exact import ExactPosterior, solve_or_tilt
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 
-__all__ = ["HeldOut"]
-
 _N_FOLDS, _MOST_HELD = 5, 2_000.0  # and rows after which no fold follows
 _N_CHAINS, _N_AVERAGED = 2, 40  # of short searches, and draws that are averaged over
 _N_BLOCKS = 60  # of each chain: each begins with as much work as some steps

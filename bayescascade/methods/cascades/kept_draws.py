@@ -18,8 +18,6 @@ from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.estimator import MAX_KEPT_DRAWS, Draws, check_times
 from bayescascade.model.packing import MOST_BYTES
 
-__all__ = ["MappedSequence", "are_large", "keep_draws", "read_draws"]
-
 _SHARE = 1 / 8  # of the memory limit
 _MOST_COUNTS = 1 << 21  # of pairs of levels, in all distinct leaves
 

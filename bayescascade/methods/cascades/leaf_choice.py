@@ -17,8 +17,6 @@ from bayescascade.methods.cascades.parameters import LEAVES
 from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.model.search import SCHEDULE
 
-__all__ = ["LeafChoice", "best_of_few_steps", "steps_within"]
-
 _FEW_STEPS, _FEWEST_STEPS = 20_000, 200
 _FEW_ADDITIONS = 2e9  # some seconds
 

@@ -23,8 +23,6 @@ from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS
 from bayescascade.methods.mixtures.rows import Rows, log_cells
 
-__all__ = ["MixtureBeside", "weigh_mixture"]
-
 _LEAST_GAIN, _ERRORS = 0.05, 2.0
 _SMOOTHINGS = (1.0, 4.0, 16.0)
 _N_STARTS, _MAX_ITER, _TOL = 2, 50, 3e-4

@@ -67,15 +67,6 @@ from bayescascade.methods.cascades.parameters import (
 )
 from bayescascade.methods.cascades.tree import LEAF, Tree, level_starts, levels_left
 
-__all__ = [
-    "BranchModel",
-    "CascadeModel",
-    "LeafModel",
-    "empirical_probabilities",
-    "independent_log_inside",
-    "independent_probabilities",
-]
-
 Floats = NDArray[np.float64]
 
 

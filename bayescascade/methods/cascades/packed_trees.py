@@ -27,8 +27,6 @@ from bayescascade.methods.cascades.counted_tree import CountedTree, lower_of_pai
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.model.packing import Unpacked, narrow, pack
 
-__all__ = ["PackedTrees"]
-
 _NODE_BYTES = 32  # of a node, while trees are packed
 _AT_ONCE, _LARGEST = 1 << 22, 1 << 26  # words of boxes checked at once, and of one tree's
 _WORDS = 16  # checked of a node, beside its box

@@ -44,8 +44,6 @@ from samplers.types import StepCounts
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
 
-__all__ = ["BranchPosterior", "CascadePosterior", "LeafPosterior"]
-
 MOVE_WEIGHTS = {
     "grow": 0.32,
     "prune": 0.32,

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.models import CascadeModel
 
-__all__ = ["weigh_products"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.models import CascadeModel
 
-__all__ = ["density_rounding", "largest_log_volume", "rounding_of_all"]
-
 Floats = NDArray[np.float64]
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["extent_of", "fitting_trees", "steps_a_row"]
-
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["TEMPERS", "ShallowTrees"]
-
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Subset = tuple[int, ...]

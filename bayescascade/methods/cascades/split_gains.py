@@ -21,8 +21,6 @@ from bayescascade.methods.cascades.models import independent_log_inside
 from bayescascade.methods.cascades.tree import root_box
 from bayescascade.model.importances import importance_shares
 
-__all__ = ["split_shares"]
-
 Floats = NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import Tree, level_starts, levels_left, root_box
 
-__all__ = ["SplitSpace", "n_splits"]
-
 Floats = NDArray[np.float64]
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bayescascade.methods.cascades.exact.hull import BestTree
     from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 
-__all__ = ["Summed", "n_draws_of", "shares_of", "sum_up"]
-
 _AUTO_TERMS = 5e8  # of a pass up to which search "auto" is exact: half a minute
 _MOST_TERMS = 1e12  # hours
 _CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too

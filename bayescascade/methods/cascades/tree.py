@@ -19,20 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.data.schema import Column, Schema
-
-__all__ = [
-    "LEAF",
-    "Split",
-    "Tree",
-    "block_codes",
-    "full_block",
-    "leaf_boxes",
-    "level_starts",
-    "levels_left",
-    "pack_block",
-    "root_box",
-]
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 
 LEAF = -1
 

@@ -34,8 +34,6 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.kernels.products import ZERO, add_products
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes
 
-__all__ = ["TreeCounts", "count_trees"]
-
 Floats = NDArray[np.float64]
 Column = tuple[bool, int]  # whether its levels are in no order, and how many are left
 Shape = tuple[Column, ...]  # sorted; columns of one level left are no part of it

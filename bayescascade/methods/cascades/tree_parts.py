@@ -38,8 +38,6 @@ from bayescascade.methods.cascades.tree import (
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.numbers import probability_text
 
-__all__ = ["Standout", "TreeParts"]
-
 Floats = NDArray[np.float64]
 
 _LEAST_NATS = 0.1  # a row

@@ -14,8 +14,6 @@ from bayescascade.report.layout import wrap
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_tree", "tree_boxes", "tree_dot"]
-
 _LABEL_WIDTH = 28  # characters of a box's line
 _MOST_STANDOUTS = 2  # levels that stand out inside an independent leaf
 

@@ -12,8 +12,6 @@ from typing import Any
 from bayescascade.methods.cascades.kernels.layout import Work
 from bayescascade.methods.cascades.tree import Tree
 
-__all__ = ["WorkSpaces"]
-
 _MOST_BYTES = 1 << 28
 
 

@@ -35,8 +35,6 @@ from bayescascade.model.reporting import OF_ROWS, Reported
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 
-__all__ = ["AdditiveNoiseModel"]
-
 _MOST_COMPARED = 1000  # rows between which the median distance is taken
 
 

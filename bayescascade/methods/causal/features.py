@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.validation import check_real
 
-__all__ = ["GaussianFeatures", "gaussian_kernel"]
-
 Floats = NDArray[np.float64]
 
 _PER_BANDWIDTH = 2.5

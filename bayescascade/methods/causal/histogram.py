@@ -21,8 +21,6 @@ from bayescascade.methods.causal.regression import Predict
 from bayescascade.privacy.mechanisms import laplace
 from bayescascade.privacy.noise import NoiseSource
 
-__all__ = ["histogram_regressions", "regression_error"]
-
 _FEWEST_CELLS, _MOST_CELLS = 8, 64
 _WIDTH = 0.2  # of the Gaussian process's kernel
 _SPREAD, _ROW_VARIANCE = 0.25, 0.04  # variances of curves and of rows around them

@@ -14,8 +14,6 @@ from bayescascade.data.levels import check_numbers, to_numbers
 from bayescascade.data.sources import as_column
 from bayescascade.methods.causal.features import Floats
 
-__all__ = ["LEAST_ROWS", "Pair", "arrow", "check_bounds", "deal", "read_names"]
-
 LEAST_ROWS = 20
 _TIED = 10  # one value may be in every tenth row
 _FEW = 3  # rows that may hold one value in any table

@@ -21,8 +21,6 @@ from bayescascade.base.validation import check_probability, check_real
 from bayescascade.model.draws import TraceLegend
 from samplers.types import Proposal
 
-__all__ = ["DIRECTIONS", "DirectionPosterior"]
-
 DIRECTIONS = ("x->y", "y->x")
 
 

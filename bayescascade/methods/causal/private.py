@@ -54,8 +54,6 @@ from bayescascade.privacy.mechanisms import Release, exponential, laplace, propo
 from bayescascade.privacy.noise import NoiseSource, noise_source
 from bayescascade.report.page import Page
 
-__all__ = ["PrivateAdditiveNoiseModel"]
-
 _FIXED_LAMBDA, _FIXED_BANDWIDTH = 0.03, 0.2
 
 _PAYING = Lock()  # two fits at once pay twice

@@ -29,17 +29,6 @@ from bayescascade.privacy.mechanisms import stability_threshold
 from bayescascade.report.page import Heading, Page, Pieces
 from bayescascade.report.printed import Readable
 
-__all__ = [
-    "PROTECTED",
-    "PUBLISHED",
-    "TRAININGS",
-    "Plan",
-    "Protection",
-    "agreement",
-    "credibility",
-    "planned",
-]
-
 PROTECTED = ("test", "train", "both")
 """Whose rows are protected: those that test, those that regressions are learned from, or all."""
 

@@ -14,15 +14,6 @@ from sklearn.linear_model import Ridge
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
 
-__all__ = [
-    "Predict",
-    "check_regression",
-    "kernel_ridge",
-    "left_out_residuals",
-    "regressed",
-    "regression_words",
-]
-
 Predict = Callable[[Floats], Floats]
 """From (n,) numbers to what is expected of the other variable."""
 

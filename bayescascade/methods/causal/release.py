@@ -21,8 +21,6 @@ from bayescascade.privacy.accounting import times_text
 from bayescascade.report.page import BLANK, Block, Heading, Numbers, Page, Pieces, Table, warning
 from bayescascade.report.printed import Readable
 
-__all__ = ["DirectionRelease", "direction_of"]
-
 _UNSTABLE = (
     "no answer: the rows did not pass the private test of stability, so nothing is published but "
     "that; more rows, a larger epsilon or another score may pass"

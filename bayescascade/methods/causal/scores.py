@@ -24,18 +24,6 @@ from scipy.stats import kendalltau, rankdata
 
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
 
-__all__ = [
-    "N_MEASURED",
-    "SCORES",
-    "Score",
-    "hsic_root",
-    "interquartile",
-    "kendall",
-    "log_iqr",
-    "score_of",
-    "spearman",
-]
-
 Kernels = tuple[GaussianFeatures, GaussianFeatures]
 
 

@@ -57,15 +57,6 @@ import numpy as np
 from bayescascade.methods.causal.features import Floats
 from bayescascade.methods.causal.scores import interquartile
 
-__all__ = [
-    "by_test_row",
-    "by_training_row",
-    "farthest",
-    "iqr_distance",
-    "rank_distance",
-    "residual_shift",
-]
-
 
 def by_test_row(score: str, m: int) -> float:
     """Return by how much a row of m >= 3 changes "spearman", "kendall" or "hsic" at most."""

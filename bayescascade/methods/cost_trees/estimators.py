@@ -29,8 +29,6 @@ from bayescascade.model.search import DEFAULT_STEPS, Search, Seed
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.summary import FitSummary
 
-__all__ = ["BudgetTreeClassifier"]
-
 _AVERAGED = 100  # draws at most that predict together
 _TRADEOFF = 1.0  # where nothing says what costs are worth
 _NATS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)

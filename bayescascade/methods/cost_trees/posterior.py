@@ -40,8 +40,6 @@ from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
 
-__all__ = ["BudgetTreePosterior"]
-
 MOVE_WEIGHTS = {"grow": 0.3, "prune": 0.3, "change": 0.3, "regrow": 0.1}
 """How often each move of `kernels.sweep` is tried; grow and prune, each other's reverse, alike."""
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEAF", "BudgetTree", "SplitCandidates"]
-
 LEAF = -1
 """What stands in the place of a candidate at a leaf."""
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.forests.forest import Forest
 
-__all__ = ["has_bags", "out_of_bag", "votes_of", "wrong_out_of_bag"]
-
 Bools = NDArray[np.bool_]
 
 

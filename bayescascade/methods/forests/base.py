@@ -36,8 +36,6 @@ from bayescascade.model.importances import importance_shares
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.roles import Predicted
 
-__all__ = ["BudgetedClassifier", "ReadRows", "read_rows"]
-
 CELLS = CellPolicy(missing="nan", dtype=np.float32, keeps_ranges=True)
 """What forests take for a cell."""
 

@@ -57,8 +57,6 @@ from bayescascade.methods.forests.impurities import (
 from bayescascade.methods.forests.parameters import BudgetedForestParameters
 from bayescascade.model.search import Seed, seed_sequence
 
-__all__ = ["BudgetedForestClassifier", "GrowthAlternative"]
-
 Share: TypeAlias = int | float | str | None
 """How many columns are drawn for a split: so many, a share, the square root, or all."""
 

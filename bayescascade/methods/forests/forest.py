@@ -28,8 +28,6 @@ from bayescascade.methods.forests.kernels.routing import (
     mark_columns,
 )
 
-__all__ = ["LEAF", "SKLEARN_FORESTS", "Forest"]
-
 LEAF = -1
 """What stands for the column of a node that splits none."""
 

@@ -6,8 +6,6 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.sql import sql_case, sql_cell, sql_column, sql_condition, sql_is_up_to
 from bayescascade.methods.forests.forest import Forest
 
-__all__ = ["forest_sql"]
-
 
 def forest_sql(forest: Forest, encoder: MatrixEncoder, values: Sequence[str]) -> str:
     """Return the value at the leaf that a row comes to; of several trees, their mean.

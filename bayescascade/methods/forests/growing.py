@@ -47,9 +47,6 @@ from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.kernels import growing as kernels
 from bayescascade.methods.forests.kernels.growing_cuts import MISSING, ImpurityArrays
 
-__all__ = ["CodedColumns", "GrownForest", "TreeGrower", "add_trees"]
-
-
 MAX_BINS = 255
 
 _GRACE = 1.0  # seconds that trees may take longer than there is time

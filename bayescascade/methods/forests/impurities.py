@@ -36,8 +36,6 @@ from bayescascade.methods.forests.kernels.growing_cuts import (
     impurities,
 )
 
-__all__ = ["IMPURITIES", "Impurity", "PolynomialImpurity", "impurity_arrays", "impurity_values"]
-
 IMPURITIES = ("threshold_pairs", "powers")
 
 

@@ -19,8 +19,6 @@ from bayescascade.report.numbers import (
     share_text,
 )
 
-__all__ = ["class_tree_boxes", "cost_bars", "path_words", "split_words"]
-
 _LABEL_WIDTH = 28  # characters of a box's line
 
 

@@ -38,8 +38,6 @@ from bayescascade.report.page import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ShownForest"]
-
 
 class ShownForest(MatrixClassifier):
     """A classifier with a forest whose features cost something; see `BudgetedClassifier`."""

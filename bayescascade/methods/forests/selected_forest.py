@@ -39,8 +39,6 @@ from bayescascade.methods.forests.parameters import SelectedForestParameters
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.numbers import cost_texts
 
-__all__ = ["SelectedForestClassifier"]
-
 _AT_ONCE = 0.05  # of the budget: what costs no more, together, is bought without asking
 
 Features = frozenset[int]

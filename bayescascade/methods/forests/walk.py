@@ -6,8 +6,6 @@ from numpy.typing import NDArray
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.forest import Forest
 
-__all__ = ["ForestWalk"]
-
 
 class ForestWalk:
     """A row on its way, see `costs.acquisition`: how far each tree has come with what is known."""

@@ -33,8 +33,6 @@ from bayescascade.report.page import Fold, Numbers, Page, Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CellDensity"]
-
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 

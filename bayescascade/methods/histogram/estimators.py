@@ -35,8 +35,6 @@ from bayescascade.model.baseline import Baseline
 from bayescascade.report.numbers import cells_text, significant_text
 from bayescascade.report.page import BLANK, Page, Pieces
 
-__all__ = ["SmoothedHistogram"]
-
 Floats = NDArray[np.float64]
 
 _LEAST_TOTAL = 1e-6  # pseudo-rows in all

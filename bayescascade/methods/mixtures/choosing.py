@@ -23,8 +23,6 @@ from bayescascade.methods.mixtures.em import Climb, Settings, climb, memberships
 from bayescascade.methods.mixtures.rows import Rows, log_cells
 from bayescascade.methods.mixtures.starts import STARTS
 
-__all__ = ["NUMBERS", "SMOOTHINGS", "Candidate", "Chooser", "climb_all"]
-
 Floats = NDArray[np.float64]
 
 SMOOTHINGS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)

@@ -23,8 +23,6 @@ from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MixtureDensity", "Standout"]
-
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 

@@ -29,8 +29,6 @@ from scipy.sparse import csr_array
 
 from bayescascade.methods.mixtures.rows import Rows
 
-__all__ = ["KINDS", "Climb", "Components", "Settings", "climb", "maximized", "memberships"]
-
 KINDS = ("independent", "dependent")
 
 _SHARES = 1.0  # rows imagined for the share of each class

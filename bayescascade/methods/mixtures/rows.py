@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from bayescascade.data.table import Table
 
-__all__ = ["Rows", "log_cells"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -8,8 +8,6 @@ from scipy.special import gammaln
 
 from bayescascade.methods.mixtures.rows import Rows
 
-__all__ = ["STARTS"]
-
 Floats = NDArray[np.float64]
 
 _CERTAIN = 0.9  # of a row's class where it is in a cluster

@@ -25,8 +25,6 @@ from bayescascade.model.summary import FitSummary
 from bayescascade.report.numbers import count_texts, nats_text, share_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted, warning
 
-__all__ = ["CompressedClassifier"]
-
 _WORSE = (
     "the prototypes take more rows wrong than the most frequent class alone would: use other "
     "prototypes (n_prototypes, random_state) or another rule"

@@ -33,8 +33,6 @@ from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import Search, Seed
 
-__all__ = ["StochasticNeighborCompression"]
-
 _STEPS = 2_000  # of each chain
 _KEPT = 100  # draws of each chain, and those that predict together
 _EPOCHS = 5  # that `refine` takes by default

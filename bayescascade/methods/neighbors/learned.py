@@ -17,8 +17,6 @@ from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.methods.neighbors.neighborhoods import class_probabilities, nearest_prototypes
 from bayescascade.methods.neighbors.prototypes import Floats
 
-__all__ = ["Compressed"]
-
 _APART = 1e-9  # of the largest coordinate: nearer, prototypes are in the same place
 
 

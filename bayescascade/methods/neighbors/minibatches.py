@@ -16,8 +16,6 @@ from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.prototypes import State
 
-__all__ = ["climb_by_minibatches"]
-
 _STEP = 0.05  # the first, in `lengths` of the posterior
 _LEAST_BATCHES = 10  # of an epoch: fewer steps would not get far
 _DECAY, _SQUARES_DECAY, _TINY = 0.9, 0.999, 1e-12

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.threads import single_threaded
 
-__all__ = ["ClassedRows", "Pulls", "class_probabilities", "nearest_prototypes"]
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.floating[Any]]
 

@@ -35,8 +35,6 @@ from bayescascade.methods.neighbors.parameters import METRICS
 from bayescascade.methods.neighbors.prototypes import Floats, Layout, State
 from bayescascade.model.draws import TraceLegend
 
-__all__ = ["PrototypePosterior"]
-
 _METRIC_SPREAD = 2.0  # prior standard deviations of the metric: see above
 _SHIFT = 0.1  # of a move, in `lengths`
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Layout", "State"]
-
 Floats = NDArray[np.float64]
 State = Floats
 """(n_parameters,) float64: the prototypes row by row, and what the metric has."""

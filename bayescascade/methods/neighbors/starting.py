@@ -33,8 +33,6 @@ from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.prototypes import Floats
 from bayescascade.model.ascent import ascend
 
-__all__ = ["Chosen", "choose_start", "shares_of_classes"]
-
 _NARROW, _WIDE = 2.0, 16.0  # prior scales that are compared; the first also chooses the units
 
 _MOST_SPREAD = 1e150  # squares are summed

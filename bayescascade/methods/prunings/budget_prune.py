@@ -41,8 +41,6 @@ from bayescascade.methods.prunings.solvers import FlowSolver
 from bayescascade.methods.prunings.tradeoffs import TradeoffPruner
 from bayescascade.model.search import Search, Seed
 
-__all__ = ["BudgetPrune"]
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BudgetPrune(TradeoffPruner):

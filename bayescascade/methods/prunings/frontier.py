@@ -33,8 +33,6 @@ from bayescascade.costs.limits import is_within
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
 from bayescascade.methods.prunings.solvers import FlowSolver
 
-__all__ = ["Frontier", "remove_features"]
-
 _TINY = np.finfo(np.float64).tiny
 _REMOVALS = (1.0, 4.0)  # tradeoffs at which features are removed, relative to that of the edge
 

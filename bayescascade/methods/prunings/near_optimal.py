@@ -22,8 +22,6 @@ from bayescascade.model.search import Search
 from bayescascade.report.numbers import diagnostic_text, probability_text, share_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted, warning
 
-__all__ = ["NearOptimalPrunings", "near_optimal"]
-
 _STEPS, _STEPS_PER_SPLIT, _MOST_STEPS = 300_000, 200, 2_000_000
 _LEAST_STEPS = 20_000
 _HEATING_STEPS_PER_SPLIT, _HEATING_BLOCKS = 4, 10  # at each temperature tried

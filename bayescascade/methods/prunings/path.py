@@ -15,8 +15,6 @@ from bayescascade.report.numbers import cost_texts, significant_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted, warning
 from bayescascade.report.printed import Printed
 
-__all__ = ["PruningPath", "gap_text"]
-
 P = TypeVar("P", bound=BudgetedClassifier)
 
 

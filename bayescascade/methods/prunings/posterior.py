@@ -22,8 +22,6 @@ from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
 
-__all__ = ["KeptSplits", "PruningPosterior"]
-
 MOVE_WEIGHTS = {"redraw": 0.5, "switch": 0.5}
 """How often each move is tried."""
 

@@ -41,8 +41,6 @@ from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.kernels.programs import find_first_items, mark_uses
 from bayescascade.model.guard import UNIT
 
-__all__ = ["Pruning", "PruningProgram", "is_proved", "relative_gap"]
-
 SEEN = 5e-5
 """Half of the last digit of an error rate that is printed in percent with two decimals."""
 

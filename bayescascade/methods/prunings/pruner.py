@@ -30,8 +30,6 @@ from bayescascade.methods.prunings.parameters import PrunerParameters
 from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.model.search import Seed, seed_sequence
 
-__all__ = ["ForestPruner", "count_classes"]
-
 P = TypeVar("P")
 
 _Grown: TypeAlias = list[tuple[P, TrainingRows, NDArray[np.bool_]]]

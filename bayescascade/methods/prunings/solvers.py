@@ -32,8 +32,6 @@ from bayescascade.methods.prunings.kernels.programs import (
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
 from bayescascade.model.guard import UNIT, certified
 
-__all__ = ["FlowSolver"]
-
 _WHOLE = 2.0**52  # what all gains are together, in units of flow: sums of them are exact
 _UNLIMITED = 2**60
 _LEAST_GAINS = 1e-200  # so that a unit is a float

@@ -20,8 +20,6 @@ from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
 from bayescascade.methods.prunings.pruner import ForestPruner
 
-__all__ = ["TradeoffPruner", "choose_pruning"]
-
 _LARGEST_SHARE = 0.99  # of the whole forest's cost, from which on a pruning is nearly all of it
 _MOST_DOUBLINGS = 40
 

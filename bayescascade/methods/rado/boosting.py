@@ -30,8 +30,6 @@ from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import watch_in_use
 from bayescascade.methods.rado.signatures import Floats
 
-__all__ = ["Boosted", "boost"]
-
 """The feature of the largest |r|, or that of the median one, for rados with noise (section 5.2)."""
 
 LARGEST_EDGE = 1.0 - 2.0**-20

@@ -31,8 +31,6 @@ from bayescascade.methods.rado.two_values import (
     with_truth_values,
 )
 
-__all__ = ["Bounds", "read_declared"]
-
 Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
 
 

@@ -30,9 +30,6 @@ from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Search, Seed
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 
-__all__ = ["RadoBoostClassifier"]
-
-
 _MOST_SHOWN = 20  # coefficients
 _MOST_REASONS = 4  # of a row
 _MANY = 50  # rows of a sum

@@ -26,8 +26,6 @@ from bayescascade.methods.rado.two_values import (
     two_of_type,
 )
 
-__all__ = ["read_hiding"]
-
 
 def read_hiding(
     X: Any,

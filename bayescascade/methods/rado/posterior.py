@@ -41,8 +41,6 @@ from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.draws import TraceLegend
 
-__all__ = ["LogisticPosterior", "RadoPosterior"]
-
 _SHIFT = 0.1  # of a move, in prior standard deviations
 
 

@@ -47,15 +47,6 @@ from bayescascade.privacy.accounting import times_text
 from bayescascade.report.page import Page, Pieces, warning
 from bayescascade.report.printed import Printed
 
-__all__ = [
-    "Promise",
-    "check_budget",
-    "coordinate_delta",
-    "cut_of",
-    "draw_agreements",
-    "released_together",
-]
-
 _MOST_DEVIATIONS = 36.0  # beyond which all probabilities of K are below those left out
 _TINY, _LEFT_OUT = 1e-280, 1e-270  # ratios to the middle that are left out, and what they may add
 _UP = 1.0 + 2.0**-20  # what is computed in floating point is rounded up by that

@@ -18,8 +18,6 @@ from bayescascade.methods.rado.reading import Reading
 from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.record import contradictions_refused
 
-__all__ = ["ReadRados", "read_rados", "write_arrays"]
-
 _FORMAT, _VERSION = "bayescascade rados", 1
 
 

@@ -34,8 +34,6 @@ from bayescascade.privacy.accounting import PrivacyLedger
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted
 from bayescascade.report.printed import Printed
 
-__all__ = ["Rados"]
-
 _FEW = 10  # rows of a sum by support "auto"
 
 

@@ -25,12 +25,11 @@ from bayescascade.data.labels import (
 )
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import CellPolicy, MatrixEncoder
+from bayescascade.data.names import check_present
 from bayescascade.data.row_frames import rows_frame
-from bayescascade.data.schema import check_present, check_width
+from bayescascade.data.schema import check_width
 from bayescascade.data.sources import as_frame
 from bayescascade.methods.rado.signatures import Edges, Floats
-
-__all__ = ["Reading", "Rows", "by_column", "read_rows"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

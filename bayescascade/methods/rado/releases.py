@@ -27,8 +27,6 @@ from bayescascade.privacy.accounting import Cost, PrivacyLedger
 from bayescascade.privacy.mechanisms import gaussian
 from bayescascade.privacy.noise import noise_source
 
-__all__ = ["Release", "release_feature", "release_rows"]
-
 _BLOCK_ROWS = 1 << 13
 
 

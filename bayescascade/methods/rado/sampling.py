@@ -19,8 +19,6 @@ from bayescascade.methods.rado.signatures import (
 )
 from bayescascade.privacy.noise import NoiseSource
 
-__all__ = ["announce", "clipped", "random_sums"]
-
 _FINE = 2.0**20  # steps of an edge in [-1, 1]
 _MOST_SILENT = 10.0  # seconds
 

@@ -19,8 +19,6 @@ from bayescascade.methods.rado.kernels.subsets import (
     resize,
 )
 
-__all__ = ["Draw", "Edges", "Floats", "draw_by", "draw_subsets", "groups", "subset_sums", "uses"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Bits: TypeAlias = NDArray[np.uint8]
 Draw: TypeAlias = Callable[[int], bytes]

@@ -15,16 +15,6 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.levels import Cells, Level, factorize, level_text, plain_level, tidy_levels
 
-__all__ = [
-    "Two",
-    "codes_of_two",
-    "is_exact",
-    "middle_of",
-    "two_levels",
-    "two_of_type",
-    "with_truth_values",
-]
-
 Two = tuple[Level, Level]
 
 

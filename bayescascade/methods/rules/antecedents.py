@@ -22,17 +22,6 @@ from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.kernels.layout import CandidateArrays
 
-__all__ = [
-    "Antecedent",
-    "Antecedents",
-    "Condition",
-    "antecedent_dict",
-    "antecedent_words",
-    "candidate_arrays",
-    "conditions_of",
-    "n_conditions",
-]
-
 
 class Condition(NamedTuple):
     """A column's code is in the half-open range [low, high), which is not all of its codes."""

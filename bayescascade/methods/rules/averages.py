@@ -17,8 +17,6 @@ from bayescascade.base.validation import check_probability
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.models import label_beta_parameters
 
-__all__ = ["average_intervals", "average_probabilities", "mixture_quantiles"]
-
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 

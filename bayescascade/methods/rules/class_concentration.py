@@ -13,8 +13,6 @@ from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.model.search import Search
 
-__all__ = ["with_chosen_concentration"]
-
 _ROUNDS = 3
 _STEPS = 20_000  # of an annealing; the default search takes 50,000 or more in each of its chains
 

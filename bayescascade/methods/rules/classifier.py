@@ -40,8 +40,6 @@ from bayescascade.model.roles import Predicted
 from bayescascade.model.rounds import Rounds
 from bayescascade.report.page import Page, Pieces, counted
 
-__all__ = ["RuleListClassifier"]
-
 _FOLD_SHARE = 10  # times fewer steps for folds; see `fold_model`
 _LEAST_FOLD_STEPS = 20_000
 _FOLD_CHAINS = 2

@@ -33,8 +33,6 @@ from bayescascade.report.page import Numbers, Page
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["DensityList"]
-
 _EXACT = 1e12  # below, a rounded logarithm still tells whole numbers apart
 
 _GIVEN_WIDTH = 60  # characters of a line below a picture

@@ -40,8 +40,6 @@ from bayescascade.model.solution import Certificate, Solution
 if TYPE_CHECKING:
     from bayescascade.methods.rules.exact import BoundPoint
 
-__all__ = ["DensityRuleList", "RuleListEstimator"]
-
 L = TypeVar("L", bound=ListedRules)
 
 _START_SHARE = 10  # an exact search starts from the best list that so many times fewer steps find

@@ -41,8 +41,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-__all__ = ["FEW", "OPERATIONS", "entropies", "excess_sizes", "log_excess"]
-
 Floats = NDArray[np.float64]
 
 OPERATIONS = 20.0

@@ -34,8 +34,9 @@ from bayescascade.data.levels import (
     to_numbers,
     without_codes,
 )
+from bayescascade.data.names import check_distinct_names, check_present
 from bayescascade.data.row_frames import rows_frame
-from bayescascade.data.schema import Schema, check_distinct_names, check_present
+from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_column, sql_condition, sql_literal
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.rules.antecedents import Antecedent
@@ -61,8 +62,6 @@ from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["LabelList", "encode_for_labels"]
 
 """What a level unseen in fit is: a cell that satisfies no condition, or an error."""
 

@@ -22,8 +22,6 @@ from bayescascade.methods.rules.antecedents import Antecedents, conditions_of, n
 from bayescascade.methods.rules.kernels.bits import extend
 from bayescascade.methods.rules.kernels.layout import RowArrays
 
-__all__ = ["mine_antecedents", "row_arrays"]
-
 _BATCH = 1 << 22  # antecedents that one call of the miner may find
 _ROUNDING = 1e-9  # of sums of weights
 _GIGABYTE = 1e9

@@ -45,17 +45,6 @@ from bayescascade.methods.rules.excess import entropies, log_excess
 from bayescascade.methods.rules.kernels.layout import MAX_RULES
 from bayescascade.methods.rules.parameters import PriorParameters
 
-__all__ = [
-    "MAX_RULES",
-    "ListPrior",
-    "density_log_likelihood",
-    "label_beta_parameters",
-    "label_intervals",
-    "label_log_likelihood",
-    "part_probabilities",
-]
-
-
 Floats = NDArray[np.float64]
 
 

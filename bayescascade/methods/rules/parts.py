@@ -23,8 +23,6 @@ from bayescascade.data.evidence import Evidence
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
 
-__all__ = ["LEAST_SHARE", "draw_from_part", "log_first_volumes", "parts_of_codes"]
-
 LEAST_SHARE = 0.01  # of a box that rejection needs to find: 100 tries a row
 
 _MOST_CELLS = 1 << 22  # drawn at once

@@ -38,8 +38,6 @@ from samplers.types import Exchanged, StepCounts
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
 
-__all__ = ["DensityListPosterior", "LabelListPosterior", "RuleListPosterior"]
-
 MOVE_WEIGHTS = {
     "add": 0.2,
     "remove": 0.2,

@@ -36,14 +36,6 @@ if TYPE_CHECKING:
     from bayescascade.data.schema import Schema
     from bayescascade.methods.rules.models import ListPrior
 
-__all__ = [
-    "density_rounding",
-    "density_sizes",
-    "label_rounding",
-    "label_sizes",
-    "prior_sizes",
-]
-
 Floats = NDArray[np.float64]
 
 

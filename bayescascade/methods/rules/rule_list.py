@@ -22,12 +22,10 @@ from bayescascade.methods.rules.antecedents import (
     antecedent_dict,
     antecedent_words,
 )
-from bayescascade.methods.rules.models import MAX_RULES
+from bayescascade.methods.rules.kernels.layout import MAX_RULES
 from bayescascade.model.importances import importance_shares
 from bayescascade.report.page import Fold, Numbers, Pieces, Table
 from bayescascade.report.printed import Pictured
-
-__all__ = ["ListedRules", "RuleList", "read_numbers_of_candidates", "read_rules"]
 
 Floats = NDArray[np.float64]
 

@@ -7,7 +7,8 @@ from functools import cache, cached_property
 import numpy as np
 import pytest
 
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree

@@ -17,8 +17,6 @@ from bayescascade.methods.cascades.tree import LEAF, Split, Tree, block_codes, r
 from samplers.types import Proposal
 from tests.methods.cascades.slow_splits import SplitProposals
 
-__all__ = ["moves"]
-
 Weighted = list[tuple[Proposal[Tree], float]]
 
 

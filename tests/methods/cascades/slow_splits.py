@@ -26,8 +26,6 @@ from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.tree import Split, pack_block
 from tests.reference import partitions as set_partitions, runs
 
-__all__ = ["SplitProposals"]
-
 Blocks = tuple[tuple[int, ...], ...]
 
 

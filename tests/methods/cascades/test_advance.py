@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from bayescascade import LeafCascade
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades import work_spaces
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior

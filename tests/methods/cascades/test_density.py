@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade.base.errors import DataError
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.models import empirical_probabilities, independent_probabilities
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes

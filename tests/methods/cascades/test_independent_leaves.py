@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from bayescascade.base.errors import DataError, ModelFileError
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.tree import Tree

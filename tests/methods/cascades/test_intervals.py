@@ -15,7 +15,8 @@ from scipy.stats import beta
 
 import bayescascade
 from bayescascade.base.errors import ParameterError
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import N_DRAWS, CountedTree, density_intervals
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.tree import Tree

@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade.base import jit
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.kernels.layout import IN_PLACE, new_work
 from bayescascade.methods.cascades.kernels.proposals import log_q_split

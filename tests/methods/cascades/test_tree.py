@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import (
     Tree,
     block_codes,

@@ -5,15 +5,6 @@ import math
 
 import numpy as np
 
-__all__ = [
-    "decayed",
-    "slow_hsic_root",
-    "slow_kendall",
-    "slow_ridge",
-    "slow_spearman",
-    "tanh_pair",
-]
-
 
 def tanh_pair(n, seed=0):
     """Return a cause and its effect by an additive noise model that has no other direction."""

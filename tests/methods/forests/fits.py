@@ -11,8 +11,6 @@ from bayescascade import FeatureCosts
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
 
-__all__ = ["COSTS", "PlainForest", "diagnoses", "patients"]
-
 COSTS = FeatureCosts(
     {"blood": 2.1, "glucose": 15.5, "scan": 22.75, "age": 0.0},
     groups={"blood": ["glucose", "iron"]},

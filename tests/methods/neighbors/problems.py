@@ -6,8 +6,6 @@ import numpy as np
 
 from bayescascade import PrototypePosterior
 
-__all__ = ["blobs", "posterior", "slow_log_likelihood", "slow_probabilities", "strokes"]
-
 
 def blobs(n_rows=60, n_columns=3, n_classes=3, seed=0):
     """Return rows of overlapping classes, and their labels."""

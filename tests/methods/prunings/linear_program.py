@@ -6,8 +6,6 @@ from scipy.sparse import csr_array
 
 from bayescascade.methods.prunings.program import PruningProgram
 
-__all__ = ["relax"]
-
 
 def relax(program: PruningProgram, tradeoff: float) -> tuple[np.ndarray, float]:
     """Return which splits are kept, (n_splits,) in [0, 1], and the optimum.

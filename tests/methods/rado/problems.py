@@ -5,15 +5,6 @@ import math
 
 import numpy as np
 
-__all__ = [
-    "agreement_laws",
-    "all_rados",
-    "blobs",
-    "slow_adaboost",
-    "slow_radoboost",
-    "smallest_delta",
-]
-
 
 def blobs(n_rows=200, n_columns=3, seed=0, shift=1.0):
     """Return rows of two overlapping classes, and labels -1 and 1."""

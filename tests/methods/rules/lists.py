@@ -4,7 +4,8 @@ import itertools
 
 import numpy as np
 
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Condition
 from tests import rules_reference as reference
 

@@ -17,8 +17,6 @@ from bayescascade.methods.rules.posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from samplers.types import Proposal
 
-__all__ = ["moves"]
-
 _EDITS = ("exchange", "add", "drop")
 
 

@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from bayescascade.data.column import Column
 from bayescascade.data.evidence import evidence_words
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.rules import mining
 from bayescascade.methods.rules.antecedents import Condition, antecedent_words

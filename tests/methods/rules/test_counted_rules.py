@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from bayescascade.base.errors import ModelFileError
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import conditions_of
 from bayescascade.methods.rules.models import MAX_RULES
 from bayescascade.methods.rules.rule_list import read_rules

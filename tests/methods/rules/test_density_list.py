@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from bayescascade.base.errors import DataError
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.methods.rules import parts as draws
 from bayescascade.methods.rules.antecedents import Condition
 from bayescascade.methods.rules.density_list import DensityList

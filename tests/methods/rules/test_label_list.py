@@ -9,7 +9,8 @@ import scipy.stats
 from numpy.testing import assert_allclose, assert_array_equal
 
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelWarning
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Condition
 from bayescascade.methods.rules.label_list import LabelList, encode_for_labels
 from tests import rules_reference as reference

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList

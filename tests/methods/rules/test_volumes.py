@@ -8,7 +8,8 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 from bayescascade import ParameterError
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Condition
 from bayescascade.methods.rules.parts import log_first_volumes
 from tests import rules_reference as reference

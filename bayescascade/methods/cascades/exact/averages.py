@@ -18,8 +18,6 @@ from bayescascade.methods.cascades.exact.kernels.flows import sum_leaves
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 
-__all__ = ["RowAverages"]
-
 Floats = NDArray[np.float64]
 
 

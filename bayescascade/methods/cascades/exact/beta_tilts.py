@@ -19,8 +19,6 @@ from bayescascade.methods.cascades.exact.expansion import Expansion, Sum
 from bayescascade.methods.cascades.exact.mixture import NEGLIGIBLE, Mixture
 from bayescascade.methods.cascades.exact.passes import Passes
 
-__all__ = ["add_up_by_beta"]
-
 Floats = NDArray[np.float64]
 
 _STEP = 0.85  # of the nodes, in standard deviations of ln u given the number of leaves

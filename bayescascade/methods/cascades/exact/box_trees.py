@@ -21,8 +21,6 @@ from bayescascade.methods.cascades.tree import Tree, pack_block
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["Box", "BoxTrees"]
-
 Box = tuple[tuple[int, ...], ...]
 """The codes that are left of every column."""
 

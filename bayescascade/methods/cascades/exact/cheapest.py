@@ -14,8 +14,6 @@ from bayescascade.methods.cascades.exact.scratch import Scratch
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["cheapest_boxes"]
-
 _SHORT, _DEARER = 1e7, 8  # terms of all boxes, half a second; and how much less others must take
 
 

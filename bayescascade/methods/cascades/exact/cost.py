@@ -14,8 +14,6 @@ from bayescascade.methods.cascades.models import LeafModel
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["ExactCost", "check_fits", "check_magnitudes", "first_cap", "number_of_cells"]
-
 _FEWEST_LEAVES = 12
 _LARGEST_CAP = 1 << 20
 _LARGEST = 2.0**53  # beyond, a float cannot tell one more

@@ -26,8 +26,6 @@ from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.tail import next_place
 from bayescascade.model.guard import EVALUATED, UNIT
 
-__all__ = ["Expansion", "Sum"]
-
 Floats = NDArray[np.float64]
 
 _MOST_LOG = 600.0  # of a coefficient, which is larger if leaves beyond those listed are probable

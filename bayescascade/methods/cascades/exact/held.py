@@ -35,8 +35,6 @@ from bayescascade.methods.cascades.exact.recursion import Progress, log_of, no_v
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["HeldBoxes"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

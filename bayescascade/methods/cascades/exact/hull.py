@@ -14,8 +14,6 @@ import numpy as np
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.tree import Tree
 
-__all__ = ["BestTree", "Hull"]
-
 _MOST_PASSES = 60  # the hull is found in about two for every halving of the leaf counts
 
 

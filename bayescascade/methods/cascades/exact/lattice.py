@@ -39,16 +39,6 @@ if TYPE_CHECKING:
     from bayescascade.methods.cascades.models import CascadeModel
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = [
-    "Blocks",
-    "Lattice",
-    "Root",
-    "block_shapes",
-    "column_blocks",
-    "term_arrays",
-    "weights_of",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -16,8 +16,6 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.tree import Tree
 
-__all__ = ["NEGLIGIBLE", "Mixture", "draw", "mix"]
-
 Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-9

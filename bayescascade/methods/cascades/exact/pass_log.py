@@ -8,8 +8,6 @@ import samplers
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.tree import Tree
 
-__all__ = ["PassLog"]
-
 _real = partial(check_real, "a pass's numbers")
 
 

@@ -34,8 +34,6 @@ from bayescascade.model.guard import EVALUATED, UNIT, certified, log_gamma_sizes
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["Passes"]
-
 Floats = NDArray[np.float64]
 
 _MOST_LISTED = 1 << 16  # numbers of leaves

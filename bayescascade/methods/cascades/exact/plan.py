@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["Index", "Plan", "number_of_blocks"]
-
 Integers = NDArray[np.int64]
 
 _FEW_ROWS = 1 << 16  # whose log gamma functions are listed

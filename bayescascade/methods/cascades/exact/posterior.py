@@ -40,13 +40,6 @@ from bayescascade.model.guard import EVALUATED, UNIT, certified, log_gamma_sizes
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = [
-    "ExactPosterior",
-    "SplitProbabilities",
-    "SummedPosterior",
-    "solve",
-]
-
 Floats = NDArray[np.float64]
 
 _TAIL_PASSES = 8  # at most, for every number of leaves that is tried

@@ -18,8 +18,6 @@ from scipy.optimize import brentq, minimize_scalar
 from bayescascade.methods.cascades.exact.lattice import Lattice
 from bayescascade.methods.cascades.exact.recursion import Boxes
 
-__all__ = ["log_prior_sum"]
-
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["Boxes", "Counts", "Progress", "Recursion", "count_all", "log_of"]
-
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 Progress = Callable[[float], None]
@@ -493,5 +491,6 @@ class _Pieces:
 
 
 def no_values(n: int, exponents: type = np.int64, scratch: Scratch | None = None) -> Scaled:
+    """Return room for n values, zeros."""
     zeros = np.zeros if scratch is None else scratch.zeros
     return Scaled(zeros(n, np.float64), zeros(n, exponents))

@@ -40,8 +40,6 @@ from samplers.types import StepCounts
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["Redraws"]
-
 _SHARE = 1 / 2500  # of all steps: of a large box one takes as long as 20,000 others
 _GRID, _SPREAD = 0.125, 0.15  # nats: of tilts, and how far from the slope
 _REACH = np.arange(-8, 9)  # steps of the grid: beyond, probabilities are below 1e-9

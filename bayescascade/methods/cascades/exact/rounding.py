@@ -46,8 +46,6 @@ from bayescascade.model.guard import EVALUATED, UNIT, share_of_sums
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["TILT", "PassRounding", "of_sums_without_rows"]
-
 TILT = 0.01
 """Nats that each leaf counts more, to find how many leaves probable trees have."""
 

@@ -17,8 +17,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from bayescascade.base.errors import ParameterError, TooLargeError
 
-__all__ = ["Scratch"]
-
 
 class Scratch:
     """A directory for arrays.

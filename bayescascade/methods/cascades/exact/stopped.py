@@ -10,8 +10,6 @@ from bayescascade.methods.cascades.tree import Tree
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["StoppedPosterior", "SummationStopped"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoppedPosterior:

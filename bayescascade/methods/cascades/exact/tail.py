@@ -28,8 +28,6 @@ from bayescascade.methods.cascades.exact.recursion import Boxes, Recursion
 from bayescascade.methods.cascades.exact.rounding import PassRounding, of_sums_without_rows
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes
 
-__all__ = ["LEFT_OUT", "Tail", "log_prior_mass", "next_place"]
-
 Floats = NDArray[np.float64]
 
 LEFT_OUT = 1e-9

@@ -35,8 +35,6 @@ from bayescascade.model.solution import Certificate
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-__all__ = ["TiltedPosterior", "certificate_of", "solve_by_tilts", "solve_or_tilt"]
-
 PassProgress = Callable[[int, float, BestTree | None], None]
 
 _MANY_TERMS = 5e7  # of a pass: with more, the sum is as precise as a print

@@ -14,8 +14,6 @@ from bayescascade.base.watch import check_time
 from bayescascade.methods.cascades.exact.recursion import Boxes
 from bayescascade.methods.cascades.tree import LEAF, Tree
 
-__all__ = ["choose_trees"]
-
 Integers = NDArray[np.int64]
 
 

@@ -14,26 +14,6 @@ import numpy as np
 from bayescascade.base.jit import inner_kernel
 from bayescascade.methods.cascades.kernels import layout as at
 
-__all__ = [
-    "block_size",
-    "block_width",
-    "branch_value",
-    "count_rows",
-    "full_block",
-    "in_block",
-    "inside",
-    "inside_gain",
-    "joined",
-    "leaf_value",
-    "levels_of",
-    "log_gamma",
-    "log_splits",
-    "shape_value",
-    "weigh_cuts",
-    "weigh_levels",
-    "write_blocks",
-]
-
 
 @inner_kernel
 def block_size(is_nominal, block):

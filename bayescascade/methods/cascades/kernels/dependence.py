@@ -14,8 +14,6 @@ from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.kernels import densities, layout as at
 from bayescascade.methods.cascades.kernels.layout import Array, DependenceWork, TableArrays
 
-__all__ = ["count_pairs", "inside", "inside_gain", "score_leaves"]
-
 _RANGE = 600.0  # of log weights whose ratios, too, floats hold, nats
 _NEGLIGIBLE = 38.0  # nats by which a summand may be smaller and still change the sum
 

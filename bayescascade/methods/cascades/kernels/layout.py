@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FlatTree", "ModelArrays", "TableArrays", "Work", "new_work"]
-
 MOVES = ("grow", "prune", "change", "swap", "regroup", "graft")
 GROW, PRUNE, CHANGE, SWAP, REGROUP, GRAFT = range(6)
 

@@ -36,8 +36,6 @@ from bayescascade.methods.cascades.kernels import (
     trees,
 )
 
-__all__ = ["change_above", "change_twig", "exchange", "grow", "insert", "prune", "remove"]
-
 
 @inner_kernel
 def grow(rng, table, model, work, beta):

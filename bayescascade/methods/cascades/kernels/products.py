@@ -8,8 +8,6 @@ from math import frexp
 from bayescascade.base.jit import kernel
 from bayescascade.methods.cascades.kernels.layout import Array
 
-__all__ = ["ZERO", "add_products"]
-
 ZERO = -(1 << 60)
 
 

@@ -15,18 +15,6 @@ import numpy as np
 from bayescascade.base.jit import inner_kernel
 from bayescascade.methods.cascades.kernels import densities, layout as at
 
-__all__ = [
-    "draw_partition",
-    "draw_split",
-    "draw_uniform_feature",
-    "log_q_partition",
-    "log_q_split",
-    "measure_branches",
-    "order_levels",
-    "prepare",
-    "same_partition",
-]
-
 
 @inner_kernel
 def order_levels(table, work, node, j):
@@ -214,6 +202,7 @@ def draw_uniform_feature(rng, table, work, node, fewest, most, n_open):
 
 @inner_kernel
 def draw_branches(rng, model, m):
+    """Draw into how many branches a split shares out m levels."""
     if model.by_levels:
         return m
     most = min(m, model.max_proposed)
@@ -377,4 +366,5 @@ def same_partition(table, work, node, j):
 
 @inner_kernel
 def log_choose(n, k):
+    """Return the log of n over k."""
     return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)

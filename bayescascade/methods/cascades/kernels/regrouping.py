@@ -13,8 +13,6 @@ from bayescascade.base.chain_kernels import accept
 from bayescascade.base.jit import inner_kernel
 from bayescascade.methods.cascades.kernels import densities, layout as at, trees
 
-__all__ = ["flatten", "nest", "rotate", "same_splits_below", "transpose"]
-
 
 @inner_kernel
 def same_splits_below(work, parent):

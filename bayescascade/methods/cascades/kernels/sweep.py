@@ -9,8 +9,6 @@ from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.kernels import densities, layout as at, moves, regrouping, trees
 from bayescascade.methods.cascades.kernels.layout import FlatTree, ModelArrays, TableArrays, Work
 
-__all__ = ["count_levels", "score_rows", "sweep"]
-
 
 @inner_kernel
 def inner_below_root(rng, work):

@@ -12,30 +12,6 @@ from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.kernels import densities, dependence, layout as at
 from bayescascade.methods.cascades.kernels.layout import FlatTree, ModelArrays, TableArrays, Work
 
-__all__ = [
-    "collect",
-    "count_use",
-    "export",
-    "free_all",
-    "free_node",
-    "link_child",
-    "load",
-    "log_density",
-    "make_inner",
-    "make_leaf",
-    "new_node",
-    "read_split",
-    "refresh",
-    "replace_below",
-    "restore",
-    "save",
-    "save_rows",
-    "set_box",
-    "sync_below",
-    "sync_lists",
-    "uses_below",
-]
-
 
 @kernel
 def load(
@@ -222,6 +198,7 @@ def sync_below(work, node):
 
 @inner_kernel
 def is_twig(work, node):
+    """Return whether a node is a split above leaves alone."""
     child = work.nodes[node, at.FIRST]
     if child < 0:
         return False

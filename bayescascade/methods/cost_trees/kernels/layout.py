@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from bayescascade.base.chain_kernels import enlist
 from bayescascade.base.jit import inner_kernel, kernel
 
-__all__ = ["TreeModel", "TreeWork", "density", "export", "load", "new_work"]
-
 CANDIDATE, PARENT, LEFT, RIGHT, START, END = range(6)  # columns of `nodes`
 LEAVES, SPLITS, TWIGS = range(3)  # rows of `lists`, `places` and `sizes`
 

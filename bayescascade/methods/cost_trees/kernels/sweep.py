@@ -46,8 +46,6 @@ from bayescascade.methods.cost_trees.kernels.layout import (
     subtree_value,
 )
 
-__all__ = ["MOVES", "sweep"]
-
 MOVES = ("grow", "prune", "change", "regrow")
 GROW, PRUNE, CHANGE, REGROW = range(4)
 

@@ -23,8 +23,6 @@ from bayescascade.methods.forests.kernels.growing_cuts import (
     impurity,
 )
 
-__all__ = ["GrowingArrays", "GrowthCosts", "GrowthLimits", "grow", "new_nodes", "new_work"]
-
 MOST_STUMPS = 80
 START, END, DEPTH, N_CONSTANT = range(4)  # columns of `pending`
 GREATEST = float(np.finfo(np.float32).max)

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.jit import inner_kernel, kernel
 
-__all__ = ["POLYNOMIAL", "POWERS", "THRESHOLD_PAIRS", "ImpurityArrays", "impurities"]
-
 Array = NDArray[Any]  # the docstrings give dtypes
 
 MISSING = -1

@@ -10,15 +10,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.jit import inner_kernel, kernel
 
-__all__ = [
-    "BLOCK",
-    "TreeArrays",
-    "add_leaves",
-    "find_leaves",
-    "link_right",
-    "mark_columns",
-]
-
 BLOCK = 16_384
 """Rows that go down one tree before the next.
 

@@ -38,8 +38,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.jit import inner_kernel, kernel
 
-__all__ = ["MOVES", "ProgramArrays", "Work", "load", "new_work", "sweep"]
-
 MOVES = ("redraw", "switch")
 REDRAW, SWITCH = range(2)
 

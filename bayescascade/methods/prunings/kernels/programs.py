@@ -16,15 +16,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.jit import inner_kernel, kernel
 
-__all__ = [
-    "FlowNetwork",
-    "FlowWork",
-    "advance_flow",
-    "find_first_items",
-    "mark_uses",
-    "measure_distances",
-]
-
 
 @kernel
 def find_first_items(

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.jit import kernel
 
-__all__ = ["add_subsets", "count_members", "count_uses", "resize"]
-
 Array = NDArray[Any]
 
 

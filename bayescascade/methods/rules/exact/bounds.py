@@ -81,8 +81,6 @@ from bayescascade.methods.rules.kernels.bits import NOTHING, descend, divide
 from bayescascade.methods.rules.kernels.layout import DENSITY
 from bayescascade.methods.rules.posterior import DensityListPosterior, RuleListPosterior
 
-__all__ = ["Prefix"]
-
 Floats = NDArray[np.float64]
 
 _SLOPES_AT = (2, 8)

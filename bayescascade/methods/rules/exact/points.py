@@ -34,8 +34,6 @@ from bayescascade.methods.rules.posterior import (
     RuleListPosterior,
 )
 
-__all__ = ["Points", "points_of"]
-
 Codes = NDArray[np.unsignedinteger[Any]]
 Floats = NDArray[np.float64]
 

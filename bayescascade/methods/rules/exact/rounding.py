@@ -35,8 +35,6 @@ from bayescascade.methods.rules.posterior import DensityListPosterior, RuleListP
 from bayescascade.methods.rules.rounding import density_sizes, label_sizes, prior_sizes
 from bayescascade.model.guard import UNIT
 
-__all__ = ["SearchRounding"]
-
 
 @dataclass(frozen=True, slots=True)
 class SearchRounding:

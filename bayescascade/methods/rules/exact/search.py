@@ -41,8 +41,6 @@ from bayescascade.methods.rules.posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from bayescascade.model.guard import certified, shown_gap
 
-__all__ = ["BoundPoint", "CertifiedList", "best_list"]
-
 _BYTES_OF_CHILD = 20
 _BYTES_OF_BRANCH = 1200
 _BYTES_OF_KEY = 250

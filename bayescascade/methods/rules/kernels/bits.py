@@ -11,10 +11,6 @@ import numpy as np
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.rules.kernels.layout import COLUMN, Array, CandidateArrays, RowArrays
 
-__all__ = [
-    "ALL", "NOTHING", "SOME", "capture", "count", "descend", "divide", "extend", "population",
-]  # fmt: skip
-
 _PAIRS = np.uint64(0x5555555555555555)
 _FOURS = np.uint64(0x3333333333333333)
 _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F)

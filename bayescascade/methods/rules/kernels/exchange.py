@@ -9,8 +9,6 @@ from bayescascade.methods.rules.kernels import layout
 from bayescascade.methods.rules.kernels.layout import Array
 from bayescascade.methods.rules.kernels.sweep import begin, run_steps
 
-__all__ = ["exchange"]
-
 PROBABILITY, TRIED, ACCEPTED = range(3)  # rows of `swaps`
 
 

@@ -9,13 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ADD", "BEST", "COLUMN", "CURRENT", "DENSITY", "EDIT", "HIGH", "LABELS", "LOW", "MAX_RULES",
-    "MOVES", "PRIOR_KEPT", "REMOVE", "REPLACE", "SWAP", "TRIAL", "Array", "CandidateArrays",
-    "ModelArrays", "RowArrays", "VolumeSpace", "Work", "new_space", "new_work", "new_works",
-    "work_of",
-]  # fmt: skip
-
 MOVES = ("add", "remove", "replace", "edit", "swap", "relocate")
 ADD, REMOVE, REPLACE, EDIT, SWAP, RELOCATE = range(6)
 

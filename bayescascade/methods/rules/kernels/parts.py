@@ -15,16 +15,6 @@ from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.rules.kernels.bits import ALL, NOTHING, SOME
 from bayescascade.methods.rules.kernels.layout import DENSITY, Array
 
-__all__ = [
-    "PartModel",
-    "Stairs",
-    "bound_children",
-    "climb",
-    "part_value",
-    "partition",
-    "value_children",
-]
-
 ONE, REST, BOTH = range(3)  # rows of `excesses`: of one class, of all others, and of all
 _ROUNDING = 1e-9  # of a step
 

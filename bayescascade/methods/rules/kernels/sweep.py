@@ -19,8 +19,6 @@ from bayescascade.methods.rules.kernels.bits import capture, count
 from bayescascade.methods.rules.kernels.layout import BEST, COLUMN, CURRENT, TRIAL, Array
 from bayescascade.methods.rules.kernels.volumes import are_disjoint, first_log_volume, reset_box
 
-__all__ = ["begin", "load", "run_steps", "sweep"]
-
 
 @inner_kernel
 def _log_gamma(table, count, alpha):

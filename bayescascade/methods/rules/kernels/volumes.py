@@ -24,11 +24,6 @@ from bayescascade.methods.rules.kernels import layout
 from bayescascade.methods.rules.kernels.bits import population
 from bayescascade.methods.rules.kernels.layout import COLUMN, HIGH, LOW, Array
 
-__all__ = [
-    "are_disjoint", "first_log_volume", "first_log_volumes", "first_parts", "reset_box",
-    "score_open_rows",
-]  # fmt: skip
-
 # what `uncovered` is about to do
 ENTER, NEXT_GROUP, NEXT_PIECE, RETURN = range(4)
 # columns of a space's `masks` and `shares`: the groups to come, the split, and where it has got

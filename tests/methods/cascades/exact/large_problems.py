@@ -11,7 +11,8 @@ from math import prod
 import numpy as np
 from scipy.special import logsumexp
 
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees

@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose
 from bayescascade import BranchCascade
 from bayescascade.base import jit
 from bayescascade.base.errors import InternalError, TooLargeError
-from bayescascade.data.schema import Column, Schema
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.exact import (
     posterior as exact_posterior,

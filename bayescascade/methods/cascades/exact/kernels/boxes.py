@@ -26,21 +26,6 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
     write_leaf,
 )
 
-__all__ = [
-    "add_column",
-    "can_split",
-    "count_boxes",
-    "count_rows",
-    "enter_box",
-    "evaluate_boxes",
-    "find_children",
-    "find_line",
-    "find_shape",
-    "first_line",
-    "is_grouped",
-    "next_line",
-]
-
 
 @inner_kernel
 def first_line(lattice, index, is_open, work, n_fixed):

@@ -29,8 +29,6 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
 from bayescascade.methods.cascades.exact.kernels.sums import all_sums, level_products, row_of
 from bayescascade.methods.cascades.exact.kernels.terms import ZERO, share, write_factors, write_leaf
 
-__all__ = ["choose_splits", "fill", "n_entries", "place", "sum_columns"]
-
 _BETTER = 1.0 + 2.0**-45  # times as good is better: more than rounding does to a share
 _ALL = np.inf  # which no sum of shares passes
 _BLOCK, _ENTRY = 0, 1  # rows of `parts`

@@ -19,8 +19,6 @@ import numpy as np
 
 from bayescascade.base.jit import inner_kernel, remembered
 
-__all__ = ["log_gamma", "log_of", "plus", "times"]
-
 LN_2, LN_2_LOW = 0.6931471805599453, 2.3190468138462996e-17
 _HALF_LN_2_PI, _HALF_LN_2_PI_LOW = 0.9189385332046728, -3.8782941580672414e-17
 _THIRD, _THIRD_LOW = 0.3333333333333333, 1.850371707708594e-17

@@ -42,8 +42,6 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
     write_leaf,
 )
 
-__all__ = ["share_out", "sum_leaves"]
-
 
 @kernel
 def share_out(

@@ -24,8 +24,6 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
     write_factors,
 )
 
-__all__ = ["HeldArrays", "HeldWork", "count_sets", "evaluate_sets", "tabulate", "weigh_splits"]
-
 
 class HeldArrays(NamedTuple):
     """p columns of several levels, N distinct rows, P patterns of rows, see `tabulate`.

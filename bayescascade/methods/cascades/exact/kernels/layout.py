@@ -11,19 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "NO_TABLES",
-    "UNION",
-    "Array",
-    "IndexArrays",
-    "LatticeArrays",
-    "Scaled",
-    "Tables",
-    "TermArrays",
-    "Work",
-    "new_work",
-]
-
 UNION = -1  # a value of `shift`: entries are sets of columns used, and join by union
 
 Array = NDArray[Any]  # the docstrings give dtypes

@@ -31,8 +31,6 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
     normalized,
 )
 
-__all__ = ["evaluate_lines", "leaf_of", "list_splits", "outer_volume"]
-
 
 @kernel
 def evaluate_lines(

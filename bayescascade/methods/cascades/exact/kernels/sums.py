@@ -8,8 +8,6 @@ from bayescascade.base.jit import inner_kernel
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.kernels.terms import ZERO, added, normalized
 
-__all__ = ["add_scaled", "all_sums", "block_sums", "level_products", "pair_sum", "row_of"]
-
 
 @inner_kernel
 def _clear(out, out_exponent, at, n):

@@ -21,26 +21,6 @@ from bayescascade.methods.cascades.exact.kernels.doubles import (
 )
 from bayescascade.methods.cascades.exact.kernels.layout import Array, TermArrays
 
-__all__ = [
-    "UNIT",
-    "ZERO",
-    "add_log_of",
-    "added",
-    "find_ways",
-    "from_log",
-    "list_factors",
-    "list_log_gamma",
-    "list_log_splits",
-    "list_log_weights",
-    "list_rises",
-    "log_rise",
-    "normalized",
-    "share",
-    "unscaled",
-    "write_factors",
-    "write_leaf",
-]
-
 UNIT, _UNIT_LOW = 512 * LN_2, 512 * LN_2_LOW
 ZERO = -(1 << 60)  # exponent of 0, far below any other
 _LOW, _HIGH = 2.0**-256, 2.0**256
