@@ -12,8 +12,6 @@ up to some seconds; this decides how often progress is shown, and nothing else (
 import copy
 import math
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -38,6 +36,7 @@ from samplers.parameters import (
     seed_root,
 )
 from samplers.types import ProvidesInitialState
+from samplers.workers import leave_ctrl_c_to
 
 S = TypeVar("S")
 
@@ -331,10 +330,7 @@ class _Workers(Generic[S]):
 def _run_in_worker(
     program: Program[S], snapshot: Snapshot[S], n_blocks: int, parent: int
 ) -> Chunk[S]:
-    # Ctrl-C reaches every process of the terminal; only the parent is to act on it, which ends
-    # the workers. Signals are handled in main threads.
-    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_ctrl_c_to(parent)
     return run_blocks(program, snapshot, n_blocks)
 
 

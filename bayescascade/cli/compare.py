@@ -51,7 +51,7 @@ QUICK = ("auto", "mixture", "histogram", "det")
     "n_jobs",
     type=JOBS,
     default=-1,
-    help="Chains run at the same time; -1, the default: one per core.",
+    help="Densities learned at the same time; -1, the default: one per core.",
 )
 @with_cluster
 @click.option("--seed", type=Integer(0), help="Same seed, same result.")

@@ -7,7 +7,7 @@ a level which only the other half has is known.
 
 import math
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from bayescascade.base.errors import DataError
+from bayescascade.base.threads import n_threads_of
 from bayescascade.base.validation import check_integer
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
@@ -31,11 +32,14 @@ from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Tabl
 from bayescascade.report.printed import Printed
 from samplers.cluster import shared_on_cluster
 from samplers.parameters import check_n_jobs
+from samplers.workers import results_of_workers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 N_FOLDS = 2
+
+WORTH_WORKERS = 4.0  # expected seconds of one process; others take two until they have begun
 
 _SIZE = 7.5, 3.6  # of a picture, inches
 
@@ -215,8 +219,8 @@ def compare(
     seed : int >= 0
         A model's outcome in a halving depends on it, not on the other models or on `repeats`.
     n_jobs : int or None
-        Chains that run at the same time, as joblib counts workers; changes no outcome. Where
-        joblib runs on a Dask cluster, other than 1: its workers fit densities at the same time.
+        Densities that are learned at the same time, in processes, as joblib counts workers; changes
+        no outcome. Where joblib runs on a Dask cluster, other than 1: its workers learn them.
 
     Yields
     ------
@@ -240,14 +244,20 @@ def compare(
             f"got {table.total_weight:g}"
         )
     experiment = _Experiment(table, contenders, seed)
+    fits = deque((halving, model) for halving in range(repeats) for model in contenders)
     shared = None if n_jobs == 1 else shared_on_cluster(experiment)
-    n_chains = n_jobs if shared is None else 1  # at the same time
-    fits = [(halving, model, n_chains) for halving in range(repeats) for model in contenders]
-    if shared is None:
-        for fit in fits:
-            yield experiment.outcome(*fit)
-    else:
-        yield from shared.map(_Experiment.outcome, fits)
+    if shared is not None:
+        yield from shared.map(_Experiment.outcome, [(*fit, 1) for fit in fits])
+        return
+    n_threads, n_done, spent = n_threads_of(n_jobs), 0, 0.0
+    while fits and (n_threads == 1 or n_done == 0 or spent / n_done * len(fits) < WORTH_WORKERS):
+        outcome = experiment.outcome(*fits.popleft(), n_threads)
+        n_done, spent = n_done + 1, spent + outcome.seconds
+        yield outcome
+    if fits:
+        n_workers = min(n_threads, len(fits))
+        calls = ((experiment, *fit, n_threads // n_workers) for fit in fits)
+        yield from results_of_workers(_Experiment.outcome, calls, n_workers)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,11 @@
 """Densities are compared on the same halves, on rows that they have not seen."""
 
+import os
+import signal
+import time
+import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -42,6 +47,49 @@ def test_outcomes_depend_on_the_seed_alone() -> None:
     assert alone == [o for o in everything if o.model == "det"][:2]
     other = [told(o) for o in compare(table, those(QUICK), repeats=3, seed=6)]
     assert {o.log_likelihood for o in other}.isdisjoint(o.log_likelihood for o in everything)
+
+
+def learn_in(table, seed, n_jobs):
+    """Learn a histogram, and tell in which process."""
+    learned = CONTENDERS["histogram"](table, seed, n_jobs)
+    warnings.warn("told", UserWarning, stacklevel=1)
+    return learned._replace(settings={"pid": os.getpid()})
+
+
+def test_workers_change_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has more cores must not get other figures, nor miss a warning."""
+    monkeypatch.setattr(comparison, "WORTH_WORKERS", 0.0)
+    table, models = Table.from_csv(TITANIC), those(QUICK) | {"pid": learn_in}
+    with pytest.warns(UserWarning, match="told") as here:
+        alone = [told(o) for o in compare(table, models, repeats=3, seed=5, n_jobs=1)]
+    with pytest.warns(UserWarning, match="told") as there:
+        beside = [told(o) for o in compare(table, models, repeats=3, seed=5, n_jobs=2)]
+    assert len(here) == len(there) == 3
+    assert [replace(o, settings={}) for o in beside] == [replace(o, settings={}) for o in alone]
+    assert {o.settings["pid"] for o in alone[2::3]} == {os.getpid()}
+    assert os.getpid() not in {o.settings["pid"] for o in beside[2::3]}
+
+
+def test_ctrl_c_keeps_what_workers_have_finished(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Halvings that took an hour must not be lost with the next."""
+    parent, has_all = os.getpid(), tmp_path / "has_all"
+
+    def press(*_):
+        while not has_all.exists():
+            time.sleep(0.01)
+        time.sleep(0.2)  # until the next is waited for
+        os.kill(parent, signal.SIGINT)
+        time.sleep(600.0)
+
+    monkeypatch.setattr(comparison, "WORTH_WORKERS", 0.0)
+    models = {**those(QUICK), "pressed": press}
+    outcomes = compare(Table.from_csv(TITANIC), models, repeats=2, n_jobs=2)
+    assert [next(outcomes).model for _ in QUICK] == list(QUICK)
+    has_all.touch()
+    with pytest.raises(KeyboardInterrupt):
+        next(outcomes)
 
 
 def test_what_is_learned_and_scored_are_halves(monkeypatch: pytest.MonkeyPatch) -> None:
