@@ -83,9 +83,10 @@ class Parameter(Generic[T]):
             return value
         name = self.name if name is None else name
         if isinstance(value, str) and self.words and self.kind != "text":
-            words = ", ".join(f'"{word}"' for word in self.words)
-            end = " or None" if self.none is not None else ""
-            raise ParameterError(f"{name} must be {self._rule}, {words}{end}, got {value!r}")
+            is_optional = self.none is not None
+            allowed = [self._rule, *(f'"{word}"' for word in self.words), *["None"] * is_optional]
+            *others, last = allowed
+            raise ParameterError(f"{name} must be {', '.join(others)} or {last}, got {value!r}")
         return self._checked(name, value)
 
     @property

@@ -66,6 +66,9 @@ def rados() -> None:
 )
 @with_options(*CHOICE_OPTIONS, GAPS_OPTION)
 @with_reading(learns=True, labels=True)
+@click.option(
+    "--time-limit", type=_POSITIVE, metavar="SECONDS", help="Make no more after that (no limit)."
+)
 @click.option("--seed", type=Integer(0), help="Same seed, same sums. No seed is taken for privacy.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def make(data: str, **options: Any) -> None:
@@ -135,6 +138,7 @@ def make(data: str, **options: Any) -> None:
             support=options["support"],
             standardize=not options["raw"],
             missing=options["missing"] or "level",
+            time_limit=options["time_limit"],
             random_state=options["seed"],
             **common,
         )
@@ -194,6 +198,14 @@ def _check_private(options: dict[str, Any]) -> None:
     must(
         options["missing"] != "level" or not is_private,
         "--missing must be error with --epsilon, got level: what fills gaps would tell of the rows",
+    )
+    must(
+        options["time_limit"] is None or not is_private,
+        "--time-limit must not come with --epsilon: how many sums there are would tell of the rows",
+    )
+    must(
+        options["time_limit"] is None or not like,
+        "--time-limit must not come with --like: sums of several parties are added one by one",
     )
     must(not (options["raw"] and bounds), "--raw must not come with --bounds, got both")
     for name in ("truncation", "values"):

@@ -126,6 +126,8 @@ def test_promises_are_told(halves, tmp_path):
         ),
         (("--epsilon", "1", "--bounds", "0,1", "--raw"), "--raw must not come with --bounds"),
         (("--support", "201"), "support must be an integer from 1 to 200"),
+        (("--time-limit", "9", *HIDE), "--time-limit must not come with --epsilon"),
+        (("--time-limit", "9", "--like", "r"), "--time-limit must not come with --like"),
         (("--raw", "--like", "r"), "--raw must not come with --like"),
         (("--missing", "error", "--like", "r"), "--missing must not come with --like"),
         (

@@ -5,6 +5,7 @@ They are computed where the rows are, and learned from where they are handed to:
 promise something are in `releases`, and they promise different things: see `Promise`.
 """
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -21,6 +22,7 @@ from bayescascade.base.validation import (
     check_probability,
     check_real,
 )
+from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.methods.rado.declared_rows import Bounds, read_declared
 from bayescascade.methods.rado.feature_rows import read_hiding
 from bayescascade.methods.rado.protection import Promise, released_together
@@ -92,6 +94,7 @@ class Rados(Printed):
         intercept: bool = True,
         missing: str = "level",
         like: "Rados | None" = None,
+        time_limit: float | None = None,
         random_state: Seed = None,
     ) -> "Rados":
         """Make rados of labeled rows, with signatures drawn at random.
@@ -121,6 +124,9 @@ class Rados(Printed):
         like : Rados, optional
             Whose columns, classes and units to use, in place of the three above and of what these
             rows say; without that, rados of different rows cannot be merged.
+        time_limit : float > 0 or None
+            Seconds after which no more are begun, and a warning says how many there are. Private
+            siblings have no such limit: that number would tell of the rows, as time does.
         random_state : int, SeedSequence, Generator or None
 
         Raises
@@ -132,6 +138,7 @@ class Rados(Printed):
         """
         check_integer("n_rados", n_rados, 1)
         check_choice("missing", missing, ("level", "error"))
+        watch = watch_in_use() if time_limit is None else Watch(time_limit)
         rows = read_rows(
             X, y,
             standardize=check_flag("standardize", standardize),
@@ -142,7 +149,12 @@ class Rados(Printed):
             support = _FEW if len(rows) >= 2 * _FEW else None
         fixed = None if support is None else check_integer("support", support, 1, len(rows))
         rng = np.random.default_rng(seed_sequence(random_state))
-        values = random_sums(rows.edges(), rows.reading.n_columns, len(rows), n_rados, fixed, rng)
+        values = random_sums(
+            rows.edges(), rows.reading.n_columns, len(rows), n_rados, fixed, rng, watch=watch
+        )
+        if time_limit is not None and len(values) < n_rados:
+            told = f"time_limit ended it: {len(values):,} of {n_rados:,} rados were made"
+            warnings.warn(told, UserWarning, stacklevel=2)
         return cls._checked(values, len(rows), fixed, rows.reading)
 
     @classmethod

@@ -213,7 +213,7 @@ def test_one_class_of_independent_columns_is_a_product():
     ("changed", "message"),
     [
         ({"n_components": 0}, "n_components must be an integer >= 1, got 0"),
-        ({"n_components": "many"}, 'n_components must be "auto" or an integer >= 1'),
+        ({"n_components": "many"}, 'n_components must be an integer >= 1 or "auto"'),
         ({"n_components": 13}, "n_components must be at most the number of different rows, 11"),
         ({"kind": "trees"}, "kind must be"),
         ({"smoothing": 0.0}, "smoothing must be"),

@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 from bayescascade import DataError, ModelFileError, ParameterError, RadoBoostClassifier, Rados
+from bayescascade.base.watch import Watch
 from bayescascade.methods.rado import signatures
 from bayescascade.methods.rado.signatures import draw_subsets, groups, subset_sums, uses
 from tests.methods.rado.problems import all_rados, blobs
@@ -38,6 +39,38 @@ def test_sums_are_those_of_the_subsets(n_rows):
         found = subset_sums(bits, lambda a, b: edges[a:b], n_rows, 3)
         np.testing.assert_allclose(found, chosen @ edges, atol=1e-9)
         np.testing.assert_array_equal(uses(bits, n_rows), chosen.sum(axis=0))
+
+
+def test_a_time_limit_leaves_the_first_rados(monkeypatch):
+    """They are drawn as without one, so that rados do not depend on how many there are."""
+    X, y = blobs(60)
+    whole = Rados.sample(X, y, 100, random_state=0)
+    monkeypatch.setattr(signatures, "_GROUP_BYTES", 64)
+    with pytest.warns(UserWarning, match="time_limit ended it: 8 of 100 rados were made"):
+        first = Rados.sample(X, y, 100, time_limit=1e-9, random_state=0)
+    np.testing.assert_array_equal(first.values, whole.values[:8])
+    assert len(Rados.sample(X, y, 100, time_limit=600.0, random_state=0)) == 100
+    with pytest.raises(ParameterError, match="time_limit must be a number > 0 or None, got 0"):
+        Rados.sample(X, y, time_limit=0)
+
+
+def test_no_clock_decides_how_many_private_rados_are_released(monkeypatch):
+    """Time depends on cells, and the number is released; plain rados do end."""
+    X, y = blobs(400)
+    hidden = np.arange(400) % 3 == 0
+    frame = pd.DataFrame(X).add_prefix("x").assign(hidden=hidden)
+    monkeypatch.setattr(signatures, "_GROUP_BYTES", 64)
+    budget = {"epsilon": 3.0, "delta": 1e-6, "n_rados": 7, "noise": "simulated"}
+    with Watch(1e-9).watching():
+        rows = [
+            Rados.sample_gaussian(
+                X, y > 0, edge_bounds=(-3.0, 3.0), noise_on=on, random_state=0, **budget
+            )
+            for on in ("edges", "rados")
+        ]
+        feature = Rados.sample_feature_private(frame, y, feature="hidden", random_state=0, **budget)
+        assert len(Rados.sample(X, y, 7, random_state=0)) == 1
+    assert [len(made) for made in (*rows, feature)] == [7, 7, 7]
 
 
 def shares_of_subsets(bits, n_rows, expected):
