@@ -113,7 +113,7 @@ def test_a_time_limit_of_a_command_ends_it_with_a_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("n_stages", "stage", "percent"),
-    [(1, "all trees", 100), (2, "drawing", None), (3, "scoring", 0)],
+    [(1, "summing over trees", 100), (2, "drawing", None), (3, "scoring", 0)],
 )
 def test_a_stage_that_follows_does_not_stand_at_100_percent(
     n_stages: int, stage: str, percent: int | None, monkeypatch: pytest.MonkeyPatch
@@ -124,7 +124,7 @@ def test_a_stage_that_follows_does_not_stand_at_100_percent(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     with progress_bar("n_leaves", "leaves") as show:
-        stages = [("all trees", 9, 9), ("drawing", 0, 0), ("scoring", 0, 9)]
+        stages = [("summing over trees", 9, 9), ("drawing", 0, 0), ("scoring", 0, 9)]
         for name, done, total in stages[:n_stages]:
             show(samplers.Progress(name, done, total, math.nan, math.nan, math.nan, {}))
     shown = re.findall(r"(\d+) %", terminal.getvalue().rpartition(stage)[2])
@@ -138,7 +138,7 @@ def test_all_stages_of_a_fit_are_reported() -> None:
     frame = pd.read_csv(TITANIC)
     bayescascade.BranchCascade(search="exact", **fit).fit(frame)
     stages = list(dict.fromkeys(report.phase for report in heard))
-    assert stages == ["counting boxes", "all trees", "drawing trees", "adding up splits"]
+    assert stages == ["counting boxes", "summing over trees", "drawing trees", "adding up splits"]
     heard.clear()
     bayescascade.BranchCascade(partitions="levels", max_depth=2, **fit).fit(frame)
     assert [report.phase for report in heard][-1] == "drawing trees"

@@ -22,6 +22,7 @@ from bayescascade.methods.cascades.summing import Summed, n_draws_of, shares_of
 from bayescascade.model.guard import shown_gap
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate
+from bayescascade.report.page import counted
 
 _N_FOLDS = 5  # in which rows are held out, to choose a temper
 _LONG = 1e10  # steps of scoring a fold, minutes, from which on it is the only one
@@ -294,10 +295,10 @@ n_features_in_, feature_names_in_
 
         check_magnitudes(posterior)
         table = posterior.table
-        search.report("all trees")
+        search.report("summing over trees")
         extent = fitting_trees(posterior, self.max_depth, self.memory_limit * 1e9 - in_use)
         temper = self._chosen_temper(posterior, search, *extent)
-        search.report("all trees")
+        search.report("summing over trees")
         exact = ShallowTrees(posterior, extent[0], temper, extent[1])
         scope = f"of depth up to {exact.max_depth}"
         if exact.n_columns < (table.schema.n_levels > 1).sum():
@@ -305,7 +306,7 @@ n_features_in_, feature_names_in_
         gap = shown_gap(0.0, exact.rounding)
         certificate = Certificate(
             gap=gap,
-            extent=f"{exact.n_boxes:,} boxes",
+            extent=counted(exact.n_boxes, "box", "boxes"),
             log_evidence=exact.log_evidence if exact.temper is None else None,
             scope=scope if temper is None else f"{scope}, tempered at {exact.temper:g} rows,",
             is_rounding=gap > 0.0,

@@ -68,7 +68,7 @@ def sum_up(
         memory_limit=max(1.0, memory_limit),
         work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS,
         rng=search.rng(),
-        progress=lambda share: search.report("all trees", share),
+        progress=lambda share: search.report("summing over trees", share),
         pass_progress=report_pass,
         draw_progress=lambda: search.report("drawing trees"),
         n_jobs=search.n_jobs,
