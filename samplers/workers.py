@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 import joblib
 
-__all__ = ["leave_ctrl_c_to", "results_of_workers"]
-
 R = TypeVar("R")
 
 

@@ -8,8 +8,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError, UnknownLevelWarning
+from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.labels import TrainingRows
-from bayescascade.data.matrix import CellPolicy, MatrixEncoder
+from bayescascade.data.matrix import MatrixEncoder
 from tests.methods.forests.fits import patients
 
 LENIENT = CellPolicy(missing="nan", dtype=np.float32)

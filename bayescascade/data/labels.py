@@ -12,10 +12,11 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_weights
+from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.declarations import ColumnKinds, Declarations, by_name, declared
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, level_text, to_numbers
-from bayescascade.data.matrix import Matrix, MatrixEncoder
+from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.sources import as_column, with_missing_codes
 from bayescascade.data.table import Table

@@ -9,20 +9,15 @@ a level, text has one level more; numbers and ranks have their median there, and
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from bayescascade.base.errors import (
-    DataError,
-    ModelFileError,
-    ParameterError,
-    UnknownLevelError,
-)
-from bayescascade.base.validation import check_choice
+from bayescascade.base.errors import DataError, ModelFileError, UnknownLevelError
+from bayescascade.data.cell_policy import STRICT, CellPolicy, Matrix
 from bayescascade.data.column import UNKNOWN, Column
 from bayescascade.data.date_parts import with_date_parts
 from bayescascade.data.file_frames import as_rows
@@ -45,49 +40,6 @@ from bayescascade.data.row_frames import as_numbers, rows_frame
 from bayescascade.data.schema import check_width, column_text
 from bayescascade.data.sources import missing_codes_of
 from bayescascade.data.unknown import UnknownCells
-
-Matrix = NDArray[Any]  # of the policy's type
-
-_MEANINGS: Final[Mapping[str, str]] = {
-    "error": "",
-    "missing": "counts as missing",
-    "mean": "counts as the mean of its column",
-}
-"""What an unknown level is taken for, by policy."""
-
-
-@dataclass(frozen=True, slots=True)
-class CellPolicy:
-    """What a family takes for a cell.
-
-    Parameters
-    ----------
-    missing : {"error", "nan", "level"}
-        A missing cell is an error; NaN in all its columns of the matrix; or a level of those
-        columns that had some, see above, and of others a level that was not learned.
-    unknown : {"error", "missing", "mean"}
-        A level that was not learned is an error; a missing cell, which must not be an error; or the
-        mean of what its columns of the matrix were, which whoever learned from them knows. The
-        last two are said in an `UnknownLevelWarning`.
-    dtype : float32 or float64
-        Of the matrix. Numbers too large for it become its largest, but are refused in arrays.
-    keeps_ranges : bool
-        Whether the encoder keeps the least and greatest of whole numbers, for words about splits.
-        That is data, which nothing private may hold.
-    """
-
-    missing: str = "error"
-    unknown: str = "error"
-    dtype: type[np.floating[Any]] = np.float64
-    keeps_ranges: bool = False
-
-    def __post_init__(self) -> None:
-        check_choice("missing", self.missing, ("error", "nan", "level"))
-        check_choice("unknown", self.unknown, ("error", "missing", "mean"))
-        if self.missing != "nan" and self.unknown == "missing":
-            raise ParameterError(
-                'unknown must be "error" or "mean" unless missing is "nan", got "missing"'
-            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,13 +65,13 @@ class MatrixEncoder:
 
     columns: tuple[str | int, ...]
     levels: tuple[Column | None, ...]
-    policy: CellPolicy = CellPolicy()
+    policy: CellPolicy = STRICT
     medians: tuple[float | None, ...] = ()
     numbers: tuple[Column | None, ...] = ()
     missing_codes: tuple[tuple[Level, ...], ...] = ()
 
     @classmethod
-    def learn(cls, X: Any, policy: CellPolicy = CellPolicy()) -> "MatrixEncoder":
+    def learn(cls, X: Any, policy: CellPolicy = STRICT) -> "MatrixEncoder":
         """Return the encoder of some rows' columns.
 
         Parameters
@@ -308,7 +260,7 @@ class MatrixEncoder:
             self._encode(place, frame.iloc[:, place], unknown, means)
             for place in range(frame.shape[1])
         ]
-        unknown.warn(_MEANINGS[self.policy.unknown])
+        unknown.warn(self.policy.meaning_of_unknown)
         return self._complete(np.ascontiguousarray(np.concatenate(parts, axis=1)))
 
     def read_cell(self, column: int, value: object) -> Matrix:
@@ -341,7 +293,7 @@ class MatrixEncoder:
                 return self._part(levels, np.array(levels.codes_for(value))).ravel()
             unknown = UnknownCells()
             part = self._encode(column, pd.Series([value], dtype=object), unknown, None).ravel()
-            unknown.warn(_MEANINGS[self.policy.unknown])
+            unknown.warn(self.policy.meaning_of_unknown)
             return part
         try:
             number = float(value)  # type: ignore[arg-type] # what is no number is refused here
@@ -349,7 +301,7 @@ class MatrixEncoder:
             number = np.nan
         if not np.isfinite(number):
             raise DataError(f'column "{name}" must have a finite number, got {value!r}')
-        return self._numbers(np.array([number]))
+        return self.policy.numbers(np.array([number]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as plain JSON types; the policy is that of the family."""
@@ -367,7 +319,7 @@ class MatrixEncoder:
     def from_dict(
         cls,
         record: Mapping[str, Any],
-        policy: CellPolicy = CellPolicy(),
+        policy: CellPolicy = STRICT,
     ) -> "MatrixEncoder":
         """Return the encoder that `to_dict` told, with the policy that it had.
 
@@ -417,7 +369,7 @@ class MatrixEncoder:
         if levels is None:
             numbers = to_numbers(f'column "{name}"', cells)
             check_numbers(f'column "{name}"', numbers)
-            part = self._numbers(numbers).reshape(-1, 1)
+            part = self.policy.numbers(numbers).reshape(-1, 1)
             return self._filled(column, part, cells, unknown, means)
         try:
             codes = levels.encode(cells, allow_unknown=self.policy.unknown != "error")
@@ -462,12 +414,6 @@ class MatrixEncoder:
                 f"{row + 1}{had}: fill it or drop the column"
             )
         return matrix
-
-    def _numbers(self, numbers: NDArray[np.float64]) -> Matrix:
-        """Return finite numbers or NaN in the matrix's type, the largest where they are larger."""
-        largest = float(np.finfo(self.policy.dtype).max)
-        rounded: Matrix = numbers.clip(-largest, largest).astype(self.policy.dtype)
-        return rounded
 
     def _part(self, levels: Column, codes: NDArray[np.integer]) -> Matrix:
         """Return the columns of the matrix that codes become, NaN where a cell is missing."""

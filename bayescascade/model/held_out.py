@@ -15,9 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import BayesCascadeError
+from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.dealing import deal_by_class
 from bayescascade.data.labels import check_labels, find_classes
-from bayescascade.data.matrix import CellPolicy, Matrix, MatrixEncoder
+from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.model.scores import LabelScores
 from bayescascade.report.numbers import diagnostic_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, counted

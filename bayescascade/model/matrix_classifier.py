@@ -13,9 +13,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.validation import check_choice
+from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import classes_record, read_classes
-from bayescascade.data.matrix import CellPolicy, Matrix, MatrixEncoder
+from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.partitions import by_partitions
 from bayescascade.model.decisions import Decision
 from bayescascade.model.record import Saved

@@ -22,9 +22,10 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.choice import CROSSED, Choice, fold_of_rows, is_few
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
+from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import TrainingRows
-from bayescascade.data.matrix import CellPolicy, MatrixEncoder
+from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.sources import as_frame
 from bayescascade.methods.forests.bags import votes_of, wrong_out_of_bag

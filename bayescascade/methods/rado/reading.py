@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError
+from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.file_frames import as_rows, with_labels
 from bayescascade.data.labels import (
     TrainingRows,
@@ -24,7 +25,7 @@ from bayescascade.data.labels import (
     read_classes,
 )
 from bayescascade.data.levels import level_text
-from bayescascade.data.matrix import CellPolicy, MatrixEncoder
+from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.names import check_present
 from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.schema import check_width

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from bayescascade.base.errors import ModelFileError
-from bayescascade.data.matrix import CellPolicy, MatrixEncoder
+from bayescascade.data.cell_policy import CellPolicy
+from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.base import CELLS
 from bayescascade.methods.forests.pictures import split_words
 
