@@ -50,7 +50,7 @@ def test_a_time_limit_leaves_the_first_rados(monkeypatch):
         first = Rados.sample(X, y, 100, time_limit=1e-9, random_state=0)
     np.testing.assert_array_equal(first.values, whole.values[:8])
     assert len(Rados.sample(X, y, 100, time_limit=600.0, random_state=0)) == 100
-    with pytest.raises(ParameterError, match="time_limit must be a number > 0 or None, got 0"):
+    with pytest.raises(ParameterError, match="time_limit must be a finite number > 0, got 0"):
         Rados.sample(X, y, time_limit=0)
 
 
