@@ -56,10 +56,11 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         to.
     predictive : {"map", "average"}
         The most probable tree, or the mean of 100 draws: a row pays whatever any of them reads.
-    search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit
+    search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit, until
         See `explore`. With a budget, the six trees, and those of folds, share the time, `n_steps`
-        is 10,000 by default, and there is no checkpoint. Trees of folds are annealed, by one chain,
-        if `predictive` is "map".
+        is 10,000 by default whatever `until` says, and there is no checkpoint. Trees of folds are
+        annealed, by one chain, if `predictive` is "map". Where chains stay in different trees,
+        neither further rounds nor replicas make them agree, and the print warns.
     unknown : {"missing", "error"}
         What a level is that fit has not seen: as if it were missing, which is said in an
         `UnknownLevelWarning`, or an error.
@@ -117,6 +118,7 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
     resume: bool = BudgetTreeParameters.resume.default
     progress: Callable[[samplers.Progress], object] | None = None
     time_limit: float | None = BudgetTreeParameters.time_limit.default
+    until: str = BudgetTreeParameters.until.default
     unknown: str = BudgetTreeParameters.unknown.default
 
     def fit(
@@ -247,7 +249,9 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
     def _sample(self, training: TrainingRows, seconds: float | None = None) -> Forest:
         """Find and sample trees, within the seconds given; return those that predict."""
         given = self.get_params(deep=False) | {"tradeoff": self.tradeoff_}
-        limit = {} if seconds is None else {"time_limit": seconds}
+        limit: dict[str, Any] = {} if seconds is None else {"time_limit": seconds}
+        if self.budget is not None:
+            limit["until"] = "steps"
         taken = {k: v for k, v in given.items() if k in Search.__dataclass_fields__}
         search = Search(**taken | limit)
         prior = {k: given[k] for k in signature(BudgetTreePosterior).parameters if k in given}

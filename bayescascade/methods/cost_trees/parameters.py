@@ -2,7 +2,7 @@
 
 from bayescascade.base.parameters import Choice, Integer, Jobs, Parameters, Real
 from bayescascade.methods.forests.parameters import BudgetedParameters
-from bayescascade.model.parameters import SAMPLED, ChainParameters
+from bayescascade.model.parameters import SAMPLED, SearchParameters
 
 
 class TreeParameters(Parameters):
@@ -15,9 +15,9 @@ class TreeParameters(Parameters):
     n_thresholds = Integer(32, "Thresholds of a column of numbers", minimum=1, maximum=65_536)
 
 
-class BudgetTreeParameters(TreeParameters, BudgetedParameters, ChainParameters):
+class BudgetTreeParameters(TreeParameters, BudgetedParameters, SearchParameters):
     """Of `BudgetTreeClassifier`."""
 
     tradeoff = Real(None, "Nats that a unit of cost is worth", minimum=0.0, none="1")
     search = Choice(SAMPLED[0], "How to search by chains", words=SAMPLED)
-    n_jobs = Jobs(None, ChainParameters.n_jobs.about, none="", in_commands=-1)
+    n_jobs = Jobs(None, SearchParameters.n_jobs.about, none="", in_commands=-1)

@@ -233,6 +233,7 @@ class BudgetPrune(TradeoffPruner):
         resume: bool = False,
         progress: Callable[[samplers.Progress], object] | None = None,
         time_limit: float | None = None,
+        until: str = "agreed",
     ) -> NearOptimalPrunings:
         """Sample prunings that are nearly as good, and tell which features they need.
 
@@ -246,7 +247,7 @@ class BudgetPrune(TradeoffPruner):
             needs the longest: to stop paying for a feature, splits of many trees must go together.
         n_draws, n_chains : int >= 1
             Draws to keep of each chain, and chains.
-        n_jobs, random_state, checkpoint, resume, progress, time_limit
+        n_jobs, random_state, checkpoint, resume, progress, time_limit, until
             As for `explore`; the time is that of the chains.
 
         Raises
@@ -262,7 +263,7 @@ class BudgetPrune(TradeoffPruner):
         self._check_unpruned()
         search = Search(
             "metropolis", n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress,
-            time_limit,
+            time_limit, until,
         )  # fmt: skip
         best = self.program_, self.items_, self.kept_, self.tradeoff_
         return near_optimal(*best, search, tolerance=tolerance, n_draws=n_draws)
