@@ -1,10 +1,4 @@
-"""`CascadeMixture`: classes of rows, each with a density of its own, or one cascade of them all.
-
-`mixtures` has what EM finds: `em` the formulas, `choosing` what rows held out decide, `density`
-what is learned; `one_cascade` weighs a cascade beside it. The kind, smoothing and number of classes
-are chosen first; then EM climbs from several starts on all rows, and what has the largest log
-posterior density is kept: the best of these starts, not proved. A cascade is summed over exactly.
-"""
+"""`CascadeMixture`: classes of rows, each with a density of its own, or one cascade of them all."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -20,51 +14,35 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.threads import n_threads_of, single_threaded
-from bayescascade.base.validation import (
-    check_choice,
-    check_integer,
-    check_probability,
-    check_real,
-)
-from bayescascade.base.watch import OutOfTime, Watch
+from bayescascade.base.threads import n_threads_of
+from bayescascade.base.validation import check_probability, check_real
+from bayescascade.base.watch import Watch
 from bayescascade.data.column import MISSING
 from bayescascade.data.schema import Rows as AnyRows
 from bayescascade.data.table import Table
-from bayescascade.methods.cascade_mixtures.one_cascade import ONE, weigh_cascade
+from bayescascade.methods.cascade_mixtures.candidates import (
+    candidate_of,
+    known,
+    page_of,
+    records_of,
+)
+from bayescascade.methods.cascade_mixtures.learning import learn
+from bayescascade.methods.cascade_mixtures.one_cascade import ONE
 from bayescascade.methods.cascade_mixtures.parameters import MixtureParameters
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.mixtures.choosing import (
-    NUMBERS,
-    SMOOTHINGS,
-    Candidate,
-    Chooser,
-    climb_all,
-)
+from bayescascade.methods.mixtures.choosing import NUMBERS, SMOOTHINGS, Chooser
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, Settings
-from bayescascade.methods.mixtures.rows import Rows
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.page import data_pieces
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.page import (
-    BLANK,
-    Heading,
-    Numbers,
-    Page,
-    Pieces,
-    Table as PrintedTable,
-    counted,
-)
+from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted
 
 Floats = NDArray[np.float64]
 
-_MOST_SHOWN = 6  # candidates
-_OF_CHOICE, _OF_CASCADE = 0.6, 0.5  # of the time that is left
-_FAIR = "classes are chosen by these rows: chosen by other folds, they are behind the cascade"
 _INSIDE = {"independent": "independent columns", "dependent": "a tree of columns"}
 
 
@@ -208,73 +186,27 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
                 f"n_components must be at most the number of different rows, "
                 f"{table.n_distinct:,}, got {n}"
             )
-        chosen_by, found_by, of_cascade = seed_sequence(self.random_state).spawn(3)
-        steps = (self.max_iter, self.tol)
-        n_threads = n_threads_of(self.n_jobs)
+        chosen_by, *seeds = seed_sequence(self.random_state).spawn(3)
         grid = (
             KINDS if self.kind in ("auto", ONE) else (self.kind,),
             SMOOTHINGS if self.smoothing == "auto" else (float(self.smoothing),),
             NUMBERS if n == "auto" else (int(n),),
         )
-        chooser = Chooser(table, grid, chosen_by, *steps, n_threads, watch, self._report)
-        self._candidates, model = [], None
-        if self.kind != ONE:
-            with single_threaded(), watch.part(_OF_CHOICE):
-                self._candidates = chooser.choose()
-        is_open = self.kind == n == self.smoothing == "auto" and chooser.of_folds
-        if self.kind == ONE or (is_open and not chooser.is_interrupted):
-            model = self._weigh_cascade(chooser, of_cascade, watch)
-        if model is None:
-            self._climb(chooser, found_by, watch)
-        else:
-            self._found, self.summary_, self.objective_ = model, model.summary_, np.empty(0)
+        chooser = Chooser(
+            table, grid, chosen_by, self.max_iter, self.tol, n_threads_of(self.n_jobs), watch,
+            self._report,
+        )  # fmt: skip
+        cascade = AutoCascade(
+            time_limit=self.time_limit, n_jobs=self.n_jobs, progress=self.progress
+        )
+        self._candidates, self._found, self.summary_, self.objective_ = learn(
+            chooser, cascade, self.kind, self.n_starts, seeds
+        )
         codes = table.codes.astype(np.int32)
         self.log_likelihood_ = float(table.weights @ self._score_known(codes))
         unsure = float(table.weights @ entr(self._memberships(codes)).sum(axis=1))
         entropy = 1.0 - unsure / table.total_weight / math.log(max(2, self.n_components_))
         self.entropy_ = min(1.0, max(0.0, entropy))
-
-    def _climb(self, chooser: Chooser, seed: np.random.SeedSequence, watch: Watch) -> None:
-        """Climb by EM to the mixture of the settings that were chosen."""
-        table = chooser.table
-        settings, rows = self._candidates[0].settings, Rows.of(table)
-        n_starts = 1 if chooser.is_interrupted else self.n_starts
-        with single_threaded():
-            (climbs,), is_interrupted = climb_all(
-                [rows], settings, seed, n_starts, self.max_iter, self.tol, chooser.n_threads, watch
-            )
-        best = max(climbs, key=lambda one: one.objective[-1])
-        self._found = MixtureDensity.of(self.schema_, rows, best.components)
-        self.objective_ = np.array(best.objective)
-        self.summary_ = FitSummary(
-            table.source, table.n_rows, table.n_distinct, table.total_weight, table.notes, "em",
-            len(climbs), 0, chooser.is_interrupted or is_interrupted, {}, {}, {},
-            stopped_after=self.time_limit if watch.is_over() else None,
-        )  # fmt: skip
-
-    def _weigh_cascade(
-        self, chooser: Chooser, seed: np.random.SeedSequence, watch: Watch
-    ) -> AutoCascade | None:
-        """Weigh a cascade beside mixtures, and return it fitted if it is better or asked for."""
-        model = AutoCascade(time_limit=self.time_limit, n_jobs=self.n_jobs, progress=self.progress)
-        try:
-            with watch.part(_OF_CASCADE), watch.watching():
-                found = weigh_cascade(model, chooser, seed)
-        except KeyboardInterrupt as ended:
-            if self.kind == ONE:
-                raise
-            chooser.is_interrupted = not isinstance(ended, OutOfTime)
-            return None
-        if self.kind != ONE and found.choice.is_interrupted:
-            chooser.is_interrupted = not found.choice.is_out_of_time
-        weighed, is_chosen = Candidate(Settings(ONE, nan, 1), found.held_out), found.gain > 0
-        if self.kind != ONE and not is_chosen:
-            if found.gain == found.gain:
-                worse = [one.held_out >= weighed.held_out for one in self._candidates]
-                self._candidates.insert(max(1, sum(worse)), weighed)
-            return None
-        self._candidates.insert(0, weighed)
-        return model.fit_chosen(chooser.table, found.choice, watch, seed)
 
     def _report(self, share: float) -> None:
         if self.progress is not None:
@@ -423,9 +355,9 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
     def page(self) -> Page:
         """Return data, settings, fit, and the classes with what stands out in each."""
         if self.cascade_ is None:
-            return (*self._head(), BLANK, *self.learned_.page(), *self._weighed())
+            return (*self._head(), BLANK, *self.learned_.page(), *page_of(self._candidates))
         _, *found = self.cascade_.page()
-        return (*self._head(), *found, *self._weighed())
+        return (*self._head(), *found, *page_of(self._candidates))
 
     def _head(self) -> Page:
         summary = self.summary_
@@ -449,25 +381,6 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
         n_classes = counted(self.n_components_, *self.size_words)
         kind = f"{n_classes} of {_INSIDE[self.kind_]}, smoothing {self.smoothing_:g}"
         return (Heading([f"{self.title}: {kind}"]), data, Pieces([how]), Pieces(facts))
-
-    def _weighed(self) -> Page:
-        """Return the best of what was weighed; nothing if nothing was to be chosen."""
-        if math.isnan(self.held_out_):
-            return ()
-        rows = self._candidates[:_MOST_SHOWN]
-        told = f"chosen from {len(self._candidates):,} candidates by rows held out; the best:"
-        columns = [
-            Numbers("classes", [str(one.settings.n_components) for one in rows]),
-            Numbers(
-                "smoothing",
-                ["" if one.settings.kind == ONE else f"{one.settings.smoothing:g}" for one in rows],
-            ),
-            Numbers("held out", [f"{one.held_out:,.4f}" for one in rows]),
-        ]
-        table = PrintedTable([one.settings.kind for one in rows], columns)
-        is_behind = self.held_out_ < max(one.held_out for one in rows)
-        fair = (Pieces([_FAIR]),) if is_behind else ()
-        return (BLANK, Pieces([told]), table, *fair)
 
     def _shown(self) -> Page:
         return self.learned_.page() if self.cascade_ is None else self.cascade_._shown()
@@ -494,31 +407,25 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
 
     def _details(self) -> Page:
         of_cascade = () if self.cascade_ is None else self.cascade_._details()
-        return (*self._head(), *of_cascade, *self._weighed())
+        return (*self._head(), *of_cascade, *page_of(self._candidates))
 
     def _own_dict(self) -> dict[str, Any]:
         names = (
             "n_components_", "kind_", "smoothing_", "log_likelihood_", "bic_", "n_parameters_",
             "entropy_",
         )  # fmt: skip
-        told = {name.removesuffix("_"): _known(getattr(self, name)) for name in names}
+        told = {name.removesuffix("_"): known(getattr(self, name)) for name in names}
         learned = self._found.to_dict()
         if self.cascade_ is not None:
             learned = {"cascade": learned}
-        return {**told, "candidates": self._candidate_records(), **learned}
+        return {**told, "candidates": records_of(self._candidates), **learned}
 
     # -- files -------------------------------------------------------------------------------------
-
-    def _candidate_records(self) -> list[dict[str, Any]]:
-        return [
-            {k: _known(v) for k, v in {**one.settings._asdict(), "held_out": one.held_out}.items()}
-            for one in self._candidates
-        ]
 
     def _own_record(self) -> dict[str, Any]:
         return {
             "summary": self.summary_.to_dict(),
-            "candidates": self._candidate_records(),
+            "candidates": records_of(self._candidates),
             "objective": self.objective_.tolist(),
             "log_likelihood": self.log_likelihood_,
             "entropy": self.entropy_,
@@ -527,7 +434,7 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self.summary_ = FitSummary.from_dict(record["summary"])
-        self._candidates = [_candidate(one) for one in record["candidates"]]
+        self._candidates = [candidate_of(one) for one in record["candidates"]]
         self.objective_ = np.array(record["objective"], np.float64)
         self.log_likelihood_ = check_real("log_likelihood", record["log_likelihood"])
         self.entropy_ = check_probability("entropy", record["entropy"])
@@ -544,19 +451,3 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
         if not math.isclose(learned.counts.sum(), self._total_weight, rel_tol=1e-6):
             raise ModelFileError("counts of classes must sum to the weight of the rows")
         self._found = learned
-
-
-def _candidate(record: Mapping[str, Any]) -> Candidate:
-    held_out, smoothing = record["held_out"], record["smoothing"]
-    kind = check_choice("kind", record["kind"], (*KINDS, ONE))
-    settings = Settings(
-        kind,
-        nan if kind == ONE else check_real("smoothing", smoothing, above=0.0),
-        check_integer("n_components", record["n_components"], minimum=1),
-    )
-    return Candidate(settings, nan if held_out is None else check_real("held_out", held_out))
-
-
-def _known(value: object) -> object:
-    """Return a value for plain data, None if it is not known."""
-    return None if value != value else value
