@@ -8,7 +8,8 @@ mixture that is the best in the other folds, where there are others.
 
 Several classes that are cascades each are not weighed: the branches of a cascade's first splits can
 be classes of their own, so mixtures of more classes have these densities already. What they lack is
-the average over trees. That is an argument, and was not measured.
+the average over trees. A prototype, of depth 1 or 2 above independent leaves, gained 0.008 nats a
+row on one of eight tables, and nothing beyond two standard errors on others: see docs/mixtures.md.
 """
 
 from math import nan
