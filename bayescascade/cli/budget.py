@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.dealt import DEALING_SEED, test_share_option
-from bayescascade.cli.learning import CHOICE_OPTIONS, unknown_option, with_options
-from bayescascade.cli.options import JOBS, Integer, Real, split_commas
+from bayescascade.cli.declared import Models, option_of, parameters_of
+from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
+from bayescascade.cli.options import Integer, split_commas
 from bayescascade.cli.output import (
     INTERRUPTED,
     check_outputs,
@@ -19,6 +20,7 @@ from bayescascade.cli.output import (
     shown_count,
 )
 from bayescascade.cli.reading import with_reading
+from bayescascade.methods.forests.parameters import ForestParameters
 
 if TYPE_CHECKING:
     from bayescascade.costs.curve import CostAccuracyCurve
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from bayescascade.methods.forests.base import BudgetedClassifier
     from bayescascade.report.page import Page
 
+MODELS: Models = {"": ForestParameters}
 METHODS = ("forest", "prune", "select", "tree")
 _TREES = 40
 
@@ -66,23 +69,9 @@ _TREES = 40
     "Part of the rows that test; as many measure costs and choose, the rest is learned from. If "
     "less than 1,000 rows do not test, all of them are learned from, and cross-validation chooses."
 )
-@unknown_option(missing="counts as missing", error="is an error")
-@with_options(*CHOICE_OPTIONS)
+@with_options(option_of("unknown", MODELS), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
-@click.option(
-    "--jobs",
-    "n_jobs",
-    type=JOBS,
-    default=-1,
-    help="Trees learned at the same time; -1, the default: one per core.",
-)
-@DEALING_SEED
-@click.option(
-    "--time-limit",
-    type=Real(above=0.0),
-    metavar="SECONDS",
-    help="Stop each fit then, with the best found so far (no limit).",
-)
+@with_options(option_of("n_jobs", MODELS), DEALING_SEED, option_of("time_limit", MODELS))
 @click.option("--out", metavar="FILE.json", help="Save the classifier, of a single budget.")
 @click.option("--plot", metavar="FILE", help="Draw error by cost: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
@@ -110,9 +99,9 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
     try:
         with shown_count("budgets", len(budgets)) as show:
             learner = LEARNERS[options["method"]]
-            given = {name: options[name] for name in ("n_trees", "n_jobs", "time_limit")}
-            unknown = options["unknown"] or "missing"
-            learned = learner(parts, budgets, costs=costs, **given, unknown=unknown)
+            common = {name: options[name] for name in ("n_jobs", "time_limit", "unknown")}
+            given = parameters_of(common, ForestParameters)
+            learned = learner(parts, budgets, n_trees=options["n_trees"], costs=costs, **given)
             for amount, found in learned:
                 if isinstance(found, Exception):
                     too_low.append(found)

@@ -7,10 +7,14 @@ from typing import Any
 import click
 
 from bayescascade.cli.cluster import with_cluster
-from bayescascade.cli.learning import COLUMN_OPTIONS, POSITIVE, declarations, with_options
+from bayescascade.cli.declared import Models, option_of, parameters_of
+from bayescascade.cli.learning import COLUMN_OPTIONS, declarations, with_options
 from bayescascade.cli.options import split_commas
 from bayescascade.cli.output import INTERRUPTED, echo_json, echo_page, note
 from bayescascade.cli.reading import with_reading
+from bayescascade.model.parameters import MemoryParameters
+
+LIMITS: Models = {"": MemoryParameters}
 
 
 @click.command(short_help="Compare models and parameters by their evidence.")
@@ -30,10 +34,7 @@ from bayescascade.cli.reading import with_reading
     help="Values of a parameter, such as expected_leaves=2,5,8; with more than one such option, "
     "all combinations.",
 )
-@click.option(
-    "--memory-limit", type=POSITIVE, default=2.0, help="Gigabytes that one of them may take (2)."
-)
-@with_options(*COLUMN_OPTIONS)
+@with_options(option_of("memory_limit", LIMITS), *COLUMN_OPTIONS)
 @with_reading(learns=True)
 @with_cluster
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
@@ -57,17 +58,19 @@ def evidence(context: click.Context, /, data: str, **options: Any) -> None:
     table = read_table(data, **declarations(options))
     for text in table.notes:
         note(text)
+    limits = {"memory_limit": MemoryParameters.memory_limit.default}
+    limits |= parameters_of(options, MemoryParameters)
     points: list[EvidencePoint] = []
     is_interrupted = False
     models = split_commas(options["models"])
     try:
-        evidence_grid(table, models, grid, memory_limit=options["memory_limit"], done=points.append)
+        evidence_grid(table, models, grid, **limits, done=points.append)
     except KeyboardInterrupt:
         is_interrupted = True
     too_large = [point.needed for point in points if point.needed]
     if too_large and all(point.log_evidence is None for point in points):
         raise click.UsageError(
-            f"--memory-limit must let one of the models fit, got {options['memory_limit']:g}: "
+            f"--memory-limit must let one of the models fit, got {limits['memory_limit']:g}: "
             f"{too_large[0]}"
         )
     if options["as_json"]:

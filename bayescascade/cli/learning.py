@@ -12,29 +12,16 @@ import click
 from bayescascade.base.parameters import Parameters
 from bayescascade.cli.declared import Option, parameters_of
 from bayescascade.cli.interrupts import deferred_interrupts, single_interrupts
-from bayescascade.cli.options import Real, parse_continuous, parse_kinds, split_commas
+from bayescascade.cli.options import parse_continuous, parse_kinds, split_commas
 from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_page, note
 from bayescascade.cli.progress_lines import search_progress, stage_progress
 
 if TYPE_CHECKING:
     from bayescascade.model.held_out import HeldOut
 
-POSITIVE = Real(above=0.0)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-
-def missing_option(level: str) -> Option:
-    """Return the option ``--missing``, with what "level" makes of an empty cell in words."""
-    return click.option(
-        "--missing",
-        type=click.Choice(["level", "error"]),
-        help=f"Empty cells are {level} (the default), or an error.",
-    )
-
-
-GAPS_OPTION: Option = missing_option("a level, of numbers the median and a column that says so")
-"""What missing cells are to models that take numbers."""
 
 CHOICE_OPTIONS: tuple[Option, ...] = (
     click.option(
@@ -71,7 +58,11 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
         help="Column of numbers cut into this many bins, or at these edges: income:10, "
         "income:0,10,50 (in at most 10 bins, by the number of rows).",
     ),
-    missing_option("a level of their own"),
+    click.option(
+        "--missing",
+        type=click.Choice(["level", "error"]),
+        help="Empty cells are a level of their own (the default), or an error.",
+    ),
 )  # fmt: skip
 """Which columns to use, and how to read them."""
 
@@ -90,13 +81,6 @@ OUTPUT_OPTIONS: tuple[Option, ...] = (
     ),
 )
 """Where the result goes."""
-
-
-def unknown_option(**meanings: str) -> Option:
-    """Return the option ``--unknown``: what each choice makes of a level, the default first."""
-    default, *others = (f"{told} ({choice})" for choice, told in meanings.items())
-    told = f"A level first seen when predicting {default}, the default; {'; '.join(others)}."
-    return click.option("--unknown", type=click.Choice(list(meanings)), help=told)
 
 
 _OUTPUTS = ("out", "trace", "as_json", "full", "quiet")

@@ -8,19 +8,19 @@ import click
 from bayescascade.cli.declared import Models, option_of, parameters_of
 from bayescascade.cli.learning import (
     CHOICE_OPTIONS,
-    GAPS_OPTION,
     listed,
     with_options,
 )
 from bayescascade.cli.options import Bounds, Integer, Real, TwoLevels
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
 from bayescascade.cli.reading import with_reading
-from bayescascade.methods.rado.parameters import LearnerParameters
+from bayescascade.methods.rado.parameters import LearnerParameters, RadoParameters
 
 if TYPE_CHECKING:
     from bayescascade.methods.rado.rados import Rados
 
 LEARNED: Models = {"": LearnerParameters}
+MADE: Models = {"": RadoParameters}
 _POSITIVE = Real(above=0.0)
 
 
@@ -64,7 +64,7 @@ def rados() -> None:
 @click.option(
     "--noise-on", type=click.Choice(["edges", "rados"]), help="What that noise is put on; edges."
 )
-@with_options(*CHOICE_OPTIONS, GAPS_OPTION)
+@with_options(*CHOICE_OPTIONS, option_of("missing", MADE))
 @with_reading(learns=True, labels=True)
 @click.option(
     "--time-limit", type=_POSITIVE, metavar="SECONDS", help="Make no more after that (no limit)."

@@ -24,8 +24,8 @@ _ALPHAS = (0.0, 4.0, 16.0, 64.0)  # of grown trees; the best on validation rows 
 _COST_EXPONENTS = (0.0, 0.5, 1.0)  # likewise
 
 
-class _Common(TypedDict):
-    """Parameters that all of these classifiers have."""
+class _Common(TypedDict, total=False):
+    """Parameters that all of these classifiers have; what is left out has its default."""
 
     costs: FeatureCosts
     n_jobs: int
