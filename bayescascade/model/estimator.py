@@ -26,7 +26,7 @@ from bayescascade.data.declarations import ColumnKinds
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.model.draws import PosteriorRun
-from bayescascade.model.explore import explore_by
+from bayescascade.model.explore import Solver, explore_by
 from bayescascade.model.page import column_words, data_pieces, larger_draws, shares_page
 from bayescascade.model.parameters import SAMPLED, SearchParameters
 from bayescascade.model.posterior import TablePosterior
@@ -293,12 +293,12 @@ class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generi
             )
         return search
 
-    def _fit_table(self, table: Table, search: Search) -> None:
-        """Search the posterior given a table, and become what was found."""
+    def _fit_table(self, table: Table, search: Search, solve: Solver[S] | None = None) -> None:
+        """Search the posterior given a table, by `_solve` if exactly, and become what was found."""
         found = explore_by(
             search,
             self._make_posterior(table),
-            solve=self._solve,
+            solve=solve or self._solve,
             starts=self._starts,
             prepare=self._prepare_chains,
             quickly=self._quick_state,

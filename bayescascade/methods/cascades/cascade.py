@@ -8,9 +8,10 @@ be.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_choice
-from bayescascade.base.watch import OutOfTime
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
@@ -32,7 +32,14 @@ from bayescascade.methods.cascades.kept_draws import (
     keep_draws,
     read_draws,
 )
-from bayescascade.methods.cascades.leaf_choice import LeafChoice, best_of_few_steps, steps_within
+from bayescascade.methods.cascades.leaf_choice import LeafChoice, steps_within
+from bayescascade.methods.cascades.leaf_search import (
+    FOR_CHAINS,
+    OF_SUMS,
+    Known,
+    choose_leaf,
+    sum_up_in_time,
+)
 from bayescascade.methods.cascades.models import (
     BranchModel,
     CascadeModel,
@@ -51,17 +58,14 @@ from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.methods.cascades.tree_counts import count_trees
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.estimator import Draws
-from bayescascade.model.parameters import SAMPLED, SearchParameters
+from bayescascade.model.explore import Solver
+from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Solution
 from bayescascade.model.typical import MOST_COMPARED, typical_draw
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Page, Pieces, counted
 
-if TYPE_CHECKING:
-    pass
-
-_OF_SUMS, _FOR_CHAINS = 0.5, 60.0  # of the time, and seconds left if it was not enough
 _QUICK = 1.0  # seconds that a greedy tree may take where Ctrl-C came before any other
 _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 
@@ -245,69 +249,37 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
                 'got "greedy"'
             )
 
-    def _fit_table(self, table: Table, search: Search) -> None:
+    def _fit_table(self, table: Table, search: Search, solve: Solver[Tree] | None = None) -> None:
         self.__dict__.pop("leaf_choice_", None)
-        self._summed: Summed | None = None
-        self._unsolved: dict[str, type[KeyboardInterrupt]] = {}  # by what leaves are
-        try:
-            if self.leaf == "auto":
-                try:
-                    with search.watch.part(_OF_SUMS, _FOR_CHAINS):
-                        self.leaf_choice_ = self._choose_leaf(table, search)
-                except KeyboardInterrupt:  # before a tree was found
-                    self.leaf_choice_ = choice = self._quick_choice(table)
-                    self._unsolved[choice.leaf] = KeyboardInterrupt
-                    search = replace(search, search="exact")
-            super()._fit_table(table, search)
-            self.posterior_.redraws = None  # large
-        finally:
-            del self._summed, self._unsolved  # large
-
-    def _choose_leaf(self, table: Table, search: Search) -> LeafChoice:
-        """Sum over all trees of each kind of leaves, or find one that is probable."""
-        choice, refusal, kept = LeafChoice(), None, dict[str, Summed]()
-        leaves = list(LEAVES)
-        if self.density == "empirical":
-            leaves.remove("dependent")  # shares of the rows say nothing of cells
-        for place, leaf in enumerate(leaves):
-            posterior = self._make_posterior(table, leaf=leaf)
+        known: Known = None
+        if self.leaf == "auto":
             try:
-                in_use = sum(own.n_bytes for own in kept.values())
-                with search.watch.part(1.0 / (len(leaves) - place)):
-                    summed = self._summed_if_small(posterior, search, in_use)
-                    if summed is None:
-                        search.report(f"annealing {leaf} leaves")
-                        left = search.watch.left
-                        choice.best[leaf] = best_of_few_steps(posterior, search.n_steps, left)
-                        continue
-            except TooLargeError as error:
-                refusal = error
-                continue
-            except KeyboardInterrupt:
-                if not kept:
-                    raise
-                kept = _stopped(kept, choice)
-                break
-            kept[leaf], choice.best[leaf] = summed, summed.exact.log_density
-            if summed.log_sum is not None:
-                choice.sums[leaf] = summed.log_sum
-            for other in set(kept) - {choice.leaf, max(choice.best, key=choice.best.__getitem__)}:
-                del kept[other]  # large, and will not be chosen
-            if summed.is_interrupted and not summed.timed_out:
-                kept = _stopped(kept, choice)
-                break
-        if refusal is not None and not choice.best:
-            raise refusal
-        self._summed = kept.get(choice.leaf)
-        return choice
+                with search.watch.part(OF_SUMS, FOR_CHAINS):
+                    self.leaf_choice_, known = self._choose_leaf(table, search)
+            except KeyboardInterrupt:  # before a tree was found
+                self.leaf_choice_, known = self._quick_choice(table), KeyboardInterrupt
+                search = replace(search, search="exact")
+        super()._fit_table(table, search, solve or partial(self._solve, known=known))
+        self.posterior_.redraws = None  # large
 
-    def _solve(self, posterior: CascadePosterior, search: Search) -> Solution[Tree]:
+    def _choose_leaf(self, table: Table, search: Search) -> tuple[LeafChoice, Known]:
+        """Return which leaves are chosen, and what is known of all trees over them."""
+        # shares of the rows say nothing of cells inside dependent leaves
+        leaves = [x for x in LEAVES if x != "dependent" or self.density != "empirical"]
+        posterior_of = partial(self._make_posterior, table)
+        return choose_leaf(leaves, lambda leaf: posterior_of(leaf=leaf), self._sum_up, search)
+
+    def _solve(
+        self, posterior: CascadePosterior, search: Search, known: Known = None
+    ) -> Solution[Tree]:
         """Return what all trees come to, with as many independent draws as chains would keep."""
         started = perf_counter()
         n_draws = n_draws_of(search, posterior) // int(search.n_chains)
-        if posterior.model.leaf in self._unsolved:
-            raise self._unsolved[posterior.model.leaf]
-        summed = self._summed or self._sum_up_in_time(posterior, search)
+        if known is None:
+            known = sum_up_in_time(self._sum_up, posterior, search)
+        if not isinstance(known, Summed):
+            raise known
+        summed = known
         drawn, is_over = summed.draws, summed.is_interrupted and not summed.timed_out
         return Solution(
             result=summed.exact,
@@ -344,31 +316,6 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
 
         n_steps = self.n_steps or self._default_steps(posterior.table)
         posterior.redraws = Redraws(posterior, self.memory_limit * 1e9, self.n_jobs, n_steps)
-
-    def _summed_if_small(
-        self, posterior: CascadePosterior, search: Search, in_use: int
-    ) -> Summed | None:
-        """Sum over all trees; None where chains are asked for or, by "auto", are all that fits."""
-        if search.search in SAMPLED:
-            return None
-        try:
-            return self._sum_up_in_time(posterior, search, in_use)
-        except TooLargeError:
-            if search.search == "exact":
-                raise
-            return None
-        except OutOfTime:
-            self._unsolved[posterior.model.leaf] = OutOfTime
-            return None
-
-    def _sum_up_in_time(
-        self, posterior: CascadePosterior, search: Search, in_use: int = 0
-    ) -> Summed:
-        """Sum over all trees in a part of the time; raises OutOfTime if that finds no tree."""
-        watch = search.watch
-        with watch.part(_OF_SUMS, _FOR_CHAINS), watch.watching():
-            summed = self._sum_up(posterior, search, in_use)
-            return summed._replace(timed_out=summed.is_interrupted and watch.is_up)
 
     def _sum_up(self, posterior: CascadePosterior, search: Search, in_use: int = 0) -> Summed:
         """Sum over all trees, beside bytes in use; raises TooLargeError as `_solve` does."""
@@ -582,10 +529,3 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             log_n_trees = count_trees(self.schema_, partitions, self.max_branches, most).logs
         log_prior = model.log_prior(tree, self.schema_.n_columns, log_splits, log_n_trees)
         return log_prior + model.log_likelihood(tree, counts, log_inside)
-
-
-def _stopped(kept: Mapping[str, Summed], choice: LeafChoice) -> dict[str, Summed]:
-    """Return what is known of leaves once Ctrl-C was pressed; the choice is then among these."""
-    for leaf in set(choice.best) - set(choice.sums) - set(kept):  # of a few steps: no more follow
-        del choice.best[leaf]
-    return {k: v._replace(draws=[], is_interrupted=True) for k, v in kept.items()}
