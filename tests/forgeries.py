@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 
 import bayescascade
 from bayescascade.base.errors import ModelFileError
-from bayescascade.model.record import Saved
+from bayescascade.model.readable_model import ReadableModel
 
 JUNK = st.one_of(
     st.none(),
@@ -79,7 +79,7 @@ def edited_at_random(record: Any, data: st.DataObject) -> str:
     return _text(record)
 
 
-def loaded_or_refused(tmp_path: Path, text: str) -> Saved | None:
+def loaded_or_refused(tmp_path: Path, text: str) -> ReadableModel | None:
     """Return the model in a file, None if it is refused in our words; any other error is raised."""
     with suppress(ModelFileError):
         return bayescascade.load(write(tmp_path, text))

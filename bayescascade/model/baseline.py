@@ -14,7 +14,6 @@ from bayescascade.data.table import Table
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.page import column_words
 from bayescascade.model.readable_density import ReadableDensity
-from bayescascade.model.record import Saved
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound=DensityParts)
 
 
-class Baseline(ReadableDensity[D], Saved):
+class Baseline(ReadableDensity[D]):
     """A density without a posterior; subclasses document their parameters.
 
     Attributes

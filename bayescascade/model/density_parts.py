@@ -190,7 +190,7 @@ class DensityParts(Pictured):
     @property
     @abstractmethod
     def how_to_read(self) -> Sequence[tuple[str, str]]:
-        """How the parts are read, for people who see some for the first time: see `Reported`."""
+        """How the parts are read, for people who see some for the first time; for reports."""
 
     @abstractmethod
     def parts_in_words(self) -> list[tuple[str, str]]:

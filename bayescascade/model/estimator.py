@@ -30,8 +30,8 @@ from bayescascade.model.explore import Solver, explore_by
 from bayescascade.model.page import column_words, data_pieces, larger_draws, shares_page
 from bayescascade.model.parameters import SAMPLED, SearchParameters
 from bayescascade.model.posterior import TablePosterior
-from bayescascade.model.record import NOT_SAVED, Saved
-from bayescascade.model.reporting import Reported
+from bayescascade.model.readable_model import ReadableModel
+from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.rounds import OF_CHAINS, Rounds
 from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import Search, Seed, default_steps, most_blocks
@@ -102,7 +102,7 @@ class Searched:
     until: str = SearchParameters.until.default
 
 
-class PosteriorEstimator(Reported, Saved, Sampled, Searched, ColumnKinds, Generic[S, C, L]):
+class PosteriorEstimator(Sampled, Searched, ColumnKinds, ReadableModel, Generic[S, C, L]):
     """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
 
     Subclasses document the parameters; those here are how to search and how to read columns.

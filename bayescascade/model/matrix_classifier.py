@@ -19,8 +19,7 @@ from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.partitions import by_partitions
 from bayescascade.model.decisions import Decision
-from bayescascade.model.record import Saved
-from bayescascade.model.reporting import Reported
+from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.roles import Predicted
 from bayescascade.report.page import BLANK, Page, counted
 
@@ -133,7 +132,7 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
         return float(super().score(rows, labels, weights))
 
 
-class MatrixClassifier(Reported, LabeledFiles, Saved):
+class MatrixClassifier(LabeledFiles, ReadableModel):
     """A classifier that reads rows by a `MatrixEncoder`; a `Predictor` but for `predict_block`.
 
     Subclasses set `_encoder` by `_set_encoder`, `classes_`, and have ``predict_proba(X)``.

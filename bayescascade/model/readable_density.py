@@ -14,13 +14,14 @@ from bayescascade.base.validation import check_integer
 from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.sources import as_frame
 from bayescascade.model.density_parts import DensityParts
-from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS, Reported
+from bayescascade.model.readable_model import ReadableModel
+from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS
 from bayescascade.model.row_densities import RowDensities
 
 D = TypeVar("D", bound=DensityParts)
 
 
-class ReadableDensity(Reported, RowDensities, Generic[D]):
+class ReadableDensity(RowDensities, ReadableModel, Generic[D]):
     """A density over rows that a user reads as a D."""
 
     @property

@@ -4,8 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from bayescascade.report.folding import folded
 from bayescascade.report.html import to_html
 from bayescascade.report.page import Page, render
@@ -69,31 +67,3 @@ class Pictured(Readable):
     @abstractmethod
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw it, by default in a new figure, and return the axes."""
-
-
-class PrintedModel(Printed):
-    """An estimator that is printed as its page once it is fitted, and until then as scikit-learn's.
-
-    It stands before scikit-learn's own classes among the bases.
-    """
-
-    def to_text(self, *, width: int = 80, full: bool = False) -> str:
-        """Return what `print` shows of the fitted model; see `Printed.to_text`."""
-        check_is_fitted(self)
-        return super().to_text(width=width, full=full)
-
-    def __str__(self) -> str:
-        return super().__str__() if self.__sklearn_is_fitted__() else repr(self)
-
-    def _repr_html_(self) -> str | None:
-        return self._repr_mimebundle_().get("text/html")
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str | None]:
-        """Return what notebooks show, by kind."""
-        if self.__sklearn_is_fitted__():
-            return {"text/plain": str(self), "text/html": super()._repr_html_()}
-        bundle: dict[str, str | None] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
-        return bundle
-
-    @abstractmethod
-    def __sklearn_is_fitted__(self) -> bool: ...

@@ -22,7 +22,7 @@ from bayescascade import (
     ParameterError,
 )
 from bayescascade.model import record as saved
-from bayescascade.model.record import Saved
+from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.roles import Classifier, Density, Drawn, Graphed, Predicted, Predictor
 from samplers import CheckpointError
 from tests.benchmarks.pruning_baselines import TruncatedForest
@@ -362,7 +362,7 @@ def test_every_row_of_many_is_explained(name, tmp_path):
     if hasattr(model, "explain"):
         for row, because in enumerate(told["because"]):
             assert model.explain(asked.iloc[row]).startswith(because)
-    if not isinstance(model, Saved):
+    if not isinstance(model, ReadableModel):
         return
     path, data = tmp_path / "model.json", tmp_path / "rows.csv"
     model.save(path)

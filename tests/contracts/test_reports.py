@@ -21,7 +21,7 @@ from bayescascade import (
     PrivateAdditiveNoiseModel,
 )
 from bayescascade.model.diagnostics import Diagnostic
-from bayescascade.model.record import Saved
+from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.sentences import doubt_sentences, held_out_told
 from bayescascade.model.solution import Certificate
 from tests.cli.conftest import assert_error
@@ -102,7 +102,7 @@ def test_every_estimator_makes_a_report(name, tmp_path):
         assert words in told.text
     for column in rows().columns:
         assert column in told.text
-    if isinstance(model, Saved):
+    if isinstance(model, ReadableModel):
         model.save(tmp_path / "model.json")
         bayescascade.load(tmp_path / "model.json").report(tmp_path / "again.html")
         assert (tmp_path / "again.html").read_bytes() == path.read_bytes()

@@ -30,15 +30,16 @@ from bayescascade.methods.causal.regression import (
     regression_words,
 )
 from bayescascade.methods.causal.scores import N_MEASURED, SCORES, score_of
-from bayescascade.model.record import NOT_SAVED, Saved
-from bayescascade.model.reporting import OF_ROWS, Reported
+from bayescascade.model.readable_model import ReadableModel
+from bayescascade.model.record import NOT_SAVED
+from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 
 _MOST_COMPARED = 1000  # rows between which the median distance is taken
 
 
-class DirectionModel(Reported, Saved):
+class DirectionModel(ReadableModel):
     """What the private and the other additive noise model have in common.
 
     Attributes

@@ -1,0 +1,222 @@
+"""What a user has of any estimator: its page, its report, and the file that it is saved in."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.files import replaced_file, write_json
+from bayescascade.model.record import FORMAT, NOT_SAVED, VERSION, contradictions_refused
+from bayescascade.model.reporting import OF_ROWS, report_document
+from bayescascade.model.sentences import doubt_sentences
+from bayescascade.report.page import Page, counted
+from bayescascade.report.printed import Printed
+
+
+class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped base
+    """An estimator that is printed and makes a report once it is fitted, is saved and read back.
+
+    Until it is fitted, it is printed as scikit-learn's are; `bayescascade.load` reads it back.
+
+    Attributes
+    ----------
+    title : str
+        What it is called, such as "leaf cascade".
+    purpose : str
+        What it is for, as a sentence.
+    model_name : str
+        What files call the class: its public name, or one that version 0.1 gave it.
+    """
+
+    title: ClassVar[str]
+    purpose: ClassVar[str]
+    model_name: ClassVar[str]
+
+    _unlisted: ClassVar[tuple[str, ...]] = ("from_record", "model_name", "to_record")
+
+    _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
+    _later_parameters: ClassVar[Mapping[str, Any]] = {}
+    """What models did before there were these parameters, which older files lack."""
+    _former_parameters: ClassVar[tuple[str, ...]] = ()
+    """What older files have, and means nothing any more."""
+
+    # -- printing ----------------------------------------------------------------------------------
+
+    def to_text(self, *, width: int = 80, full: bool = False) -> str:
+        """Return what `print` shows of the fitted model; see `Printed.to_text`."""
+        check_is_fitted(self)
+        return super().to_text(width=width, full=full)
+
+    def __str__(self) -> str:
+        return super().__str__() if self.__sklearn_is_fitted__() else repr(self)
+
+    def _repr_html_(self) -> str | None:
+        return self._repr_mimebundle_().get("text/html")
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str | None]:
+        """Return what notebooks show, by kind."""
+        if self.__sklearn_is_fitted__():
+            return {"text/plain": str(self), "text/html": super()._repr_html_()}
+        bundle: dict[str, str | None] = super()._repr_mimebundle_(**options)
+        return bundle
+
+    @abstractmethod
+    def __sklearn_is_fitted__(self) -> bool: ...
+
+    # -- reports -----------------------------------------------------------------------------------
+
+    def report(self, path: str | Path, *, title: str | None = None, held_out: Any = None) -> None:
+        """Write what was learned into one HTML file, in words and pictures.
+
+        The file needs no other, has no scripts, can be read on any screen and printed. Models that
+        were read back from files make reports, too.
+
+        Parameters
+        ----------
+        path : str or Path
+            Such as "titanic.html"; replaced only when it is complete.
+        title : str, optional
+            By default the name of the file that was learned from, or what the model is called.
+        held_out : rows, or (rows, labels), optional
+            Rows that the model was not learned from, to say how well it does there: as for
+            `score_samples`, or with their labels as for `predict`.
+
+        Raises
+        ------
+        ParameterError
+            If `title` is no text, or `held_out` nothing that this model can be tried on.
+        DataError
+            If its rows or labels cannot be read.
+        FileError
+            If the file cannot be written.
+        """
+        check_is_fitted(self)
+        if title is not None and not isinstance(title, str):
+            raise ParameterError(f"title must be text or None, got {title!r}")
+        document = report_document(self, title, held_out)
+        with replaced_file(path) as temporary:
+            temporary.write_text(document, encoding="utf-8")
+
+    def _facts(self) -> Sequence[str]:
+        """Return a few words each on how much was learned from, and learned."""
+        n_columns = getattr(self, "n_features_in_", 0)
+        return [counted(n_columns, "column")] if n_columns else []
+
+    def _shown(self) -> Page:
+        """Return what was learned."""
+        return self.page()
+
+    def _words_lead(self) -> Sequence[str]:
+        """Return what is said before the rules."""
+        return ()
+
+    def _in_words(self) -> Sequence[tuple[str, str]]:
+        """Return rules, and what is told of each; nothing where there are none."""
+        return ()
+
+    def _how_to_read(self) -> Sequence[tuple[str, str]]:
+        """Return how what is shown is read: terms, or nothing, and what they mean."""
+        return ()
+
+    def _cannot_tell(self) -> Sequence[str]:
+        """Return what it is not to be asked."""
+        return OF_ROWS
+
+    def _doubt(self) -> Sequence[str]:
+        """Return how sure it is of what is shown."""
+        summary = getattr(self, "summary_", None)
+        word = getattr(self, "learned_word", "model")
+        return [] if summary is None else doubt_sentences(summary, word, None, None)
+
+    def _learned_from(self) -> Sequence[str]:
+        """Return what a user should know of the rows."""
+        summary = getattr(self, "summary_", None)
+        return [] if summary is None else list(summary.notes)
+
+    def _column_items(self) -> Sequence[tuple[str, str]]:
+        """Return each column, and what is in it; nothing where that is not known."""
+        return ()
+
+    def _column_names(self) -> Sequence[str]:
+        """Return what the columns are called."""
+        return [str(name) for name in getattr(self, "feature_names_in_", ())]
+
+    def _details(self) -> Page:
+        """Return how the model was made and found; nothing if `_shown` says so."""
+        return ()
+
+    # -- files -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _fields(self) -> dict[str, Any]:
+        """Return what a file holds beside the parameters, as plain JSON types."""
+
+    @abstractmethod
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        """Become fitted as a record says, of which nothing is sure.
+
+        Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
+        """
+
+    def _parameter_fields(self) -> dict[str, Any]:
+        """Return the parameters that are saved, as plain JSON types."""
+        parameters = self.get_params(deep=False)
+        return {k: v for k, v in parameters.items() if k not in self._not_saved}
+
+    @classmethod
+    def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the constructor takes, given a record whose parameters have the right names.
+
+        Those of `_not_saved` may be among it.
+        """
+        return dict(record["parameters"])
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the fitted model as plain JSON types, at full precision."""
+        check_is_fitted(self)
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": self.model_name,
+            "parameters": self._parameter_fields(),
+            **self._fields(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON; `bayescascade.load` reads it back.
+
+        The file holds what was learned and counted, never rows. Writing is atomic: on any error the
+        old file stays as it was.
+        """
+        write_json(path, self.to_record())
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the model that a saved file's record describes; see `bayescascade.load`.
+
+        Raises
+        ------
+        ModelFileError
+            If anything in the record is missing, of a wrong type, or contradicts the rest.
+        """
+        with contradictions_refused():
+            parameters = record["parameters"]
+            if isinstance(parameters, dict):
+                parameters = {
+                    k: v for k, v in parameters.items() if k not in cls._former_parameters
+                }
+                record = {**record, "parameters": parameters}
+            expected = set(cls._get_param_names()) - set(cls._not_saved)
+            later = {k: v for k, v in cls._later_parameters.items() if k in expected}
+            least = expected - set(later)
+            if not isinstance(parameters, dict) or not least <= set(parameters) <= expected:
+                raise ModelFileError(
+                    f"a saved model's parameters must be {', '.join(sorted(expected))}"
+                )
+            model = cls(**{**later, **cls._read_parameters(record)})
+            model._restore(record)
+            return model
