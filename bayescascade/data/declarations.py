@@ -5,8 +5,8 @@ parameters off the signature, and finds the values unchanged in attributes of th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, TypeAlias, TypedDict
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -33,28 +33,19 @@ class Declared(TypedDict, total=False):
     missing: str
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class ColumnKinds:
-    """How to read columns; see `bayescascade.data.table.Table`."""
+class ColumnKinds(Protocol):
+    """What says how to read columns, and perhaps which; see `bayescascade.data.table.Table`."""
 
-    nominal: Levels = None
-    ordinal: Levels = None
-    continuous: Bins = None
-    missing: str = "level"
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class Columns(ColumnKinds):
-    """Which columns to use, and how to read them; see `bayescascade.data.table.Table`."""
-
-    columns: Names = None
-    drop: Names = None
+    nominal: Levels
+    ordinal: Levels
+    continuous: Bins
+    missing: str
 
 
 def declared(columns: ColumnKinds) -> Any:  # Any: a Declared
     """Return what is declared, by keyword."""
-    kind = Columns if isinstance(columns, Columns) else ColumnKinds
-    return {each.name: getattr(columns, each.name) for each in fields(kind)}
+    names = Declared.__annotations__
+    return {name: getattr(columns, name) for name in names if hasattr(columns, name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +59,15 @@ class ColumnDeclaration:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Declarations(Columns):
+class Declarations:
     """A table's declarations, as `Table.from_frame` takes them; names are checked by `resolve`."""
+
+    columns: Names = None
+    drop: Names = None
+    nominal: Levels = None
+    ordinal: Levels = None
+    continuous: Bins = None
+    missing: str = "level"
 
     def __post_init__(self) -> None:
         check_choice("missing", self.missing, ("error", "level"))

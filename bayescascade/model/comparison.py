@@ -24,7 +24,7 @@ from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
 from bayescascade.model.density_estimator import DensityEstimator
 from bayescascade.model.page import data_pieces
-from bayescascade.model.row_densities import RowDensities
+from bayescascade.model.readable_density import ReadableDensity
 from bayescascade.model.score_picture import Scores, draw_scores
 from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cells_text, significant_text
@@ -51,7 +51,7 @@ Estimator = TypeVar("Estimator", bound=DensityEstimator[Any, Any, Any])
 class Learned(NamedTuple):
     """A density that was learned."""
 
-    model: RowDensities
+    model: ReadableDensity[Any]
     n_parts: float  # leaves, rules with the else, or cells; infinite if more than 1.8e308
     settings: Mapping[str, float | str]  # what the rows decided
 

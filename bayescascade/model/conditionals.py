@@ -7,9 +7,8 @@ of the average over a posterior where scores are.
 """
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -44,8 +43,8 @@ _MOST_SCORED = 1 << 20  # rows scored at once
 class PredictedColumn(NamedTuple):
     """What a density says of one column of some rows."""
 
-    values: NDArray[np.generic]  # (n_rows,), see `Conditionals.predict`
-    probabilities: pd.DataFrame  # (n_rows, n_levels), see `Conditionals.predict_proba`
+    values: NDArray[np.generic]  # (n_rows,), see `ReadableDensity.predict`
+    probabilities: pd.DataFrame  # (n_rows, n_levels), see `ReadableDensity.predict_proba`
 
 
 class Question(NamedTuple):
@@ -81,231 +80,152 @@ class Question(NamedTuple):
             yield block
 
 
-class Conditionals:
+class Conditional(Protocol):
     """A density that answers for any of its columns, given the others."""
 
     schema_: Schema
 
-    @abstractmethod
     def encode(self, X: Rows, *, first_row: int = 1) -> Codes:
         """Return the codes of rows, (n_columns, n_rows), negative where missing or unknown."""
 
-    @abstractmethod
     def score_codes(self, codes: Codes) -> Floats:
         """Return the log density of (n_columns, n_rows) coded rows, nats; see `encode`."""
 
-    def impute(
-        self,
-        X: Rows,
-        how: str = "mode",
-        random_state: int | np.random.Generator | None = None,
-        *,
-        first_row: int = 1,
-    ) -> pd.DataFrame:
-        """Return rows with their missing cells filled, given the cells that they have.
 
-        Parameters
-        ----------
-        X : DataFrame, array, mapping, Series or paths
-            Rows as of `score_samples`; all columns of the model must be there.
-        how : {"mode", "draw"}
-            "mode": the most probable values. Of several missing cells in a row these are the ones
-            most probable together, if there are at most 256 combinations of them; else each
-            cell's own most probable. Of continuous columns, the middle of the most probable bin.
-            "draw": values drawn together from the density given the row, and within a continuous
-            column's bin uniformly: repeated with several seeds, this is multiple imputation.
-        random_state : int, Generator or None
-            Seed of the draws.
-        first_row : int
-            Number of the first row, for messages.
+def fill_missing(
+    density: Conditional,
+    X: Rows,
+    how: str,
+    random_state: int | np.random.Generator | None,
+    first_row: int,
+) -> pd.DataFrame:
+    """Return rows with their missing cells filled; see `ReadableDensity.impute`."""
+    check_is_fitted(density)
+    check_choice("how", how, FILLINGS)
+    rng = np.random.default_rng(random_state)
+    if isinstance(X, CodedTable):
+        raise ParameterError("X must be rows with missing cells to impute, got a Table")
+    frame = _frame_of(as_rows(X), density.schema_.names)
+    codes = density.encode(frame, first_row=first_row)
+    for column, of_column in zip(density.schema_.columns, codes, strict=True):
+        if column.has_missing_level:
+            of_column[of_column == column.n_levels - 1] = MISSING
+    is_missing = codes == MISSING
+    if how == "mode":
+        _fill_modes(density, codes, first_row)
+    else:
+        _fill_draws(density, codes, rng, first_row)
+    rows_filled, names = frame.copy(), [str(name) for name in frame.columns]
+    for column, of_column, gone in zip(density.schema_.columns, codes, is_missing, strict=True):
+        if gone.any() and column.name in names:  # else it is a part of a date
+            place, rows = names.index(column.name), np.flatnonzero(gone)
+            values = values_of(column, of_column[rows], rng if how == "draw" else None)
+            cells = filled(frame.iloc[:, place], column, rows, of_column[rows], values)
+            rows_filled.isetitem(place, cells)  # type: ignore[arg-type] # a Series, too
+    return rows_filled
 
-        Returns
-        -------
-        DataFrame
-            As X, of types that X's columns have, with its index and its other columns. Of an array,
-            the columns are the model's. A missing cell of a column that has a level for these is
-            filled as well, by another level; an unknown cell, where it counts as missing.
 
-        Raises
-        ------
-        DataError
-            If a column is missing, a value is outside its column's domain, or what a row has is of
-            probability 0; the message names the row.
-        """
-        check_is_fitted(self)
-        check_choice("how", how, FILLINGS)
-        rng = np.random.default_rng(random_state)
-        if isinstance(X, CodedTable):
-            raise ParameterError("X must be rows with missing cells to impute, got a Table")
-        frame = _frame_of(as_rows(X), self.schema_.names)
-        codes = self.encode(frame, first_row=first_row)
-        for column, of_column in zip(self.schema_.columns, codes, strict=True):
-            if column.has_missing_level:
-                of_column[of_column == column.n_levels - 1] = MISSING
-        is_missing = codes == MISSING
-        if how == "mode":
-            self._fill_modes(codes, first_row)
-        else:
-            self._fill_draws(codes, rng, first_row)
-        rows_filled, names = frame.copy(), [str(name) for name in frame.columns]
-        for column, of_column, gone in zip(self.schema_.columns, codes, is_missing, strict=True):
-            if gone.any() and column.name in names:  # else it is a part of a date
-                place, rows = names.index(column.name), np.flatnonzero(gone)
-                values = values_of(column, of_column[rows], rng if how == "draw" else None)
-                cells = filled(frame.iloc[:, place], column, rows, of_column[rows], values)
-                rows_filled.isetitem(place, cells)  # type: ignore[arg-type] # a Series, too
-        return rows_filled
+def predict_given_others(
+    density: Conditional, X: Rows, target: str, how: str = "mode", first_row: int = 1
+) -> PredictedColumn:
+    """Return what a column is, given the other cells of each row: scored once for both answers."""
+    column, index, log_shares = _given_others(density, X, target, how, first_row)
+    shares = _level_frame(column, index, log_shares)
+    return PredictedColumn(_chosen(column, log_shares, how), shares)
 
-    def predict_proba(self, X: Rows, target: str) -> pd.DataFrame:
-        """Return the probability of each level of a column, given the other cells of each row.
 
-        Parameters
-        ----------
-        X : DataFrame, array, mapping, Series, paths or Table
-            Rows as of `score_samples`. The target's own cells are not looked at, and its column may
-            be left out. Other missing cells are integrated out.
-        target : str
-            Name of a column of the model.
+def _given_others(
+    density: Conditional, X: Rows, target: str, how: str = "mode", first_row: int = 1
+) -> tuple[Column, pd.Index, Floats]:
+    """Return the target, the rows' index and log probabilities (n_rows, n_levels)."""
+    check_is_fitted(density)
+    check_known("target", [target], density.schema_.names)
+    check_choice("how", how, PREDICTIONS)
+    j = density.schema_.names.index(target)
+    column = density.schema_.columns[j]
+    if how == "mean" and not _is_numeric(column):
+        raise ParameterError(
+            f'how must be "mode" for column "{target}", whose levels are no numbers, got "mean"'
+        )
+    if isinstance(X, CodedTable):
+        codes = density.encode(X)
+        index: pd.Index = pd.RangeIndex(codes.shape[1])
+    else:
+        frame = _without(_frame_of(as_rows(X), density.schema_.names, target), target)
+        codes, index = density.encode(frame, first_row=first_row), frame.index
+    codes[j] = MISSING
+    every = np.arange(density.schema_.n_levels[j], dtype=np.int32)
+    rows = np.arange(codes.shape[1])
+    asked = Question.of(codes, rows, np.array([j]), every[np.newaxis])
+    (log_shares,) = _log_shares(density, [asked], first_row)
+    return column, index, log_shares
 
-        Returns
-        -------
-        (n_rows, n_levels) DataFrame
-            Rows sum up to 1. Its columns are the target's levels, in their order; of a continuous
-            column its bins as text, such as "[0, 5)"; and last, if there is a level for missing
-            cells, None.
 
-        Raises
-        ------
-        DataError
-            If the target is unknown, another column is missing, a value is outside its column's
-            domain, or what a row has is of probability 0.
-        """
-        return _level_frame(*self._given_others(X, target))
+def _log_shares(
+    density: Conditional, questions: Iterable[Question], first_row: int
+) -> Iterator[Floats]:
+    """Yield, for each question, log probabilities (n_rows, n_combinations) that sum up to 1.
 
-    def predict(self, X: Rows, target: str, how: str = "mode") -> NDArray[np.generic]:
-        """Return what a column is most probably, given the other cells of each row.
+    Raises
+    ------
+    DataError
+        If no combination is possible in a row.
+    """
+    for batch in _batches(questions):
+        blocks = [block for asked in batch for block in asked.blocks()]
+        if len(batch) > 1 and blocks:
+            blocks = [np.concatenate(blocks, axis=1)]
+        scores = np.concatenate([np.empty(0), *map(density.score_codes, blocks)])
+        ends = np.cumsum([asked.n_scored for asked in batch])
+        for asked, of_asked in zip(batch, np.split(scores, ends[:-1]), strict=True):
+            logs = of_asked.reshape(-1, asked.combinations.shape[1])
+            for j, chosen in zip(asked.columns, asked.combinations, strict=True):
+                logs = logs + np.log(density.schema_.columns[j].widths)[chosen]
+            totals = logsumexp(logs, axis=1, keepdims=True)
+            is_impossible = np.isneginf(totals)[:, 0]
+            if is_impossible.any():
+                row = first_row + asked.rows[np.argmax(is_impossible[asked.position])]
+                raise DataError(
+                    f"what row {row} has must be of positive probability under the density, got 0"
+                )
+            yield (logs - totals)[asked.position]
 
-        Parameters
-        ----------
-        X, target
-            See `predict_proba`.
-        how : {"mode", "mean"}
-            "mode": the most probable level, the first of equals; of a continuous column the middle
-            of the most probable bin. "mean": the expected value, of columns of numbers.
 
-        Returns
-        -------
-        (n_rows,) array
-            Of the levels' type, or float64. A level for missing cells is never predicted: what is
-            told is given that the cell is there.
+def _fill_modes(density: Conditional, codes: Codes, first_row: int) -> None:
+    """Fill what is missing in rows of codes by what is most probable."""
+    columns, asked = density.schema_.columns, []
+    patterns, members = np.unique(codes == MISSING, axis=1, return_inverse=True)
+    for number, is_missing in enumerate(patterns.T):
+        rows, missing = (
+            np.flatnonzero(members.reshape(-1) == number),
+            np.flatnonzero(is_missing),
+        )
+        n_combinations = math.prod(_n_known(columns[j]) for j in missing)
+        groups = missing[:, np.newaxis]
+        if missing.size > 0 and n_combinations <= _MOST_COMBINATIONS:
+            groups = missing[np.newaxis]
+        for group in groups:
+            sizes = [_n_known(columns[j]) for j in group]
+            combinations = np.indices(sizes, np.int32).reshape(len(sizes), -1)
+            asked.append(Question.of(codes, rows, group, combinations))
+    for one, log_shares in zip(asked, _log_shares(density, asked, first_row), strict=True):
+        codes[np.ix_(one.columns, one.rows)] = one.combinations[:, log_shares.argmax(axis=1)]
 
-        Raises
-        ------
-        ParameterError
-            If `how` is "mean", and levels are no numbers.
-        DataError
-            As of `predict_proba`.
-        """
-        column, _, log_shares = self._given_others(X, target, how)
-        return _chosen(column, log_shares, how)
 
-    def predict_column(
-        self, X: Rows, target: str, how: str = "mode", *, first_row: int = 1
-    ) -> PredictedColumn:
-        """Return what `predict` and `predict_proba` do, of rows that are scored once for both.
-
-        `first_row` is the number of the first row, for messages.
-        """
-        column, index, log_shares = self._given_others(X, target, how, first_row)
-        shares = _level_frame(column, index, log_shares)
-        return PredictedColumn(_chosen(column, log_shares, how), shares)
-
-    def _given_others(
-        self, X: Rows, target: str, how: str = "mode", first_row: int = 1
-    ) -> tuple[Column, pd.Index, Floats]:
-        """Return the target, the rows' index and log probabilities (n_rows, n_levels)."""
-        check_is_fitted(self)
-        check_known("target", [target], self.schema_.names)
-        check_choice("how", how, PREDICTIONS)
-        j = self.schema_.names.index(target)
-        column = self.schema_.columns[j]
-        if how == "mean" and not _is_numeric(column):
-            raise ParameterError(
-                f'how must be "mode" for column "{target}", whose levels are no numbers, got "mean"'
-            )
-        if isinstance(X, CodedTable):
-            codes = self.encode(X)
-            index: pd.Index = pd.RangeIndex(codes.shape[1])
-        else:
-            frame = _without(_frame_of(as_rows(X), self.schema_.names, target), target)
-            codes, index = self.encode(frame, first_row=first_row), frame.index
-        codes[j] = MISSING
-        every = np.arange(self.schema_.n_levels[j], dtype=np.int32)
-        rows = np.arange(codes.shape[1])
-        asked = Question.of(codes, rows, np.array([j]), every[np.newaxis])
-        (log_shares,) = self._log_shares([asked], first_row)
-        return column, index, log_shares
-
-    def _log_shares(self, questions: Iterable[Question], first_row: int) -> Iterator[Floats]:
-        """Yield, for each question, log probabilities (n_rows, n_combinations) that sum up to 1.
-
-        Raises
-        ------
-        DataError
-            If no combination is possible in a row.
-        """
-        for batch in _batches(questions):
-            blocks = [block for asked in batch for block in asked.blocks()]
-            if len(batch) > 1 and blocks:
-                blocks = [np.concatenate(blocks, axis=1)]
-            scores = np.concatenate([np.empty(0), *map(self.score_codes, blocks)])
-            ends = np.cumsum([asked.n_scored for asked in batch])
-            for asked, of_asked in zip(batch, np.split(scores, ends[:-1]), strict=True):
-                logs = of_asked.reshape(-1, asked.combinations.shape[1])
-                for j, chosen in zip(asked.columns, asked.combinations, strict=True):
-                    logs = logs + np.log(self.schema_.columns[j].widths)[chosen]
-                totals = logsumexp(logs, axis=1, keepdims=True)
-                is_impossible = np.isneginf(totals)[:, 0]
-                if is_impossible.any():
-                    row = first_row + asked.rows[np.argmax(is_impossible[asked.position])]
-                    raise DataError(
-                        f"what row {row} has must be of positive probability under the density, "
-                        "got 0"
-                    )
-                yield (logs - totals)[asked.position]
-
-    def _fill_modes(self, codes: Codes, first_row: int) -> None:
-        """Fill what is missing in rows of codes by what is most probable."""
-        columns, asked = self.schema_.columns, []
-        patterns, members = np.unique(codes == MISSING, axis=1, return_inverse=True)
-        for number, is_missing in enumerate(patterns.T):
-            rows, missing = (
-                np.flatnonzero(members.reshape(-1) == number),
-                np.flatnonzero(is_missing),
-            )
-            n_combinations = math.prod(_n_known(columns[j]) for j in missing)
-            groups = missing[:, np.newaxis]
-            if missing.size > 0 and n_combinations <= _MOST_COMBINATIONS:
-                groups = missing[np.newaxis]
-            for group in groups:
-                sizes = [_n_known(columns[j]) for j in group]
-                combinations = np.indices(sizes, np.int32).reshape(len(sizes), -1)
-                asked.append(Question.of(codes, rows, group, combinations))
-        for one, log_shares in zip(asked, self._log_shares(asked, first_row), strict=True):
-            codes[np.ix_(one.columns, one.rows)] = one.combinations[:, log_shares.argmax(axis=1)]
-
-    def _fill_draws(self, codes: Codes, rng: np.random.Generator, first_row: int) -> None:
-        """Fill what is missing in rows of codes by draws, column by column given those before."""
-        for j, column in enumerate(self.schema_.columns):
-            rows = np.flatnonzero(codes[j] == MISSING)
-            if rows.size == 0:
-                continue
-            every = np.arange(_n_known(column), dtype=np.int32)[np.newaxis]
-            asked = Question.of(codes, rows, np.array([j]), every)
-            (log_shares,) = self._log_shares([asked], first_row)
-            shares = np.exp(log_shares).cumsum(axis=1)
-            places = (rng.random((rows.size, 1)) * shares[:, -1:] >= shares).sum(axis=1)
-            codes[j, rows] = np.minimum(places, every.size - 1)
+def _fill_draws(
+    density: Conditional, codes: Codes, rng: np.random.Generator, first_row: int
+) -> None:
+    """Fill what is missing in rows of codes by draws, column by column given those before."""
+    for j, column in enumerate(density.schema_.columns):
+        rows = np.flatnonzero(codes[j] == MISSING)
+        if rows.size == 0:
+            continue
+        every = np.arange(_n_known(column), dtype=np.int32)[np.newaxis]
+        asked = Question.of(codes, rows, np.array([j]), every)
+        (log_shares,) = _log_shares(density, [asked], first_row)
+        shares = np.exp(log_shares).cumsum(axis=1)
+        places = (rng.random((rows.size, 1)) * shares[:, -1:] >= shares).sum(axis=1)
+        codes[j, rows] = np.minimum(places, every.size - 1)
 
 
 def _n_known(column: Column) -> int:

@@ -9,7 +9,7 @@ import operator
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
@@ -22,7 +22,7 @@ import samplers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.parameters import Parameters
 from bayescascade.base.validation import check_choice
-from bayescascade.data.declarations import ColumnKinds
+from bayescascade.data.declarations import Bins, Levels
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.model.draws import PosteriorRun
@@ -86,23 +86,7 @@ class _Readables:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Searched:
-    """How to search, and what to predict by; see `bayescascade.explore`."""
-
-    predictive: str = SearchParameters.predictive.default
-    search: str = SAMPLED[0]
-    n_steps: int | None = SearchParameters.n_steps.default
-    n_chains: int = SearchParameters.n_chains.default
-    n_jobs: int | None = SearchParameters.n_jobs.default
-    random_state: Seed = SearchParameters.random_state.default
-    checkpoint: str | Path | None = SearchParameters.checkpoint.default
-    resume: bool = SearchParameters.resume.default
-    progress: Callable[[samplers.Progress], object] | None = None
-    time_limit: float | None = SearchParameters.time_limit.default
-    until: str = SearchParameters.until.default
-
-
-class PosteriorEstimator(Sampled, Searched, ColumnKinds, ReadableModel, Generic[S, C, L]):
+class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
     """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
 
     Subclasses document the parameters; those here are how to search and how to read columns.
@@ -141,11 +125,25 @@ class PosteriorEstimator(Sampled, Searched, ColumnKinds, ReadableModel, Generic[
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
 
-    concentration: float
+    predictive: str = SearchParameters.predictive.default
+    search: str = SAMPLED[0]
+    n_steps: int | None = SearchParameters.n_steps.default
+    n_chains: int = SearchParameters.n_chains.default
+    n_jobs: int | None = SearchParameters.n_jobs.default
+    random_state: Seed = SearchParameters.random_state.default
+    checkpoint: str | Path | None = SearchParameters.checkpoint.default
+    resume: bool = SearchParameters.resume.default
+    progress: Callable[[samplers.Progress], object] | None = None
+    time_limit: float | None = SearchParameters.time_limit.default
+    until: str = SearchParameters.until.default
+    nominal: Levels = None
+    ordinal: Levels = None
+    continuous: Bins = None
+    missing: str = "level"
 
-    posterior_: TablePosterior[S]
-    run_: PosteriorRun[S]
-    exact_: Any  # each family's own answer of its exact search; of that alone
+    posterior_: TablePosterior[S] = field(init=False)
+    run_: PosteriorRun[S] = field(init=False)
+    exact_: Any = field(init=False)  # each family's own answer of its exact search; of that alone
 
     # -- hooks that every estimator fills in -------------------------------------------------------
 

@@ -1,33 +1,338 @@
-"""What any estimator does that shows a density part by part: draw, condition and explain rows."""
+"""What any density over rows does: read tables, score, draw, condition and explain rows.
 
+An estimator inherits `ReadableDensity` and says how coded rows are scored.
+
+*Unknown cells.* A level that no row had which was learned from, and that was not declared, lies
+outside the domain over which a density ``p`` sums to one, as does a number beyond the outer edges
+of a continuous column. With `unknown` "other", a row whose cells in the columns ``S`` are such gets
+::
+
+    p(its other cells) e^|S|,    e = 1 / (m (n + 1))
+
+with ``m`` columns and ``n`` the weight of the rows learned from; the first factor is the exact
+marginal density, as where cells are missing. Rows within the domain keep theirs. Give each counted
+column one more level, for whatever is none of its own. Over all rows with others in exactly ``S``
+the marginal densities sum to one, hence over all sets ``S`` of such columns but the empty one ::
+
+    sum over S of e^|S| <= (1 + e)^m - 1 <= exp(m e) - 1 = exp(1 / (n + 1)) - 1
+
+where the first two are equal if all columns are counted. That is about ``1 / (n + 1)``: by the rule
+of succession, what rows are worth of which ``n`` showed none. Numbers beyond the edges of a
+continuous column are no level but a half-line, over which a constant has no integral: of such rows
+these are scores, to be compared, not a proper density.
+"""
+
+import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_integer
+from bayescascade.base.errors import ParameterError, UnknownLevelError
+from bayescascade.base.validation import check_choice, check_integer, check_weights
+from bayescascade.data.column import MISSING, UNKNOWN
+from bayescascade.data.declarations import Bins, Levels, Names, declared
+from bayescascade.data.partitions import by_partitions
 from bayescascade.data.row_frames import rows_frame
+from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.sources import as_frame
+from bayescascade.data.table import Table
+from bayescascade.data.unknown import UnknownCells
+from bayescascade.model.conditionals import PredictedColumn, fill_missing, predict_given_others
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS
-from bayescascade.model.row_densities import RowDensities
 
 D = TypeVar("D", bound=DensityParts)
 
+_MEANINGS: Final[Mapping[str, str]] = {
+    "other": "makes its row rarer, by 1 / (columns x (rows learned from + 1)); "
+    "when fitting, declare all levels, or whole numbers continuous",
+    "missing": "counts as missing",
+    "error": "",
+}
+"""What an unknown cell is taken for, by `unknown`."""
 
-class ReadableDensity(RowDensities, ReadableModel, Generic[D]):
-    """A density over rows that a user reads as a D."""
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[misc] # untyped base
+    """A density over the rows of a schema, that a user reads as a D.
+
+    Parameters
+    ----------
+    unknown : {"other", "missing", "error"}
+        What a cell of a row to be scored is whose level fit has not seen, or whose number is beyond
+        the outer edges: outside the domain, which makes the row as rare as that none such was seen
+        (the module says how rare); missing; or an error. The first two are said in an
+        `UnknownLevelWarning`.
+    columns, drop, nominal, ordinal, continuous, missing
+        See `bayescascade.data.table.Table`.
+
+    Attributes
+    ----------
+    unknowns : tuple of str
+        What the parameter `unknown` may be.
+    """
+
+    unknowns: ClassVar[tuple[str, ...]] = tuple(_MEANINGS)
+
+    unknown: str = "other"
+
+    columns: Names = None
+    drop: Names = None
+    nominal: Levels = None
+    ordinal: Levels = None
+    continuous: Bins = None
+    missing: str = "level"
+
+    schema_: Schema = field(init=False)
 
     @property
     @abstractmethod
     def learned_(self) -> D:
         """The density that is shown; raises NotFittedError where there is none yet."""
+
+    @property
+    @abstractmethod
+    def _total_weight(self) -> float:
+        """Weight of the rows that were learned from."""
+
+    @abstractmethod
+    def _learner(self) -> Callable[[Table], None]:
+        """Return what learns from a table; raise ParameterError if any parameter is bad."""
+
+    def fit(
+        self,
+        X: Rows | ArrayLike | Table,
+        y: object = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> Self:
+        """Learn the density: where there is a posterior, search for its best state and sample it.
+
+        Parameters
+        ----------
+        X : DataFrame or other table, paths, mapping, array or Table
+            Rows to learn from: tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or
+            URLs of CSV, Parquet or Arrow files; a mapping of columns; an (n_rows, n_columns) array
+            or list of rows. A Table brings its own columns and weights, so the estimator's
+            `columns`, `drop`, `nominal`, `ordinal`, `continuous` and `missing` do not apply to it.
+        y : ignored
+            There are no labels; the parameter is scikit-learn's convention.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            How many rows each row stands for; of tables and files, perhaps a column's name.
+
+        Returns
+        -------
+        self
+            Ctrl-C ends a search early: the model is then what had been found, and
+            ``run_.interrupted`` says so.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        DataError
+            If the data cannot be used; the message names column, value and row.
+        samplers.CheckpointError
+            If the checkpoint is of another model or data, is damaged, or cannot be written.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If chains have not come to agree, or drew too little: R-hat above 1.01, or an effective
+            sample size below 400. It says what to do.
+        """
+        del y
+        learn = self._learner()
+        learn(self._to_table(X, sample_weight))
+        return self
+
+    @by_partitions
+    def score_samples(self, X: Rows) -> NDArray[np.float64]:
+        """Return the log density of each row, (n_rows,) float64, nats.
+
+        Parameters
+        ----------
+        X : DataFrame or other table, paths, array, mapping, Series or Table
+            DataFrames are matched by column name. Missing cells of columns that have no level for
+            them are integrated out exactly: a row gets the density of the others. What an unknown
+            cell is, `unknown` says.
+
+        Raises
+        ------
+        DataError
+            If a column is missing, or a value is outside its column's domain and that is an error;
+            the message names column, value and row.
+        """
+        return self.score_codes(self.encode(X))
+
+    def encode(self, X: Rows, *, first_row: int = 1) -> NDArray[np.int32]:
+        """Return the codes of rows, (n_columns, n_rows), -1 where missing and -2 where unknown.
+
+        `first_row` is the number of the first row, for messages; the rest is as in `score_samples`.
+        """
+        check_is_fitted(self)
+        how = check_choice("unknown", self.unknown, _MEANINGS)
+        unknown = None if how == "error" else UnknownCells()
+        try:
+            codes = self.schema_.encode(X, first_row=first_row, unknown=unknown)
+        except UnknownLevelError as error:
+            raise error.advising(
+                "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
+                'with unknown="other" (--unknown other)'
+            ) from None
+        if unknown is not None:
+            unknown.warn(_MEANINGS[how])
+        if how == "missing":
+            codes[codes == UNKNOWN] = MISSING
+        return codes
+
+    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log density of (n_columns, n_rows) coded rows, nats; see `encode`."""
+        check_is_fitted(self)
+        unknown = codes == UNKNOWN
+        if not unknown.any():
+            return self._score_known(codes)
+        scores = self._score_known(np.where(unknown, np.int32(MISSING), codes))
+        scores += unknown.sum(axis=0) * self._log_other
+        return scores
+
+    @property
+    def _log_other(self) -> float:
+        """Log of what an unknown cell multiplies a density by; see the module."""
+        return -math.log(self.schema_.n_columns * (self._total_weight + 1.0))
+
+    def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the (weighted) sum of the rows' log densities, nats."""
+        del y
+        scores = np.asarray(self.score_samples(X))  # which may be Dask's
+        if isinstance(X, Table) and sample_weight is None:
+            sample_weight = X.weights
+        if sample_weight is None:
+            return float(scores.sum())
+        weights = check_weights("sample_weight", sample_weight, scores.shape[0])
+        return float(np.dot(weights[weights > 0], scores[weights > 0]))
+
+    def _to_table(
+        self, X: Rows | ArrayLike | Table, sample_weight: ArrayLike | str | None
+    ) -> Table:
+        if isinstance(X, Table):
+            if sample_weight is not None:
+                raise ParameterError("sample_weight must be None with a Table, which has weights")
+            return X
+        return self._read_rows(partial(Table.from_arrays, X, sample_weight=sample_weight))
+
+    def _read_rows(self, read: Callable[..., Table]) -> Table:
+        """Return what `read` makes of rows with the declarations of columns."""
+        return read(**declared(self))
+
+    def impute(
+        self,
+        X: Rows,
+        how: str = "mode",
+        random_state: int | np.random.Generator | None = None,
+        *,
+        first_row: int = 1,
+    ) -> pd.DataFrame:
+        """Return rows with their missing cells filled, given the cells that they have.
+
+        Parameters
+        ----------
+        X : DataFrame, array, mapping, Series or paths
+            Rows as of `score_samples`; all columns of the model must be there.
+        how : {"mode", "draw"}
+            "mode": the most probable values. Of several missing cells in a row these are the ones
+            most probable together, if there are at most 256 combinations of them; else each
+            cell's own most probable. Of continuous columns, the middle of the most probable bin.
+            "draw": values drawn together from the density given the row, and within a continuous
+            column's bin uniformly: repeated with several seeds, this is multiple imputation.
+        random_state : int, Generator or None
+            Seed of the draws.
+        first_row : int
+            Number of the first row, for messages.
+
+        Returns
+        -------
+        DataFrame
+            As X, of types that X's columns have, with its index and its other columns. Of an array,
+            the columns are the model's. A missing cell of a column that has a level for these is
+            filled as well, by another level; an unknown cell, where it counts as missing.
+
+        Raises
+        ------
+        DataError
+            If a column is missing, a value is outside its column's domain, or what a row has is of
+            probability 0; the message names the row.
+        """
+        return fill_missing(self, X, how, random_state, first_row)
+
+    def predict_proba(self, X: Rows, target: str) -> pd.DataFrame:
+        """Return the probability of each level of a column, given the other cells of each row.
+
+        Parameters
+        ----------
+        X : DataFrame, array, mapping, Series, paths or Table
+            Rows as of `score_samples`. The target's own cells are not looked at, and its column may
+            be left out. Other missing cells are integrated out.
+        target : str
+            Name of a column of the model.
+
+        Returns
+        -------
+        (n_rows, n_levels) DataFrame
+            Rows sum up to 1. Its columns are the target's levels, in their order; of a continuous
+            column its bins as text, such as "[0, 5)"; and last, if there is a level for missing
+            cells, None.
+
+        Raises
+        ------
+        DataError
+            If the target is unknown, another column is missing, a value is outside its column's
+            domain, or what a row has is of probability 0.
+        """
+        return predict_given_others(self, X, target).probabilities
+
+    def predict(self, X: Rows, target: str, how: str = "mode") -> NDArray[np.generic]:
+        """Return what a column is most probably, given the other cells of each row.
+
+        Parameters
+        ----------
+        X, target
+            See `predict_proba`.
+        how : {"mode", "mean"}
+            "mode": the most probable level, the first of equals; of a continuous column the middle
+            of the most probable bin. "mean": the expected value, of columns of numbers.
+
+        Returns
+        -------
+        (n_rows,) array
+            Of the levels' type, or float64. A level for missing cells is never predicted: what is
+            told is given that the cell is there.
+
+        Raises
+        ------
+        ParameterError
+            If `how` is "mean", and levels are no numbers.
+        DataError
+            As of `predict_proba`.
+        """
+        return predict_given_others(self, X, target, how).values
+
+    def predict_column(
+        self, X: Rows, target: str, how: str = "mode", *, first_row: int = 1
+    ) -> PredictedColumn:
+        """Return what `predict` and `predict_proba` do, of rows that are scored once for both.
+
+        `first_row` is the number of the first row, for messages.
+        """
+        return predict_given_others(self, X, target, how, first_row)
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.Generator | None = None
@@ -95,6 +400,7 @@ class ReadableDensity(RowDensities, ReadableModel, Generic[D]):
         return pd.DataFrame({"log_density": scores, "because": because}, frame.index)
 
     def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return what `score_codes` does, of rows of which no cell is unknown."""
         return self.learned_.score_codes(codes)
 
     def _sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:

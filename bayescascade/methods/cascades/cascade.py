@@ -7,7 +7,7 @@ be.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -71,22 +71,7 @@ _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CascadeParameters:
-    """What both cascades take alike; `LeafCascade` documents it."""
-
-    partitions: str = TreeParameters.partitions.default
-    leaf: str = TreeParameters.leaf.default
-    leaf_concentration: float = TreeParameters.leaf_concentration.default
-    prior: str = TreeParameters.prior.default
-    stop: float = TreeParameters.stop.default
-    search: str = TreeParameters.search.default
-    memory_limit: float = TreeParameters.memory_limit.default
-    scratch: str | Path | None = TreeParameters.scratch.default
-    start: str = TreeParameters.start.default
-    tree: str = TreeParameters.tree.default
-
-
-class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree]):
+class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     """What both cascades do; the subclasses document the parameters."""
 
     purpose: ClassVar[str] = (
@@ -118,8 +103,18 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
     _model_class: ClassVar[type[LeafModel] | type[BranchModel]]
     _posterior_class: ClassVar[type[LeafPosterior] | type[BranchPosterior]]
 
-    max_branches: int | None
-    posterior_: CascadePosterior
+    partitions: str = TreeParameters.partitions.default
+    leaf: str = TreeParameters.leaf.default
+    leaf_concentration: float = TreeParameters.leaf_concentration.default
+    prior: str = TreeParameters.prior.default
+    stop: float = TreeParameters.stop.default
+    search: str = TreeParameters.search.default
+    memory_limit: float = TreeParameters.memory_limit.default
+    scratch: str | Path | None = TreeParameters.scratch.default
+    start: str = TreeParameters.start.default
+    tree: str = TreeParameters.tree.default
+
+    posterior_: CascadePosterior = field(init=False)
 
     @property
     def tree_(self) -> DensityTree:
@@ -216,16 +211,22 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
             self.leaf_choice_ = LeafChoice.from_record(record["leaf_choice"])
 
     def _model_parameters(self) -> dict[str, Any]:
-        own = {field.name: getattr(self, field.name) for field in fields(self._model_class)}
+        own = {each.name: getattr(self, each.name) for each in fields(self._model_class)}
         return {**own, "leaf": self._leaf}
 
     def _model(self) -> CascadeModel:
         """Return the model that the parameters describe; raises ParameterError if they are bad."""
         return self._model_class(**self._model_parameters())
 
+    @property
+    def _max_branches(self) -> int | None:
+        """The parameter `max_branches`, which has its own place among those of each subclass."""
+        most: int | None = vars(self)["max_branches"]
+        return most
+
     def _make_posterior(self, table: Table, **changed: Any) -> CascadePosterior:
         parameters = self._model_parameters()
-        parameters.update(max_branches=self.max_branches, partitions=self.partitions)
+        parameters.update(max_branches=self._max_branches, partitions=self.partitions)
         return self._posterior_class(table, **{**parameters, **changed})
 
     def _check_model(self) -> None:
@@ -520,12 +521,12 @@ class Cascade(CascadeParameters, DensityEstimator[Tree, CountedTree, DensityTree
         else:
             log_inside = -counts * readable.log_volumes
         space = SplitSpace(
-            self.schema_, self.partitions, self.max_branches, getattr(self, "max_depth", None)
+            self.schema_, self.partitions, self._max_branches, getattr(self, "max_depth", None)
         )
         log_splits = space.log_splits(tree) if model.is_generative else None
         log_n_trees = None
         if model.is_by_size:
             partitions, most = self.partitions, model.max_leaves
-            log_n_trees = count_trees(self.schema_, partitions, self.max_branches, most).logs
+            log_n_trees = count_trees(self.schema_, partitions, self._max_branches, most).logs
         log_prior = model.log_prior(tree, self.schema_.n_columns, log_splits, log_n_trees)
         return log_prior + model.log_likelihood(tree, counts, log_inside)

@@ -126,7 +126,7 @@ class LeafCascade(Cascade):
         What a cell of a row to be scored is whose level fit has not seen, or whose number is beyond
         the outer edges: outside the domain, which makes the row as rare as that none such was seen;
         missing; or an error. The first two are said in an `UnknownLevelWarning`; how rare that is,
-        and why, says `bayescascade.model.row_densities`.
+        and why, says `bayescascade.model.readable_density`.
     checkpoint : path, optional
         File to save the run to every few seconds, so that it can go on after a crash; of an exact
         search that takes dozens of passes, after each.

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import bayescascade
 from bayescascade import LabelList, RuleListClassifier, Table
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelWarning
-from bayescascade.data.declarations import ColumnKinds
+from bayescascade.data.declarations import Declarations
 from bayescascade.data.inference import BinCollector
 from bayescascade.data.labels import LabeledRows
 from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
@@ -331,7 +331,7 @@ def test_tables():
 def test_labeled_rows():
     """Rows with their labels are what is learned from, whoever puts them together."""
     frame, labels = people(), fates(people())
-    how = {"owner": "test", "n_bins": 4, "kinds": ColumnKinds()}
+    how = {"owner": "test", "n_bins": 4, "kinds": Declarations()}
     rows = LabeledRows.of(frame, labels, None, **how, source="people.csv")
     model = RuleListClassifier(**QUICK).fit(rows)
     assert model.rules_.to_dict() == classifier().rules_.to_dict()
