@@ -21,8 +21,9 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.cost_trees.parameters import BudgetTreeParameters
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
-from bayescascade.methods.forests.base import BudgetedClassifier, ReadRows
+from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.forests.rows import ReadRows
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import DEFAULT_STEPS, Search, Seed

@@ -5,11 +5,10 @@ that it gets, and ends with `_become`. What features cost is a parameter of ever
 clones, pipelines and grid searches take it along, and no metadata needs to be routed.
 """
 
-import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import compress
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -17,54 +16,44 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_choice, check_real
+from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
-from bayescascade.costs.choice import CROSSED, Choice, fold_of_rows, is_few
+from bayescascade.costs.choice import Choice
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.data.cell_policy import CellPolicy
-from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import TrainingRows
+from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.partitions import by_partitions
-from bayescascade.data.sources import as_frame
-from bayescascade.methods.forests.bags import votes_of, wrong_out_of_bag
+from bayescascade.methods.forests.against_nothing import Fold, choice_of, copies_for_folds
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.forests.pictures import path_words
-from bayescascade.methods.forests.reports import ShownForest
+from bayescascade.methods.forests.pictures import class_tree_boxes, path_words
+from bayescascade.methods.forests.reports import (
+    CANNOT_TELL,
+    HOW_TO_READ,
+    cost_facts,
+    forest_page,
+    label_sql,
+    nothing_text,
+    plot_costs,
+)
+from bayescascade.methods.forests.rows import CELLS, read_rows
 from bayescascade.methods.forests.walk import ForestWalk
 from bayescascade.model.importances import importance_shares
+from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.roles import Predicted
+from bayescascade.report.box_tree import BoxTree
+from bayescascade.report.page import Page
 
-CELLS = CellPolicy(missing="nan", dtype=np.float32, keeps_ranges=True)
-"""What forests take for a cell."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _TOLERANCE = 1e-9  # between the stored cost and what the shares give
 
 
-class ReadRows(NamedTuple):
-    """How columns are encoded, what they cost, and the rows."""
-
-    encoder: MatrixEncoder
-    costs: FeatureCosts
-    training: TrainingRows
-
-
-def read_rows(
-    X: Any, y: Any, costs: Costs, owner: str, unknown: str = "error", **more: Any
-) -> ReadRows:
-    """Learn columns and costs, and read rows; see `TrainingRows.read` for `more` and errors."""
-    X, y, more["sample_weight"] = with_labels(X, y, more.get("sample_weight"))
-    if more.get("X_val") is not None and isinstance(more.get("y_val"), str):
-        more["X_val"], more["y_val"], _ = with_labels(more["X_val"], more["y_val"])
-    X = as_frame(X)  # once: some tables can be read only once
-    encoder = MatrixEncoder.learn(X, CELLS).treating(unknown)
-    found = FeatureCosts.of(costs, encoder.columns)
-    return ReadRows(encoder, found, TrainingRows.read(encoder, X, y, owner=owner, **more))
-
-
-class BudgetedClassifier(ShownForest):
+class BudgetedClassifier(MatrixClassifier):
     """A classifier that pays for the features that its trees read.
 
     Attributes
@@ -101,7 +90,14 @@ class BudgetedClassifier(ShownForest):
     The others are those of every `MatrixClassifier`.
     """
 
-    _unlisted: ClassVar[tuple[str, ...]] = ("may_know_validation_labels",)
+    _unlisted: ClassVar[tuple[str, ...]] = (
+        "certificate_texts", "may_know_validation_labels", "nothing_read_text",
+    )  # fmt: skip
+
+    purpose: ClassVar[str] = (
+        "Which class a row is of, by decision trees that ask only for features that are worth "
+        "what they cost."
+    )
 
     cells: ClassVar[CellPolicy] = CELLS
     unknowns: ClassVar[tuple[str, ...]] = ("missing", "error")
@@ -110,6 +106,12 @@ class BudgetedClassifier(ShownForest):
     costs: Costs
 
     forest_: Forest
+    items_: CostItems
+    validation_cost_: float
+    feature_shares_: NDArray[np.float64]
+    item_shares_: NDArray[np.float64]
+    stopped_after_: float | None = None
+    choice_: Choice | None = None
 
     # -- for the `fit` of subclasses ---------------------------------------------------------------
 
@@ -168,59 +170,12 @@ class BudgetedClassifier(ShownForest):
         learn: Callable[[Self, TrainingRows], Forest | None] | None,
         outside: NDArray[np.bool_] | None,
     ) -> Choice | None:
-        """Return how rows that a forest was not learned from compare it with buying nothing.
+        """Return what rows say that the forest was not learned from; see `choice_of`."""
+        return choice_of(self._folds, training, forest, learn, outside)
 
-        These are the validation rows, if they have labels; else, of few rows or where there are
-        none `outside` the bags of the trees, (n_rows, n_trees) bool, those of each fold, which
-        `learn` judges by a forest learned from the others; else those outside. None if there are
-        no such rows.
-        """
-        labels = training.labels
-        nothing = labels != training.commonest
-        if training.validation_labels is not None:
-            labels = training.validation_labels
-            wrong = forest.predict_proba(training.validation_rows).argmax(axis=1) != labels
-            return Choice.of("validation rows", wrong, labels != training.commonest, training)
-        if learn is not None and (outside is None or is_few(training)):
-            return Choice.of(CROSSED, self._wrong_crossed(training, learn), nothing, training)
-        if outside is None:
-            return None
-        is_judged = votes_of(forest, outside).any(axis=1)
-        if not is_judged.any():
-            return None
-        wrong = wrong_out_of_bag(forest, training.rows, labels, outside)
-        return Choice.of("out-of-bag rows", wrong, nothing[is_judged], training)
-
-    def _folds(
-        self, training: TrainingRows
-    ) -> Iterable[tuple[Self, TrainingRows, NDArray[np.bool_]]]:
-        """Yield a copy for each fold, the rows that it may learn from, and whether others are not.
-
-        Folds without which there would be one class are left out.
-        """
-        fold_of = fold_of_rows(training.labels)
-        for fold in np.unique(fold_of):
-            part, held = training.part(fold_of != fold), fold_of == fold
-            if part.n_classes > 1:
-                other = copy.copy(self)
-                other.classes_ = part.classes
-                yield other, part, held
-
-    def _wrong_crossed(
-        self, training: TrainingRows, learn: Callable[[Self, TrainingRows], Forest | None]
-    ) -> NDArray[np.bool_]:
-        """Return whether each row is classified wrongly by what is learned without its fold.
-
-        That is the commonest class where `learn` finds no forest.
-        """
-        wrong: NDArray[np.bool_] = training.labels != training.commonest
-        for other, part, held in self._folds(training):
-            forest = learn(other, part)
-            if forest is not None:
-                places = np.searchsorted(training.classes, part.classes)
-                said = places[forest.predict_proba(training.rows[held]).argmax(axis=1)]
-                wrong[held] = said != training.labels[held]
-        return wrong
+    def _folds(self, training: TrainingRows) -> Iterable[Fold[Self]]:
+        """Yield a copy for each fold; see `copies_for_folds`."""
+        return copies_for_folds(self, training)
 
     def _set_columns(self, encoder: MatrixEncoder, costs: FeatureCosts) -> None:
         self._set_encoder(encoder)
@@ -355,7 +310,107 @@ class BudgetedClassifier(ShownForest):
         model = Walkable(self._encoder.columns, self.items_, self.classes_, walk)
         return acquire(model, fetch, max_cost)
 
-    # -- files and text ----------------------------------------------------------------------------
+    # -- what a user sees --------------------------------------------------------------------------
+
+    @property
+    def certificate_texts(self) -> list[str]:
+        """What the text says of how good the forest is known to be, part by part."""
+        if self.stopped_after_ is None:
+            return []
+        return [f"stopped at the time limit of {self.stopped_after_:g} s"]
+
+    @property
+    def nothing_read_text(self) -> str:
+        """What the text says where no tree reads anything, and what reading costs; else empty."""
+        return nothing_text(self)
+
+    def _first_features(self) -> tuple[str, NDArray[np.int64]]:
+        """Return the features that a tree may begin with, and what the cheapest is called."""
+        return "cheapest feature", np.arange(self.items_.n_columns)
+
+    def page(self) -> Page:
+        """Return the size of the forest, and the features by what is spent on them.
+
+        ``rows`` is the share of the validation rows that acquire a feature or pay for a group,
+        ``spent`` what that costs a row on average.
+        """
+        return forest_page(self)
+
+    def _facts(self) -> list[str]:
+        return [*super()._facts(), *cost_facts(self)]
+
+    def _how_to_read(self) -> Sequence[tuple[str, str]]:
+        return HOW_TO_READ
+
+    def _doubt(self) -> list[str]:
+        told = ", ".join(self.certificate_texts)
+        return [f"What is known of how good it is: {told}."] if told else []
+
+    def _cannot_tell(self) -> Sequence[str]:
+        return CANNOT_TELL
+
+    def plot(self, ax: "Axes | None" = None, tree: int | None = None) -> "Axes":
+        """Draw what is spent on each feature, or a tree, and return the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure that is large enough.
+        tree : int in [0, n_trees), optional
+            Which tree to draw. By default a forest of one tree is drawn as it is, and of others a
+            bar for each feature and group: what validation rows spend on it on average, the most
+            first, beside its cost and the share of the rows that acquire it.
+        """
+        check_is_fitted(self, "forest_")
+        if tree is None and self.forest_.n_trees > 1:
+            return plot_costs(self, ax)
+        return self._boxes(tree).plot(ax)
+
+    def to_dot(self, tree: int = 0) -> str:
+        """Return one of the trees as Graphviz source: ``dot -Tsvg tree.dot > tree.svg`` draws it.
+
+        Parameters
+        ----------
+        tree : int in [0, n_trees)
+        """
+        check_is_fitted(self, "forest_")
+        return self._boxes(tree).dot("tree")
+
+    def to_sql(self, label: object = None) -> str:
+        """Return the class of a row, or how probable one is, as an expression of standard SQL.
+
+        Such as ``f"SELECT *, {model.to_sql('ill')} AS ill FROM patients"``. It reads columns by
+        their names, or as "x0", "x1" where they have none. NULL is a missing cell, which each split
+        sends its way, as is an unknown level; or where `unknown` is "error" the answer is NULL.
+        Numbers, which truth values are cast to, are compared as they are after rounding to float32.
+
+        Parameters
+        ----------
+        label : object, optional
+            The class whose probability is told; by default it is the most probable class, of a
+            forest of one tree.
+
+        Raises
+        ------
+        ParameterError
+            If the label is none of the classes, or there is none and several trees vote.
+        DataError
+            If a name, level or class holds a NUL character.
+        """
+        check_is_fitted(self, "forest_")
+        return label_sql(self.forest_, self._encoder, self.classes_, label)
+
+    @property
+    def _imagined(self) -> float:
+        """Rows of each class that the forest's counts have beyond those that were seen."""
+        return 0.0
+
+    def _boxes(self, tree: int | None) -> BoxTree:
+        chosen = check_integer("tree", tree or 0, 0, self.forest_.n_trees - 1)
+        classes = [level_text(label) for label in self.classes_.tolist()]
+        return class_tree_boxes(self.forest_, chosen, self._encoder, classes, self._imagined)
+
+    # -- files -------------------------------------------------------------------------------------
 
     def _own_record(self) -> dict[str, Any]:
         """Return fields of a saved file that only this class has, as plain JSON types."""

@@ -38,6 +38,7 @@ from bayescascade.costs.choice import CROSSED, Choice, is_few
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import too_low
 from bayescascade.data.labels import TrainingRows
+from bayescascade.methods.forests.against_nothing import wrong_crossed
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.growing import (
@@ -319,7 +320,7 @@ class BudgetedForestClassifier(BudgetedClassifier):
                     raise KeyboardInterrupt
                 return grown.trees
 
-            wrong = self._wrong_crossed(training, learn)
+            wrong = wrong_crossed(self._folds(training), training, learn)
             choices.append(Choice.of(CROSSED, wrong, nothing, training))
         return choices
 

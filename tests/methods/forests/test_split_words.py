@@ -9,8 +9,8 @@ import pytest
 from bayescascade.base.errors import ModelFileError
 from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.forests.base import CELLS
 from bayescascade.methods.forests.pictures import split_words
+from bayescascade.methods.forests.rows import CELLS
 
 FRAME = pd.DataFrame(
     {
