@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.explore import Solver, explore_by
+from bayescascade.model.kept_draws import Counted, Draws, Readables, check_times, thinned
 from bayescascade.model.page import column_words, data_pieces, larger_draws, shares_page
 from bayescascade.model.parameters import SAMPLED, SearchParameters
 from bayescascade.model.posterior import TablePosterior
@@ -46,43 +47,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
-_MAX_TIMES = 1 << 53
-
-MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a saved model holds
-
-
-class Counted(Protocol):
-    """A state with the weights of the rows in its parts: what is kept of it without the data."""
-
-    @property
-    def total(self) -> float:
-        """Weight of all rows."""
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types, without the key "times"."""
-
-
 S = TypeVar("S")
 C = TypeVar("C", bound=Counted)
 L = TypeVar("L", bound=Pictured)
-
-
-class Draws(NamedTuple, Generic[C]):
-    """Distinct states drawn from the posterior with their weights, and how often each was drawn."""
-
-    counted: Sequence[C]
-    times: Sequence[int]
-
-
-class _Readables:
-    """What a user sees of the draws, once it was made, and the parameters that it was made by.
-
-    A model has one from its fit on: by scikit-learn's rule it does not change when it predicts.
-    """
-
-    parameters: Sequence[Any] = ()
-    draws: Sequence[Any] = ()
-    typical: int | None = None  # which of them that is, once it was asked for
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -312,7 +279,7 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
         self._set_features(self.posterior_.schema)
         self.log_posterior_ = found.log_density
         self._best = self._count(found.state)
-        self._readables = _Readables()
+        self._readables = Readables()
         for name in ("_draws", "exact_"):
             self.__dict__.pop(name, None)
         if found.solution is not None:
@@ -340,10 +307,7 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
     def _draws(self) -> Draws[C]:
         """Posterior draws with their weights, up to 1,000."""
         drawn = [state for chain in self.run_.draws for state in chain]
-        if len(drawn) > MAX_KEPT_DRAWS:
-            chosen = np.linspace(0, len(drawn) - 1, MAX_KEPT_DRAWS).round().astype(int)
-            drawn = [drawn[i] for i in chosen]
-        return self._keep(drawn)
+        return self._keep(thinned(drawn))
 
     def _drawn(self) -> tuple[Sequence[L], NDArray[np.float64]]:
         """Return what a user sees of each distinct draw, and its share of the draws."""
@@ -490,7 +454,7 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
     def __getstate__(self) -> dict[str, Any]:
         state = {**super().__getstate__()}
         if "_readables" in state:  # which can be made again
-            state["_readables"] = _Readables()
+            state["_readables"] = Readables()
         return state
 
     # -- files -------------------------------------------------------------------------------------
@@ -522,11 +486,4 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
                 f"got {log_posterior!r}"
             )
         self._best, self._draws, self.log_posterior_ = best, draws, log_posterior
-        self._readables = _Readables()
-
-
-def check_times(times: object) -> int:
-    """Return how often a state was drawn, as a saved model has it; raises ModelFileError."""
-    if type(times) is not int or not 1 <= times <= _MAX_TIMES:
-        raise ModelFileError(f"a draw's times must be an integer >= 1, got {times!r}")
-    return times
+        self._readables = Readables()

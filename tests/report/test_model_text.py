@@ -14,7 +14,7 @@ from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.estimators import LeafCascade
 from bayescascade.model.draws import Diagnostic
-from bayescascade.model.estimator import Draws
+from bayescascade.model.kept_draws import Draws
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import render
 from tests.report.trees import random_density, titanic_tree

@@ -25,7 +25,8 @@ from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree, density_intervals
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.dependence import DependentTree, pair_counts
+from bayescascade.methods.cascades.dependence import pair_counts
+from bayescascade.methods.cascades.first_trees import greedy_start, quick_tree
 from bayescascade.methods.cascades.kept_draws import (
     MappedSequence,
     are_large,
@@ -44,21 +45,19 @@ from bayescascade.methods.cascades.models import (
     BranchModel,
     CascadeModel,
     LeafModel,
-    empirical_probabilities,
-    independent_log_inside,
-    independent_probabilities,
 )
 from bayescascade.methods.cascades.packed_trees import PackedTrees
 from bayescascade.methods.cascades.parameters import LEAVES, TreeParameters
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.methods.cascades.readable_trees import log_inside_leaves, readable_tree
 from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.summing import Summed, n_draws_of, sum_up
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.methods.cascades.tree_counts import count_trees
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
-from bayescascade.model.estimator import Draws
 from bayescascade.model.explore import Solver
+from bayescascade.model.kept_draws import Draws
 from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Solution
@@ -66,7 +65,6 @@ from bayescascade.model.typical import MOST_COMPARED, typical_draw
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Page, Pieces, counted
 
-_QUICK = 1.0  # seconds that a greedy tree may take where Ctrl-C came before any other
 _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 
 
@@ -325,15 +323,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     def _starts(self, posterior: CascadePosterior) -> Sequence[Tree] | None:
         if self.start == "random":
             return None
-        from bayescascade.methods.cascades.det import DensityEstimationTree
-
-        tree = DensityEstimationTree(random_state=0).fit(posterior.table).tree_.tree
-        if posterior.log_density(tree) == -np.inf:
-            raise ParameterError(
-                f'start must be "random" where the greedy tree has more leaves, {tree.n_leaves}, '
-                f'than max_leaves, {posterior.parameters()["max_leaves"]}, got "greedy"'
-            )
-        return [tree] * self.n_chains
+        return [greedy_start(posterior)] * self.n_chains
 
     def _keep(self, drawn: Sequence[Tree]) -> Draws[CountedTree]:
         limit = self.memory_limit * 1e9
@@ -357,21 +347,14 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         return draws if packed is None else Draws(packed, draws.times)
 
     def _quick_state(self, posterior: CascadePosterior) -> Tree:
-        """Return a greedy tree or the root alone, whichever is more probable."""
-        from bayescascade.methods.cascades.det import DensityEstimationTree
-
-        trees = [Tree.from_nested(None, posterior.is_nominal)]
-        with suppress(KeyboardInterrupt):
-            det = DensityEstimationTree(random_state=0, time_limit=_QUICK)
-            trees.append(det.fit(posterior.table).tree_.tree)
-        return max(trees, key=posterior.log_density)
+        return quick_tree(posterior)
 
     def _quick_choice(self, table: Table) -> LeafChoice:
         """Choose between leaves by their quick states; dependent ones take longer."""
         choice = LeafChoice()
         for leaf in LEAVES[:2]:
             posterior = self._make_posterior(table, leaf=leaf)
-            choice.best[leaf] = posterior.log_density(self._quick_state(posterior))
+            choice.best[leaf] = posterior.log_density(quick_tree(posterior))
         return choice
 
     def density_tree(self, tree: Tree) -> DensityTree:
@@ -434,19 +417,9 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
 
     def _readable(self, counted: CountedTree, made: dict[Any, Any] | None = None) -> DensityTree:
         check_choice("density", self.density, DENSITIES)
-        tree, counts, model = counted.tree, counted.counts, self._model()
-        if self.density == "empirical":
-            probabilities, a = empirical_probabilities(tree, counts), 0.0
-        else:
-            probabilities, a = model.probabilities(tree, counts), model.leaf_concentration
-        if counted.pair_counts is not None:
-            pairs, made = counted.pair_counts, {} if made is None else made
-            return DependentTree.of(self.schema_, tree, counts, probabilities, pairs, a, made)
-        levels = None
-        if counted.level_counts is not None:
-            boxes = leaf_boxes(self.schema_, tree)
-            levels = independent_probabilities(self.schema_, boxes, counted.level_counts, a)
-        return DensityTree(self.schema_, tree, counts, probabilities, level_probabilities=levels)
+        return readable_tree(
+            self.schema_, counted, self._model(), self.density == "empirical", made
+        )
 
     def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         # with predictive "average" over all trees, if `exact_` has that and it fits
@@ -510,23 +483,13 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         return CountedTree.from_record(record, self.schema_, self._model().leaf)
 
     def _log_density(self, counted: CountedTree) -> float:
-        tree, counts, model = counted.tree, counted.counts, self._model()
-        log_inside, a = np.zeros(tree.n_nodes), model.leaf_concentration
-        readable = self._readable(counted)
-        if isinstance(readable, DependentTree):
-            log_inside[tree.leaves] = [leaf.log_evidence for leaf in readable.inside]
-        elif counted.level_counts is not None:
-            boxes, levels = leaf_boxes(self.schema_, tree), counted.level_counts
-            log_inside[tree.leaves] = independent_log_inside(self.schema_, boxes, levels, a)
-        else:
-            log_inside = -counts * readable.log_volumes
-        space = SplitSpace(
-            self.schema_, self.partitions, self._max_branches, getattr(self, "max_depth", None)
-        )
-        log_splits = space.log_splits(tree) if model.is_generative else None
+        model, most = self._model(), self._max_branches
+        space = SplitSpace(self.schema_, self.partitions, most, getattr(self, "max_depth", None))
+        log_splits = space.log_splits(counted.tree) if model.is_generative else None
         log_n_trees = None
         if model.is_by_size:
-            partitions, most = self.partitions, model.max_leaves
-            log_n_trees = count_trees(self.schema_, partitions, self._max_branches, most).logs
-        log_prior = model.log_prior(tree, self.schema_.n_columns, log_splits, log_n_trees)
-        return log_prior + model.log_likelihood(tree, counts, log_inside)
+            trees = count_trees(self.schema_, self.partitions, most, model.max_leaves)
+            log_n_trees = trees.logs
+        log_prior = model.log_prior(counted.tree, self.schema_.n_columns, log_splits, log_n_trees)
+        log_inside = log_inside_leaves(self.schema_, counted, self._readable(counted), model)
+        return log_prior + model.log_likelihood(counted.tree, counted.counts, log_inside)

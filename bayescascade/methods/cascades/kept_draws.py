@@ -15,7 +15,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.packed_trees import PackedTrees
 from bayescascade.methods.cascades.tree import Tree
-from bayescascade.model.estimator import MAX_KEPT_DRAWS, Draws, check_times
+from bayescascade.model.kept_draws import MAX_KEPT_DRAWS, Draws, check_times
 from bayescascade.model.packing import MOST_BYTES
 
 _SHARE = 1 / 8  # of the memory limit

@@ -20,6 +20,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.canonical import strongest_splits_first
 from bayescascade.methods.cascades.cooling import cooling
 from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.kernel_arrays import arrays_of_model, arrays_of_table
 from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
 from bayescascade.methods.cascades.kernels.trees import export, load
@@ -29,13 +30,14 @@ from bayescascade.methods.cascades.models import (
     LeafModel,
     independent_log_inside,
 )
-from bayescascade.methods.cascades.parameters import LEAVES, PARTITIONS
+from bayescascade.methods.cascades.parameters import PARTITIONS
+from bayescascade.methods.cascades.random_trees import random_tree
 from bayescascade.methods.cascades.rounding import density_rounding
 from bayescascade.methods.cascades.split_space import SplitSpace
-from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, root_box
+from bayescascade.methods.cascades.tree import Tree, block_codes, root_box
 from bayescascade.methods.cascades.tree_counts import TreeCounts, count_trees
 from bayescascade.methods.cascades.work_spaces import WorkSpaces
-from bayescascade.model.compiled import CompiledPosterior, whole_weights
+from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
 from bayescascade.model.guard import EVALUATED, UNIT
 from bayescascade.model.search import SCHEDULE
@@ -67,8 +69,6 @@ MANY_ROWS = 20_000  # distinct rows from which on moves of subtrees are tried le
 _TREE_TYPES = (np.int32, np.int32, np.uint64)  # of a tree's arrays
 
 _ROOM = 2  # times the nodes that a tree may need: it is not laid out anew when it grows
-
-_START_LEAVES = 8  # a random start has fewer splits than this
 
 
 class Redraws(Protocol):
@@ -199,33 +199,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     def initial_state(self, rng: np.random.Generator) -> Tree:
         """Return a random tree of up to seven splits, grown without looking at the data."""
-        tree = Tree.root()
-        for _ in range(int(rng.integers(_START_LEAVES))):
-            grown = self._with_random_split(rng, tree)
-            if self.log_prior(grown) > -np.inf:
-                tree = grown
-        return tree
-
-    def _with_random_split(self, rng: np.random.Generator, tree: Tree) -> Tree:
-        """Return the tree with one leaf split at random, in two if it may be, or unchanged."""
-        codes_left = tree.codes(self.is_nominal, root_box(self.schema))
-        open_columns = {
-            leaf: [j for j, codes in enumerate(codes_left[leaf]) if len(codes) > 1]
-            for leaf in tree.leaves.tolist()
-        }
-        growable = [leaf for leaf, columns in open_columns.items() if columns]
-        if not growable:
-            return tree
-        leaf = growable[int(rng.integers(len(growable)))]
-        column = open_columns[leaf][int(rng.integers(len(open_columns[leaf])))]
-        codes = codes_left[leaf][column]
-        if self.partitions == "levels":
-            blocks = [(code,) for code in codes]
-        else:
-            order = rng.permutation(codes).tolist() if self.is_nominal[column] else list(codes)
-            cut = int(rng.integers(1, len(codes)))
-            blocks = [tuple(order[:cut]), tuple(order[cut:])]
-        return tree.replaced(self.is_nominal, leaf, (column, [(block, None) for block in blocks]))
+        return random_tree(rng, self.schema, self.is_nominal, self.partitions, self.log_prior)
 
     def move_weights(self) -> Mapping[str, float]:
         """Return how often each move is tried."""
@@ -404,52 +378,19 @@ class CascadePosterior(CompiledPosterior[Tree]):
     @cached_property
     def arrays(self) -> layout.TableArrays:
         """The table as kernels read it."""
-        schema = self.table.schema
-        return layout.TableArrays(
-            codes=self.table.codes,
-            row_codes=self.table.codes.T.copy(order="C"),
-            weights=self.table.weights,
-            nominal=np.array(self.is_nominal, np.bool_),
-            n_levels=np.asarray(schema.n_levels, np.int64),
-            offsets=level_starts(schema),
-            widths=np.concatenate([column.widths for column in schema.columns]),
-        )
+        return arrays_of_table(self.table)
 
     @cached_property
     def model_arrays(self) -> layout.ModelArrays:
         """The model as kernels read it."""
-        nominal_levels = self.table.schema.n_levels[np.array(self.is_nominal, np.bool_)]
-        largest = max(2, int(nominal_levels.max(initial=2)))
-        weights = self.branch_log_weights
-        max_leaves, leaf_alpha = self.model.max_leaves, self.model.leaf_concentration
-        independent, dependent = (self.model.leaf == leaf for leaf in LEAVES[1:])
-        whole = whole_weights(self.table.weights)
-        norms = np.full(weights.shape, -np.inf)
-        norms[2:] = np.logaddexp.accumulate(weights[2:])
-        return layout.ModelArrays(
-            kind=self.model.kind,
-            rate=self.model.rate,
-            alpha=float(self.model.concentration),
-            max_leaves=np.iinfo(np.int64).max if max_leaves is None else max_leaves,
+        return arrays_of_model(
+            self.model,
+            self.splits,
+            self.table,
+            self.branch_log_weights,
             by_levels=self.partitions == "levels",
             max_branches=self.max_branches,
-            max_proposed=self.max_proposed,
-            branch_log_weights=weights,
-            branch_log_norms=norms,
-            inclusion=self.model.log_inclusion(len(self.is_nominal)),
-            log_stirling=log_stirling_numbers(largest),
-            log_gamma=gammaln(whole + self.model.concentration),
-            log_integers=np.log(np.maximum(np.arange(largest + 1), 1)),
-            independent=independent,
-            leaf_alpha=float(leaf_alpha),
-            leaf_log_gamma=gammaln(whole[: None if independent else 0] + leaf_alpha),
-            dependent=dependent,
-            is_generative=self.model.is_generative,
-            log_stop=float(np.log(self.model.stop)),
-            log_go=float(np.log1p(-self.model.stop)),
-            log_ways=self.splits.log_ways if self.model.is_generative else np.zeros((1, 1)),
-            n_kept=self.splits.n_kept,
-            log_n_trees=np.zeros(1) if self.log_n_trees is None else self.log_n_trees,
+            log_n_trees=self.log_n_trees,
         )
 
     @cached_property
@@ -541,16 +482,6 @@ class BranchPosterior(CascadePosterior):
         super().__init__(
             table, model, max_branches, move_weights, partitions=partitions, max_depth=max_depth
         )
-
-
-def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
-    """Return the (largest + 1, largest + 1) log Stirling numbers of the second kind, -inf for 0."""
-    table = np.full((largest + 1, largest + 1), -np.inf)
-    table[0, 0] = 0.0
-    for m in range(1, largest + 1):
-        k = np.arange(1, m + 1)
-        table[m, 1 : m + 1] = np.logaddexp(table[m - 1, k] + np.log(k), table[m - 1, k - 1])
-    return table
 
 
 def _tree_of(flat: layout.FlatTree, n_nodes: int) -> Tree:
