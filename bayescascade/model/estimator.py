@@ -83,11 +83,6 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
     size_words: ClassVar[tuple[str, str]]
     printed: ClassVar[tuple[str, ...]]
 
-    _unlisted: ClassVar[tuple[str, ...]] = (
-        "check_parameters", "draws_states", "learned_name", "learned_word", "parameter_words",
-        "printed", "size_name", "size_words",
-    )  # fmt: skip
-
     declares: ClassVar[type[Parameters]]
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)

@@ -151,13 +151,6 @@ class MatrixClassifier(LabeledFiles, ReadableModel):
         As in scikit-learn.
     """
 
-    _unlisted: ClassVar[tuple[str, ...]] = (
-        "cells",
-        "feature_texts",
-        "predict_block",
-        "takes_texts",
-    )
-
     title: ClassVar[str]
     cells: ClassVar[CellPolicy] = CellPolicy()
     unknowns: ClassVar[tuple[str, ...]] = ("mean", "error")

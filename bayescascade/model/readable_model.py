@@ -36,8 +36,6 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
     purpose: ClassVar[str]
     model_name: ClassVar[str]
 
-    _unlisted: ClassVar[tuple[str, ...]] = ("from_record", "model_name", "to_record")
-
     _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
     _later_parameters: ClassVar[Mapping[str, Any]] = {}
     """What models did before there were these parameters, which older files lack."""

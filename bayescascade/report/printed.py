@@ -1,7 +1,6 @@
 """What `print` and notebooks show of an object: its page, as text and as HTML."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from bayescascade.report.folding import folded
@@ -13,21 +12,9 @@ if TYPE_CHECKING:
 
 
 class Printed(ABC):
-    """What `print` and notebooks show as its page.
-
-    What `dir` lists, and completion offers, are names for users: none that begins with an
-    underscore, but for Python's own, and none of those that classes say are `_unlisted`.
-    """
+    """What `print` and notebooks show as its page."""
 
     __slots__ = ()
-
-    def __dir__(self) -> Iterable[str]:
-        unlisted = {name for kind in type(self).__mro__ for name in vars(kind).get("_unlisted", ())}
-        return [
-            name
-            for name in super().__dir__()
-            if name not in unlisted and (not name.startswith("_") or name.startswith("__"))
-        ]
 
     @abstractmethod
     def page(self) -> Page:

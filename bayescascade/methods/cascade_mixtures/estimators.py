@@ -138,10 +138,6 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
     learned_word: ClassVar[str] = "mixture"
     size_name: ClassVar[str] = "n_components"
     size_words: ClassVar[tuple[str, str]] = ("class", "classes")
-    _unlisted: ClassVar[tuple[str, ...]] = (
-        "check_parameters", "learned_word", "size_name", "size_words",
-    )  # fmt: skip
-
     declares = MixtureParameters
 
     n_components: int | str = MixtureParameters.n_components.default

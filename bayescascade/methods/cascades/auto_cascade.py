@@ -134,11 +134,6 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
     search: ClassVar[str] = "auto"
     draws_states: ClassVar[bool] = True
     _later_parameters: ClassVar[Mapping[str, Any]] = {"tree": "best"}
-    _unlisted: ClassVar[tuple[str, ...]] = (
-        "check_parameters", "draws_states", "fit_chosen", "learned_name", "learned_word", "search",
-        "size_name", "size_words",
-    )  # fmt: skip
-
     declares = AutoParameters
 
     effort: str = AutoParameters.effort.default

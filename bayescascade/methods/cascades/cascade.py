@@ -96,8 +96,6 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
         "tree": "best",
     }
 
-    _unlisted: ClassVar[tuple[str, ...]] = ("credible_interval_codes",)
-
     _model_class: ClassVar[type[LeafModel] | type[BranchModel]]
     _posterior_class: ClassVar[type[LeafPosterior] | type[BranchPosterior]]
 

@@ -90,10 +90,6 @@ class BudgetedClassifier(MatrixClassifier):
     The others are those of every `MatrixClassifier`.
     """
 
-    _unlisted: ClassVar[tuple[str, ...]] = (
-        "certificate_texts", "may_know_validation_labels", "nothing_read_text",
-    )  # fmt: skip
-
     purpose: ClassVar[str] = (
         "Which class a row is of, by decision trees that ask only for features that are worth "
         "what they cost."

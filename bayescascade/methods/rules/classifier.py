@@ -118,11 +118,6 @@ time_limit, until, checkpoint, resume, progress
     takes_texts: ClassVar[bool] = True
     unknowns: ClassVar[tuple[str, ...]] = LabelListParameters.unknown.words
 
-    _unlisted: ClassVar[tuple[str, ...]] = (
-        "credible_interval_codes", "feature_texts", "fold_model", "predict_block",
-        "predict_proba_codes", "takes_texts",
-    )  # fmt: skip
-
     declares = LabelListParameters
 
     concentration: float | str = LabelListParameters.concentration.default  # type: ignore[assignment] # of others a float
