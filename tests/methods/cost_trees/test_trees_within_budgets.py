@@ -138,3 +138,21 @@ def test_a_tree_to_prune_is_given_the_validation_rows():
     pruned = BudgetPrune(BudgetTreeClassifier(**QUICK), tradeoff=0.01)
     pruned.fit(X[:80], y[:80], X[80:], y[80:])
     assert (pruned.predict(X) != y).mean() < 0.1
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_chains_go_on_unless_their_length_or_a_budget_is_given(monkeypatch):
+    """A fixed length is what it always was; trees of a budget are too many to go on."""
+    monkeypatch.setattr(estimators, "DEFAULT_STEPS", 2_000)
+    monkeypatch.setattr(estimators, "_STEPS", 2_000)
+    X, y = table(0, is_learnable=True)
+
+    def fitted(**given):
+        more = {"budget": None, "n_steps": None, "n_chains": 4, "tradeoff": None, **given}
+        return tree(**more).fit(X, y)
+
+    assert fitted().summary_.n_rounds > 1
+    fixed = fitted(n_steps=2_000)
+    assert fixed.summary_.n_rounds == 1
+    assert fitted(until="steps").run_ == fixed.run_
+    assert fitted(budget=2.0).summary_.n_rounds == 1
