@@ -143,18 +143,20 @@ class PosteriorRun(Run[S]):
         """Return shares of the draws that say what the best state says, in part or in all.
 
         "every part": that have the same parts, in whatever words; "every word": that are the very
-        state; then for each of its parts, by its name, that have it. Nothing without parts.
+        state; then for each of its parts that hold anything, by its name, that have it. Nothing
+        without parts.
         """
         if self.legend.parts_of is None:
             return {}
         best = self.legend.parts_of(self.best_state)
         every = _held(best)
         times = Counter(state for chain in self.draws for state in chain)
-        shares = dict.fromkeys(("every part", "every word", *best), 0.0)
+        holding = {name: part for name, part in best.items() if part is not None}
+        shares = dict.fromkeys(("every part", "every word", *holding), 0.0)
         for state, n in times.items():
             held = _held(self.legend.parts_of(state))
             shares["every part"] += n * (held == every)
-            for name, part in best.items():
+            for name, part in holding.items():
                 shares[name] += n * (part in held)
         shares["every word"] = times[self.best_state]
         return {name: n / max(times.total(), 1) for name, n in shares.items()}

@@ -261,7 +261,8 @@ def explore_by(
     data = getattr(posterior, "table", None)
     sampled_by = search.search
     if run.method == "tempering":  # which may have joined
-        sampled_by = sampled_by.replace("metropolis", "tempering")
+        first = "metropolis" if sampled_by == "metropolis" else "anneal"
+        sampled_by = sampled_by if sampled_by == "tempering" else f"{first}+tempering"
     told_settings = {
         **({"model": type(posterior).__name__} if settings is None else settings),
         "search": "exact" if solution is not None else "greedy" if guess else sampled_by,

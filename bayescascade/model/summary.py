@@ -25,6 +25,7 @@ _SEARCHES = {
     "anneal+tempering": "annealing and {chains} with replica exchange",
     "anneal": "annealing in {chains}",
     "metropolis": "{chains}",
+    "metropolis+tempering": "{chains} with replica exchange",
     "tempering": "{chains} with replica exchange",
     "langevin": "{chains} along the gradient",
     "ascent": "gradient ascent in {chains}",
@@ -192,14 +193,14 @@ class FitSummary:
             *reason,
             f"R-hat: {', '.join(r_hats)}",
             f"ESS: {', '.join(diagnostic_text(d.ess, 0) for _, d in found)}",
-            f"{self.n_chains} x {self.n_draws:,} draws{self._of_rounds}",
+            f"{self.n_chains} x {self.n_draws:,} draws{self.of_rounds}",
         ]
 
     @property
-    def _of_rounds(self) -> str:
+    def of_rounds(self) -> str:
         """What was done until the chains agreed, or in vain; empty if they did at once."""
         last = f", of the last of {self.n_rounds} rounds" if self.n_rounds > 1 else ""
-        if self.method != "anneal+tempering":
+        if not self.method.endswith("+tempering"):
             return last
         return f"{last or ','} after chains without replica exchange did not agree"
 

@@ -9,6 +9,7 @@ import samplers
 from bayescascade import explore
 from bayescascade.model import search as searches
 from bayescascade.model.draws import TraceLegend
+from bayescascade.model.explore import explore_by
 from bayescascade.model.rounds import Rounds
 from bayescascade.model.search import Search
 from tests.samplers.targets import FastRing
@@ -86,6 +87,25 @@ def test_replicas_join_where_chains_stay_apart() -> None:
     alone = islands(until="steps")
     assert (alone.traces["place"] > 6).mean(axis=1).tolist() == [0.0, 0.0, 1.0, 1.0]
     assert islands(n_jobs=2) == run
+
+
+@pytest.mark.parametrize(
+    ("search", "method"),
+    [
+        ("metropolis", "metropolis+tempering"),
+        ("anneal+metropolis", "anneal+tempering"),
+        ("tempering", "tempering"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_replicas_that_joined_are_told_from_those_asked_for(search: str, method: str) -> None:
+    """Both have run.method "tempering"; only of the first had chains failed before."""
+    how = Search(search, None, 4, 1, 0, None, False, None, until="agreed")
+    summary = explore_by(how, Islands(), default_steps=2_000, n_blocks=400, rounds=JOINED).summary_
+    assert summary.method == method
+    assert "with replica exchange" in summary.found_words("state")
+    joined = "after chains without replica exchange did not agree"
+    assert (joined in str(summary.convergence_pieces)) == (search != "tempering")
 
 
 @pytest.mark.parametrize(("size", "n_steps"), [(4.0, 500), (10.0, 500), (40.0, 125)])

@@ -89,7 +89,7 @@ class NearOptimalPrunings(Found[KeptSplits]):
         pieces = [
             f"best objective {self.optimum:.4g}",
             f"temperature {self.temperature:.2g}",
-            f"{n_draws:,} draws of {counted(n_chains, 'chain')}",
+            f"{n_draws:,} draws of {counted(n_chains, 'chain')}{self.summary_.of_rounds}",
             f"R-hat {diagnostic_text(r_hat, 3)}",
             f"ESS {diagnostic_text(min(each.ess for each in diagnostics), 0)}",
         ]

@@ -214,3 +214,17 @@ def test_an_objective_of_zero_is_refused():
     program = PruningProgram.of(forest, items, np.array([[0.0], [1.0]], np.float32))
     with pytest.raises(ParameterError, match="the best objective must be > 0 for a tolerance"):
         near_optimal(program, items, np.array([True]), 0.1)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_chains_go_on_unless_their_length_is_given(pruned, monkeypatch):
+    """And the print says so; a fixed length is what it always was."""
+    monkeypatch.setattr(pruning_sampler, "_STEPS", 4_000)
+    monkeypatch.setattr(pruning_sampler, "_STEPS_PER_SPLIT", 0)
+    found = pruned.near_optimal(0.02, random_state=0)
+    assert found.summary_.n_rounds > 1
+    assert f"4 chains, of the last of {found.summary_.n_rounds} rounds" in str(found)
+    fixed = pruned.near_optimal(0.02, n_steps=4_000, random_state=0)
+    assert fixed.summary_.n_rounds == 1
+    assert "rounds" not in str(fixed)
+    assert pruned.near_optimal(0.02, until="steps", random_state=0).run_ == fixed.run_

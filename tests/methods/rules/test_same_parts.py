@@ -2,11 +2,13 @@
 
 from collections import Counter
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from bayescascade import RuleListClassifier
+from bayescascade.model.draws import PosteriorRun, TraceLegend
 from bayescascade.model.page import shares_page
 from tests.methods.rules.fits import fates, people
 from tests.methods.rules.problems import DENSITIES, LABELS, each
@@ -88,3 +90,12 @@ def test_a_small_share_is_not_printed_as_none():
     """0.00 reads as impossible."""
     (told,) = shares_page({}, {"every part": 0.004, "every word": 0.0})
     assert told.pieces == ["every part (under 0.01)", "every word (0.00)"]
+
+
+def test_a_shown_rule_without_rows_has_no_share():
+    """0.00 would read as a rule that no draw has, where there is nothing to have."""
+    legend = TraceLegend(parts_of=lambda state: {"rule 1": state, "rule 2": None, "else": "rest"})
+    run = SimpleNamespace(legend=legend, best_state="rows", draws=[["rows", "others"]])
+    assert PosteriorRun.shares_as_best(run) == {
+        "every part": 0.5, "every word": 0.5, "rule 1": 0.5, "else": 1.0,
+    }  # fmt: skip
