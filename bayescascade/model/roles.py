@@ -201,29 +201,11 @@ class EffectEstimator(Predictor, Protocol):
 
 
 @runtime_checkable
-class Compressor(Protocol):
-    """A model that keeps `n_kept_` rows, or columns, in place of many."""
-
-    n_kept_: int
-
-    def transform(self, X: Any) -> Any:
-        """Return rows as the model keeps them."""
-
-
-@runtime_checkable
 class OnlineLearner(Protocol):
     """A model that goes on learning; what it had learned stays."""
 
     def partial_fit(self, X: Any, y: ArrayLike | None = None) -> Self:
         """Learn from more rows."""
-
-
-@runtime_checkable
-class PrivateRelease(Protocol):
-    """What was learned under differential privacy, and what of the budget that took."""
-
-    epsilon_: float
-    delta_: float
 
 
 ROLE_WORDS: Mapping[type, str] = {
@@ -240,8 +222,6 @@ ROLE_WORDS: Mapping[type, str] = {
     Explaining: "a model that explains rows",
     Regressor: "a regressor",
     EffectEstimator: "an effect estimator",
-    Compressor: "a compressor",
     OnlineLearner: "a model that learns on",
-    PrivateRelease: "a private release",
 }
 """What roles are called in messages."""
