@@ -17,6 +17,7 @@ from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.histogram.estimators import SmoothedHistogram
 from bayescascade.methods.rules.estimators import DensityRuleList
 from bayescascade.model.comparison import Learned, Learner, best_of, fit_whole
+from bayescascade.model.readable_model import ReadableModel
 
 
 def _auto(table: Table, seed: int, n_jobs: int | None) -> Learned:
@@ -69,26 +70,18 @@ def _mixture(table: Table, seed: int, n_jobs: int | None) -> Learned:
     return Learned(model, model.n_components_, chosen)
 
 
-CONTENDERS: Mapping[str, Learner] = {
-    "auto": _auto,
-    "leaf": _leaf,
-    "branch": _branch,
-    "rules": _rules,
-    "mixture": _mixture,
-    "histogram": _histogram,
-    "det": _det,
+_LISTED: Mapping[str, tuple[type[ReadableModel], Learner]] = {
+    "auto": (AutoCascade, _auto),
+    "leaf": (LeafCascade, _leaf),
+    "branch": (BranchCascade, _branch),
+    "rules": (DensityRuleList, _rules),
+    "mixture": (CascadeMixture, _mixture),
+    "histogram": (SmoothedHistogram, _histogram),
+    "det": (DensityEstimationTree, _det),
 }
+
+CONTENDERS: Mapping[str, Learner] = {name: learn for name, (_, learn) in _LISTED.items()}
 """How each learns, by its name."""
 
-_CLASSES = (
-    AutoCascade,
-    LeafCascade,
-    BranchCascade,
-    DensityRuleList,
-    CascadeMixture,
-    SmoothedHistogram,
-    DensityEstimationTree,
-)
-
-TITLES = dict(zip(CONTENDERS, (each.title for each in _CLASSES), strict=True))
+TITLES: Mapping[str, str] = {name: listed.title for name, (listed, _) in _LISTED.items()}
 """What each is called."""
