@@ -87,8 +87,8 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
     search : {"ascent", "ascent+langevin"}
         Only climb, or also sample from where each chain has climbed to.
     n_steps : int >= 1, optional
-        Of each chain that samples; 2,000 by default, and no more where chains do not agree: each
-        step goes over all rows, and a chain keeps 100 draws.
+        Of each chain that samples; 2,000 by default, and no more where chains do not agree,
+        which four times as many did not mend. A chain keeps 100 draws.
     n_chains : int >= 1
         Starts to climb from, and chains to sample by; take 4 to be told R-hat.
     n_jobs, random_state, checkpoint, resume, progress
