@@ -16,15 +16,16 @@ from sklearn.ensemble import RandomForestClassifier
 import bayescascade
 from bayescascade import (
     BranchCascade,
+    BudgetPrune,
     LeafCascade,
     ParameterError,
     explore,
 )
-from tests.benchmarks.pruning_baselines import GreedyPrune
 from tests.contracts.listed import ESTIMATORS, gibbs
 
 LIMIT, GRACE = 1.0, 2.0  # seconds
 LARGE = (5_000, 12, 4)
+OF_FOREST = (10_000, 12, 4)
 
 
 class Long(NamedTuple):
@@ -73,9 +74,10 @@ def labels(n: int, n_columns: int, n_levels: int) -> pd.Series:
 
 @cache
 def large_forest() -> Any:
-    """Return a fitted forest whose best pruning takes many iterations."""
-    forest = RandomForestClassifier(40, n_jobs=2, random_state=0)
-    return GreedyPrune(forest, n_removed=0).fit(rows(*LARGE), labels(*LARGE)).estimator_
+    """Return a fitted forest whose best pruning within a budget takes seconds."""
+    forest = RandomForestClassifier(60, n_jobs=2, random_state=0)
+    whole = BudgetPrune(forest, tradeoff=0.0)
+    return whole.fit(rows(*OF_FOREST), labels(*OF_FOREST)).estimator_
 
 
 ENDLESS = {"n_steps": 10**8, "n_chains": 2}
@@ -96,7 +98,7 @@ PROBLEMS = {
     "mixture": Long("mixture", {"n_components": 5, "n_starts": 3_000}, LARGE),
     "forest": Long("forest", {"max_trees": 20_000, "budget": None}),
     "selected": Long("selected", {"n_trees": 200, "budget": 20.0}, (3_000, 40, 4)),
-    "prune": Long("prune", {"tradeoff": 0.001}, LARGE),
+    "prune": Long("prune", {"budget": 6.0}, OF_FOREST),
     "tree": Long("tree", ENDLESS),
     "neighbors": Long("neighbors", {"search": "ascent+langevin", **ENDLESS}),
     "minibatches": Long("neighbors", {"optimizer": "minibatch", "max_iter": 10**7}),

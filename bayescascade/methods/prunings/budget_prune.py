@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import samplers
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_flag, check_real
+from bayescascade.base.validation import check_flag, check_integer, check_real
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.limits import check_amounts
 from bayescascade.data.labels import TrainingRows
@@ -309,11 +309,13 @@ class BudgetPrune(TradeoffPruner):
         self.objective_ = self.program_.objective(self.kept_, self.tradeoff_)
 
     def _own_record(self) -> dict[str, Any]:
+        first = self._begun_with
         return {
             "tradeoff": self.tradeoff_,
             "objective": self.objective_,
             "lower_bound": [self.lower_bound_, self._rounding],
             "is_interrupted": self.is_interrupted_,
+            **({} if first is None else {"first_features": first.tolist()}),
         }
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
@@ -325,3 +327,10 @@ class BudgetPrune(TradeoffPruner):
         self.lower_bound_ = check_real("lower_bound", lower_bound, maximum=self.objective_)
         self._rounding = check_real("rounding", rounding, minimum=0.0)
         self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
+        if "first_features" in record:
+            most = len(self.feature_texts) - 1
+            first = record["first_features"]
+            if not isinstance(first, list):
+                raise TypeError(f"first_features must be a list, got {first!r}")
+            checked = [check_integer("first_features", place, 0, most) for place in first]
+            self._first_read = np.array(checked, np.int64)

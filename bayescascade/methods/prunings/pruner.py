@@ -7,7 +7,7 @@ in the tree's bag (`count_classes`, `bayescascade.methods.forests.bags`).
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -97,6 +97,8 @@ class ForestPruner(BudgetedClassifier):
     random_state: Seed = PrunerParameters.random_state.default
     time_limit: float | None = PrunerParameters.time_limit.default
     unknown: str = PrunerParameters.unknown.default
+
+    _first_read: NDArray[np.int64] | None = field(init=False, default=None)  # from a file
 
     @property
     def may_know_validation_labels(self) -> bool:
@@ -264,12 +266,19 @@ class ForestPruner(BudgetedClassifier):
         return self._grown
 
     def _first_features(self) -> tuple[str, NDArray[np.int64]]:
-        """Return what the trees of the whole forest begin with; after reading a file, any."""
-        if not hasattr(self, "whole_forest_"):
+        """Return what the trees of the whole forest begin with; of older files, any."""
+        if self._begun_with is None:
             return super()._first_features()
+        return "cheapest feature that its trees begin with", self._begun_with
+
+    @property
+    def _begun_with(self) -> NDArray[np.int64] | None:
+        """The features that the trees of the whole forest begin with; None of older files."""
+        if not hasattr(self, "whole_forest_"):
+            return self._first_read
         first = self.whole_forest_.feature[self.whole_forest_.roots]
         found: NDArray[np.int64] = np.unique(self._encoder.source[first[first >= 0]])
-        return "cheapest feature that its trees begin with", found
+        return found
 
     def _pruned(self, kept: NDArray[np.bool_]) -> Forest:
         """Return the trees that are left if some splits are kept, (n_splits,) bool."""
