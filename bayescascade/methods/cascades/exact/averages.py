@@ -22,15 +22,7 @@ Floats = NDArray[np.float64]
 
 
 class RowAverages:
-    """Averaged densities of rows.
-
-    Parameters
-    ----------
-    recursion : Recursion
-        Sums over all trees.
-    root : (n,) float64
-        As of `Recursion.share_out`.
-    """
+    """Densities of rows, averaged by sums over all trees; `root` as in `Recursion.share_out`."""
 
     def __init__(self, recursion: Recursion, root: Floats) -> None:
         lattice = recursion.lattice

@@ -33,9 +33,9 @@ _BEYOND = (0.25, 1.0, 4.0, 16.0)  # tilts that bound what trees of more leaves t
 def add_up_by_beta(
     passes: Passes, log_least: float, guess: int, rng: np.random.Generator, precise: float
 ) -> Sum:
-    """Sum over all trees, from a guess at how many leaves are probable.
+    """Sum over all trees, from a guess at the number of leaves of a probable tree.
 
-    More nodes are tried if the error is not below `precise`, nats, nor next to nothing.
+    It tries more nodes while the error is neither below `precise`, nats, nor negligible.
     """
     expansion = Expansion(passes, log_least)
     nodes = _Nodes(passes, guess, rng, 1.0, _FAR)
@@ -53,18 +53,10 @@ def add_up_by_beta(
 
 
 class _Nodes:
-    """The nodes of the trapezoid rule, and the logs of what they add.
+    """The nodes of the trapezoid rule and the logs of what they add.
 
-    Parameters
-    ----------
-    passes : Passes
-    guess : int
-        Leaves of a probable tree.
-    rng : numpy.random.Generator
-    step : float > 0
-        How long the steps are, over those that do where leaves are as many as guessed.
-    far : float > 0
-        Nats that the last node adds less than the largest.
+    `guess` is the number of leaves of a probable tree, `step` > 0 scales the usual steps, and the
+    last node adds `far` > 0 nats less than the largest.
     """
 
     def __init__(
@@ -107,10 +99,10 @@ class _Nodes:
         return -self._alpha * u, t + (self._n - 1.0) * float(np.log(-np.expm1(-u)))
 
     def tilts_and_logs(self) -> tuple[list[float], Floats]:
-        """Return the tilts, the most telling first, and the logs of their coefficients.
+        """Return the tilts, largest contribution first, and the logs of their coefficients.
 
-        Scaled so that they come to ``w_K`` at the guess: a step has one weight, whatever the
-        rounding of large log gammas.
+        The coefficients are scaled to sum to ``w_K`` at the guess, because rounding of large log
+        gammas must not change the weight of a step.
         """
         order = sorted(self._worths, key=lambda place: -self._worths[place])
         found = [self._of(place) for place in order]

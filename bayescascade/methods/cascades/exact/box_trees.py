@@ -32,15 +32,9 @@ _blocks_of = lru_cache(256)(column_blocks)
 class BoxTrees:
     """All trees below one box, as those of a table of that box alone.
 
-    Columns of which one level is left are left out of it: their width says the same of all trees.
-
-    Parameters
-    ----------
-    posterior : CascadePosterior
-    box : Box
-        With two levels of some column or more.
-    power : float > 0
-        What densities are raised to; 1 unless the plan `is_tabulated`.
+    Columns with one level left are omitted, because their width is the same factor for all trees.
+    The box has two levels of some column or more. Densities are raised to `power` > 0, which is 1
+    unless the plan `is_tabulated`.
     """
 
     def __init__(self, posterior: "CascadePosterior", box: Box, power: float = 1.0) -> None:

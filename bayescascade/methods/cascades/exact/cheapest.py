@@ -26,15 +26,11 @@ def cheapest_boxes(
     in_use: int = 0,
     scratch: str | Path | None = None,
 ) -> tuple[ExactCost, Recursion | HeldBoxes]:
-    """Return the boxes of a plan, counted, and what a pass over them takes; `in_use`: bytes.
+    """Return the cost of a pass and the boxes of a plan, counted; `in_use` in bytes.
 
-    Those that hold data, where all take long and far longer, or more than is allowed; where these
-    do, too, all of them in files in `scratch`, if that is given.
-
-    Raises
-    ------
-    TooLargeError
-        If neither fit; the message says what would.
+    The boxes are those that hold data if all boxes take long and far longer, or more than is
+    allowed; if those do not fit either, all boxes in files in `scratch`, if given. If nothing fits,
+    it raises TooLargeError, whose message says what would fit.
     """
     cost = ExactCost.of_plan(plan)
     fits = cost.fits(memory_limit - in_use, work_limit)

@@ -24,38 +24,23 @@ _MOST_TRIED = 5e8  # terms of boxes that are counted one by one, to say what wou
 
 @dataclass(frozen=True, slots=True)
 class ExactCost:
-    """The size of an exact solution, known without starting it.
+    """The size of an exact solution, known before it starts.
 
-    Parameters
-    ----------
-    n_boxes : int
-        Boxes to be evaluated.
-    n_terms : int
-        Work of one pass over the boxes, at most: a term is a pair of parts that a split makes, or
-        as much time, some 50 ns of one core. Solving takes two passes.
-    memory_bytes : int
-        Bytes of all arrays.
-    max_leaves : int or None
-        Most leaves of a tree; None without a bound.
-    disk_bytes : int
-        Bytes of files, beside those arrays.
+    A term is a pair of parts that a split makes, or work that takes as long, some 50 ns of one
+    core.
     """
 
-    n_boxes: int
-    n_terms: int
-    memory_bytes: int
-    max_leaves: int | None
-    disk_bytes: int = 0
+    n_boxes: int  # boxes to be evaluated
+    n_terms: int  # at most, of one pass over the boxes; solving takes two passes
+    memory_bytes: int  # of all arrays
+    max_leaves: int | None  # most leaves of a tree; None without a bound
+    disk_bytes: int = 0  # of files, beside those arrays
 
     @classmethod
     def of(cls, posterior: "CascadePosterior", max_leaves: int | None = None) -> "ExactCost":
         """Return what solving takes, in milliseconds for any table.
 
-        Parameters
-        ----------
-        posterior : CascadePosterior
-        max_leaves : int >= 1 or None
-            As of `solve`; where that would choose a bound, the first it would try.
+        `max_leaves` as in `solve`; where `solve` would choose a bound, the first that it would try.
         """
         return cls.of_plan(Plan.of(posterior, first_cap(posterior, max_leaves)))
 
@@ -110,12 +95,9 @@ def number_of_cells(posterior: "CascadePosterior") -> int:
 
 
 def check_magnitudes(posterior: "CascadePosterior") -> None:
-    """Check that one row more still changes floats as large as the weights and the parameters.
+    """Raise TooLargeError if one row more does not change floats as large as weights or parameters.
 
-    Raises
-    ------
-    TooLargeError
-        If they cannot; the message names what is too large.
+    The message names what is too large.
     """
     model, total = posterior.model, float(posterior.table.weights.sum())
     if model.is_generative:
@@ -149,12 +131,9 @@ def check_fits(
     work_limit: float,
     in_use: int = 0,
 ) -> ExactCost:
-    """Return what a plan takes; `in_use`: bytes of what is kept beside it.
+    """Return what a plan takes beside `in_use` bytes.
 
-    Raises
-    ------
-    TooLargeError
-        If it does not fit; the message says what would.
+    If it does not fit, it raises TooLargeError, whose message says what would fit.
     """
     cost = ExactCost.of_plan(plan)
     if cost.fits(memory_limit - in_use, work_limit):

@@ -45,40 +45,27 @@ _RARE = 0.05  # draws accepted
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The sum over all trees.
+    """The sum over all trees."""
 
-    Parameters
-    ----------
-    log_sum : float
-        Less `Passes.log_common`, nats.
-    error : float >= 0
-        Bound on the error of `log_sum`, nats.
-    mixture : Mixture
-        Of tilts, from which posterior draws are made.
-    """
-
-    log_sum: float
-    error: float
-    mixture: Mixture
+    log_sum: float  # less `Passes.log_common`, nats
+    error: float  # bound on the error of `log_sum`, nats
+    mixture: Mixture  # of tilts, from which posterior draws are made
 
 
 class Expansion:
     """The sum over all trees by tilted passes.
 
-    Parameters
-    ----------
-    passes : Passes
-    log_least : float
-        What all trees come to at least, such as the best, less `Passes.log_common`, nats.
+    The sum is at least ``exp(log_least)``, for example the best tree; less `Passes.log_common`,
+    nats.
     """
 
     def __init__(self, passes: Passes, log_least: float) -> None:
         self._passes, self._log_least = passes, log_least
 
     def add_up(self, guess: int, rng: np.random.Generator, precise: float) -> Sum:
-        """Sum over all trees, from a guess at how many leaves are probable.
+        """Sum over all trees, from a guess at the number of leaves of a probable tree.
 
-        Tilts are added until the error is below `precise`, nats, or there are as many as help.
+        It adds tilts until the error is below `precise`, nats, or more tilts do not help.
         """
         passes = self._passes
         tilt, spread = self._center(guess, rng)
@@ -165,10 +152,11 @@ class Expansion:
         off: Sequence[float],
         factors_of: Callable[[Floats, Floats, float], Floats],
     ) -> tuple[float, float]:
-        """Return the sum by some coefficients, times sums of tilts, and a bound on its error.
+        """Return the sum by coefficients times sums of tilts, and a bound on its error.
 
-        factors_of takes what tilts are known to say of each number of leaves, what is wanted, and
-        the log by which both are less.
+        ``factors_of(known, wanted, scale)`` returns coefficients (m,) such that ``factors @ known``
+        is near `wanted`; known (m, n) float64, wanted (n,) float64, from which `scale`, nats, is
+        taken out.
         """
         passes, k = self._passes, self._passes.k
         center, origin = tilts[0], passes.sums[tilts[0]]
@@ -209,8 +197,8 @@ class Expansion:
     def cover(self, log_least: float, rng: np.random.Generator) -> bool:
         """Try tilts elsewhere until what lies there is negligible; return whether any was tried.
 
-        Where ``ln w_K`` is convex, a bound must come down on numbers of leaves far from probable.
-        Those that are probable are given up, as their bounds cannot.
+        Where ``ln w_K`` is convex, a bound must come down at numbers of leaves far from the
+        probable ones. Probable numbers are given up, because their bounds cannot come down.
         """
         passes = self._passes
         wanted = np.log(NEGLIGIBLE) - _MARGIN + log_least - passes.log_w

@@ -48,25 +48,12 @@ _AS_GOOD = 1.0 - 2.0**-45  # of the largest: more than rounding does to a share
 
 
 class HeldBoxes:
-    """What `Recursion` is of all boxes, from those that hold two or more distinct rows.
+    """The boxes that hold two or more distinct rows; it does what `Recursion` does for all boxes.
 
-    Parameters
-    ----------
-    lattice : Lattice
-        Of partitions by levels, with one entry a box.
-    terms : TermArrays
-    codes : (n_columns, N) uint16
-        Of the distinct rows, columns in the lattice's order.
-    weights : (N,) float64
-
-    Attributes
-    ----------
-    shapes : HeldBoxes
-        The same without rows.
-    n_boxes : int
-        Boxes of two or more rows, as far as they were counted.
-    n_visits : int
-        Their rows, once for every column that is left whole.
+    The lattice is of partitions by levels, with one entry a box. codes (n_columns, N) uint16: the
+    distinct rows, columns in the lattice's order; weights (N,) float64. Attributes: `shapes` is the
+    same without rows, `n_boxes` counts boxes of two or more rows as far as they were counted, and
+    `n_visits` their rows, once for every column that is left whole.
     """
 
     def __init__(
@@ -110,16 +97,10 @@ class HeldBoxes:
     def of(
         cls, posterior: "CascadePosterior", plan: Plan, memory_limit: float, work_limit: float
     ) -> "HeldBoxes | None":
-        """Count the boxes of a plan; None if they take more than allowed, or are of another kind.
+        """Count the boxes of a plan; None if they exceed a limit or are of another kind.
 
-        Parameters
-        ----------
-        posterior : CascadePosterior
-        plan : Plan
-            Of all of the posterior's columns, or of some.
-        memory_limit : float > 0, bytes
-        work_limit : float > 0, terms
-            See `ExactCost`.
+        The plan is of all of the posterior's columns, or of some; limits in bytes and terms > 0,
+        see `ExactCost`.
         """
         p = sum(q > 1 for q in plan.n_levels)
         if plan.partitions != "levels" or plan.shift != 0 or not 0 < p <= _MOST_COLUMNS:

@@ -19,32 +19,16 @@ _MOST_PASSES = 60  # the hull is found in about two for every halving of the lea
 
 @dataclass(frozen=True, slots=True)
 class BestTree:
-    """The most probable tree found.
-
-    Parameters
-    ----------
-    tree : Tree
-    log_density : float
-        Less `Passes.log_common`, nats.
-    gap : float >= 0
-        Nats by which any tree may have more; 0 if that is no more than rounding.
-    rounding : float >= 0
-        Nats by which, if the gap is 0, another tree may still have more.
-    """
+    """The most probable tree found."""
 
     tree: Tree
-    log_density: float
-    gap: float
-    rounding: float
+    log_density: float  # less `Passes.log_common`, nats
+    gap: float  # >= 0: nats by which any tree may have more; 0 if within rounding
+    rounding: float  # >= 0: if the gap is 0, nats by which another tree may have more
 
 
 class Hull:
-    """Bounds on what the best trees are worth, by their number of leaves.
-
-    Parameters
-    ----------
-    passes : Passes
-    """
+    """Bounds on what the best trees are worth, by their number of leaves."""
 
     def __init__(self, passes: Passes) -> None:
         self._passes = passes

@@ -50,32 +50,18 @@ _STEPS_OF_LOG = 10  # of the recursion, as long as it takes to find lnG
 class Blocks:
     """The blocks of one column's levels, the whole column last.
 
-    Parameters
-    ----------
-    codes : tuple of (size,) int64 arrays
-        The levels of every block, ascending; of shapes, arrays of the right size.
-    words : (n_blocks,) uint64
-        The blocks as trees have them; zeros of shapes.
-    single : (n_levels,) int64
-        The block of each level alone.
-    pair_start : (n_blocks + 1,) int64
-    first, rest : (n_pairs,) int32
-        Every way to share out a block in two: the part with its lowest level, and the rest;
-        ascending by `rest`. None where more than two levels each go their own way.
-    times : (n_pairs,) float64
-        How many such ways one pair stands for: 1, except among shapes.
-    shape : (n_blocks,) int64
-        The block's id among the column's shapes.
+    A pair `first`, `rest` is a partition of a block in two. There are none of blocks of more than
+    two levels where each level goes its own way.
     """
 
-    codes: Sequence[Integers]
-    words: NDArray[np.uint64]
-    single: Integers
-    pair_start: Integers
-    first: NDArray[np.int32]
-    rest: NDArray[np.int32]
-    times: NDArray[np.float64]
-    shape: Integers
+    codes: Sequence[Integers]  # levels of each block, ascending; of shapes, only sizes are right
+    words: NDArray[np.uint64]  # (n_blocks,): the blocks as trees have them; zeros of shapes
+    single: Integers  # (n_levels,) int64: the block of each level alone
+    pair_start: Integers  # (n_blocks + 1,) int64
+    first: NDArray[np.int32]  # (n_pairs,): the part with the lowest level, of each split in two
+    rest: NDArray[np.int32]  # (n_pairs,), ascending: the other part
+    times: NDArray[np.float64]  # (n_pairs,): partitions that a pair stands for; 1 except in shapes
+    shape: Integers  # (n_blocks,) int64: the block's id among the column's shapes
 
     @property
     def n_blocks(self) -> int:
@@ -196,23 +182,12 @@ def _joined(
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """All boxes of a plan's columns.
-
-    Parameters
-    ----------
-    plan : Plan
-    blocks : (p,) tuple of Blocks
-        The columns' blocks, in the plan's order.
-    widths : (p,) tuple of (n_levels,) float64
-        Widths of the columns' levels.
-    power : float > 0
-        What densities of trees are raised to; that of `term_arrays`, too.
-    """
+    """All boxes of a plan's columns, in the plan's order."""
 
     plan: Plan
     blocks: tuple[Blocks, ...]
-    widths: tuple[NDArray[np.float64], ...]
-    power: float = 1.0
+    widths: tuple[NDArray[np.float64], ...]  # (n_levels,) for each column: its levels' widths
+    power: float = 1.0  # > 0: exponent of trees' densities; that of `term_arrays`, too
 
     @classmethod
     def of(cls, plan: Plan, posterior: "CascadePosterior") -> "Lattice":
@@ -292,7 +267,7 @@ def term_arrays(
 ) -> TermArrays:
     """Return the model for kernels, raised to a power if all weights are tabulated.
 
-    Only of whole weights that are `listed`, if given; see `weights_of`.
+    If `listed` is given, only these whole weights are tabulated; see `weights_of`.
     """
     is_branch = isinstance(model, BranchModel)
     rate, alpha, leaf_alpha = (
@@ -429,19 +404,11 @@ def _starts(sizes: "list[int] | NDArray[np.int64]") -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Root:
-    """What the whole tree is worth beyond its parts.
-
-    Parameters
-    ----------
-    plan : Plan
-    model : LeafModel or BranchModel
-    log_n_trees : (most,) float64 or None
-        As in `CascadePosterior`: among how many trees the prior of a number of leaves is shared.
-    """
+    """The factors of the whole tree's density beyond its parts."""
 
     plan: Plan
     model: "CascadeModel"
-    log_n_trees: Floats | None
+    log_n_trees: Floats | None  # (most,): log of how many trees share the prior of K leaves
 
     @classmethod
     def of(cls, posterior: "CascadePosterior", plan: Plan) -> "Root":
@@ -449,16 +416,11 @@ class Root:
         return cls(plan, posterior.model, posterior.log_n_trees)
 
     def log_densities(self, log_values: Floats, total: float) -> Floats:
-        """Return, for every entry of the root, the log of what its trees' densities sum to.
+        """Return, for every entry of the root, the log of the sum of its trees' densities.
 
-        Less `log_common`: so large a number would leave no digits for the differences.
-
-        Parameters
-        ----------
-        log_values : (n_entries,) float64
-            Logs of the root's entries, up to a constant.
-        total : float >= 0
-            Weight of all rows.
+        log_values (n_entries,) float64: logs of the root's entries, up to a constant; total >= 0:
+        weight of all rows. The result is less `log_common`, because so large a number would leave
+        no digits for the differences.
         """
         if isinstance(self.model, BranchModel):  # the root is no branch, and has no share of one
             weighted: Floats = log_values + gammaln(self.model.concentration)
@@ -466,7 +428,7 @@ class Root:
         return log_values + self.log_weights(np.arange(1, log_values.size + 1), total)
 
     def log_weights(self, k: NDArray[np.int64], total: float) -> Floats:
-        """Return the logs, less `log_common`, of what trees of `k` leaves count but for rows.
+        """Return the logs, less `log_common`, of the weights of trees of `k` leaves without rows.
 
         They are off by at most one rounding of what is returned, and 1e-16.
         """
@@ -479,7 +441,7 @@ class Root:
         return weights
 
     def log_most_rise(self, k: int) -> float:
-        """Return by how much ``ln w_K`` rises with a leaf more, at most, from k leaves on; nats.
+        """Return the most by which ``ln w_K`` rises with one leaf more, from k leaves on; nats.
 
         ``lnG(x + alpha) - lnG(x)`` increases with x, so that the Dirichlet's part is at most 0.
         """

@@ -27,23 +27,12 @@ _GUESSED, _HOPELESS = 0.5, 1_000  # draws accepted, and trees for one that is
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Tilts to draw from.
+    """Tilts to draw from."""
 
-    Parameters
-    ----------
-    tilts : (m,) float64
-    shares : (m,) float64 >= 0
-        Of each in the mixture; they sum to one.
-    log_accepted : (K,) float64 <= 0
-        Log probability to accept a draw by its number of leaves; -inf where negligible.
-    rate : float in [0, 1]
-        How many are accepted, at least.
-    """
-
-    tilts: Floats
-    shares: Floats
-    log_accepted: Floats
-    rate: float
+    tilts: Floats  # (m,)
+    shares: Floats  # (m,) >= 0: probability of each tilt
+    log_accepted: Floats  # (K,) <= 0: log probability to accept K leaves; -inf if negligible
+    rate: float  # in [0, 1]: least probability that a draw is accepted
 
 
 def mix(passes: Passes, tilts: Floats, log_least: float, log_most: Floats) -> Mixture:
@@ -53,15 +42,8 @@ def mix(passes: Passes, tilts: Floats, log_least: float, log_most: Floats) -> Mi
     draw is accepted where the least of these over K is 1, and less where they are more. A linear
     program finds the shares that make the least the largest.
 
-    Parameters
-    ----------
-    passes : Passes
-        Of which the tilts have been summed over.
-    tilts : (m,) float64
-    log_least : float
-        What all trees come to at least, nats.
-    log_most : (K,) float64
-        And those of K leaves at most, but for ``w_K``.
+    tilts (m,) float64: those summed over already; log_least: least log of the sum over all trees,
+    nats; log_most (K,) float64: most log of the sum over trees of K leaves, but for ``w_K``, nats.
     """
     log_mass = passes.log_w + log_most - log_least  # of the posterior, at most
     order = np.argsort(log_mass)

@@ -12,28 +12,12 @@ _real = partial(check_real, "a pass's numbers")
 
 
 class PassLog:
-    """Results of tilted passes.
+    """Results of tilted passes, kept in a section of a checkpoint, or nowhere if that is None.
 
-    Parameters
-    ----------
-    section : samplers.CheckpointSection or None
-        Where they are kept, and may have been before; nowhere if None.
-    fingerprint : str
-        Of the posterior.
-
-    Attributes
-    ----------
-    origin : int or None
-        The exponent of the first pass, to which the others' logs are relative; None before it.
-    maxima : dict of float to (float, Tree)
-        What the best tree is worth, nats, and that tree, by tilt.
-    sums : dict of float to (float, list of int)
-        The log of the sum over all trees, and the leaves of trees drawn, by tilt.
-
-    Raises
-    ------
-    samplers.CheckpointError
-        If the section is damaged, or of another posterior.
+    `origin` is the exponent of the first pass, to which other logs are relative; None before it.
+    `maxima` has, by tilt, the log worth of the best tree, nats, and that tree; `sums` the log of
+    the sum over all trees and the numbers of leaves of trees drawn. A section that is damaged, or
+    of another fingerprint, raises CheckpointError.
     """
 
     def __init__(

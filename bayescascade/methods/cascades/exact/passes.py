@@ -43,44 +43,19 @@ _MOST_LISTED = 1 << 16  # numbers of leaves
 class Passes:
     """Tilted passes.
 
-    Parameters
-    ----------
-    posterior : LeafPosterior
-    boxes : Boxes
-        Of a plan with one entry a box.
-    most : int
-        Leaves that no tree has more of.
-    n_jobs : int or None
-    progress : callable, optional
-        Takes the share done of each pass.
-    n_kept : int >= 0
-        Trees to be drawn from each tilt near to the posterior as soon as it has been summed over:
-        `draws_of` makes use of them, each once.
-    log : PassLog
-        What passes have found: those in it are not made again, unless to draw trees.
-
-    Attributes
-    ----------
-    root : Root
-    bounds : PassRounding
-    k : (n,) int64
-        Numbers of leaves that are listed, from 1 on.
-    log_w : (n,) float64
-        ``ln w_K``, less `Root.log_common`.
-    sums : dict of float to float
-        By tilt, the log of the sum over all trees, less that of the origin.
-    n_passes : int
-        Passes made, those of the log included.
+    Beside its parameters it has `root`, `bounds`, `k` (n,) int64, the numbers of leaves that are
+    listed, from 1 on, and `log_w` (n,) float64, their ``ln w_K`` less `Root.log_common`. `sums`
+    has, by tilt, the log of the sum over all trees, less that of the origin.
     """
 
     posterior: "CascadePosterior"
-    boxes: Boxes
-    most: int
+    boxes: Boxes  # of a plan with one entry a box
+    most: int  # leaves of a tree
     n_jobs: int | None = 1
-    progress: Progress | None = None
-    n_kept: int = 0
-    log: PassLog = field(default_factory=PassLog)
-    n_passes: int = 0
+    progress: Progress | None = None  # takes the share done of each pass
+    n_kept: int = 0  # trees to draw from each tilt near to the posterior once it is summed
+    log: PassLog = field(default_factory=PassLog)  # passes in it are repeated only to draw trees
+    n_passes: int = 0  # passes made, those of the log included
     sums: dict[float, float] = field(default_factory=dict)
     _kept: dict[float, list[Tree]] = field(default_factory=dict)
     _later: dict[float, np.random.Generator] = field(default_factory=dict)
@@ -120,7 +95,7 @@ class Passes:
     ) -> Floats:
         """Return by how much ``ln w_K + worth - tilt K`` may be off for each K, nats.
 
-        Of the numbers of leaves that are listed, or of others with their ``ln w_K``.
+        The K are the numbers of leaves that are listed, or `k` with their ``ln w_K``.
         """
         k, log_w = self.k if k is None else k, self.log_w if log_w is None else log_w
         sizes: Floats = EVALUATED * UNIT * (abs(worth) + np.abs(log_w) + abs(tilt) * k)
@@ -138,7 +113,7 @@ class Passes:
     def best_of(self, tilt: float) -> tuple[float, Tree, float, float]:
         """Return what the best tree is worth, that tree, its log density, and the rounding of that.
 
-        The log density is less `log_common`, and the posterior's own has been held against it.
+        The log density is less `log_common`, and agrees with the posterior's own, which is checked.
         """
         if tilt not in self.log.maxima:
             worth = self.run(tilt, maximize=True)
