@@ -31,7 +31,7 @@ class Mixture:
 
     tilts: Floats  # (m,)
     shares: Floats  # (m,) >= 0: probability of each tilt
-    log_accepted: Floats  # (K,) <= 0: log probability to accept K leaves; -inf if negligible
+    log_accepted: Floats  # (K,) <= 0: log probability to accept, by leaves; -inf where negligible
     rate: float  # in [0, 1]: least probability that a draw is accepted
 
 

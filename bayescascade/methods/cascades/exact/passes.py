@@ -50,7 +50,7 @@ class Passes:
 
     posterior: "CascadePosterior"
     boxes: Boxes  # of a plan with one entry a box
-    most: int  # leaves of a tree
+    most: int  # no tree has more leaves
     n_jobs: int | None = 1
     progress: Progress | None = None  # takes the share done of each pass
     n_kept: int = 0  # trees to draw from each tilt near to the posterior once it is summed

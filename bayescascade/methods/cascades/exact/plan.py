@@ -32,21 +32,11 @@ _SHORTER = 5  # times as fast is the short way
 
 @dataclass(frozen=True)
 class Index:
-    """Boxes in lexicographic order of their digits, each with as many entries as its cost allows.
+    """Boxes in lexicographic order of their digits, with as many entries as their costs allow."""
 
-    Parameters
-    ----------
-    n_blocks : (p,) tuple of int
-        Blocks of each column, the whole column last.
-    costs : (p,) tuple of int >= 0
-        What a box costs for each column that it narrows.
-    sizes : (C + 2,) tuple of int >= 0
-        Entries of a box by its cost; what costs more than C has the last of them, 0.
-    """
-
-    n_blocks: tuple[int, ...]
-    costs: tuple[int, ...]
-    sizes: tuple[int, ...]
+    n_blocks: tuple[int, ...]  # (p,): blocks of each column, the whole column last
+    costs: tuple[int, ...]  # (p,), >= 0: what a box costs for each column that it narrows
+    sizes: tuple[int, ...]  # (C + 2,): entries of a box by its cost; the last, 0, of costs above C
 
     @cached_property
     def _totals(self) -> list[list[int]]:
@@ -103,40 +93,18 @@ class Index:
 
 @dataclass(frozen=True)
 class Plan:
-    """The boxes of a problem and how their entries join.
+    """The boxes of a problem and how their entries join."""
 
-    Parameters
-    ----------
-    columns : (p,) tuple of int
-        The posterior's columns, in the lattice's order: the one whose partitions are dearest last.
-    n_levels : (p,) tuple of int
-        Levels of those columns.
-    is_nominal : (p,) tuple of bool
-    partitions : {"subsets", "levels"}
-    max_branches : int >= 2
-        Most branches of a split.
-    shift : {1, 0, UNION}
-        Entries of a box: numbers of leaves, one alone, or sets of columns used.
-    max_leaves : int >= 1
-        Most leaves of a tree, if entries are numbers of leaves.
-    is_independent : bool
-        Whether columns vary independently inside a leaf.
-    n_distinct : int
-        Distinct rows.
-    n_whole : int
-        Whole weights to be tabulated, 0 if weights are not whole.
-    """
-
-    columns: tuple[int, ...]
-    n_levels: tuple[int, ...]
-    is_nominal: tuple[bool, ...]
-    partitions: str
-    max_branches: int
-    shift: int
-    max_leaves: int
-    is_independent: bool
-    n_distinct: int
-    n_whole: int
+    columns: tuple[int, ...]  # (p,): the posterior's columns, the one of dearest partitions last
+    n_levels: tuple[int, ...]  # (p,): levels of those columns
+    is_nominal: tuple[bool, ...]  # (p,)
+    partitions: str  # "subsets" or "levels"
+    max_branches: int  # of a split, >= 2
+    shift: int  # entries of a box: 1, numbers of leaves; 0, one alone; UNION, sets of columns used
+    max_leaves: int  # of a tree, >= 1, if entries are numbers of leaves
+    is_independent: bool  # whether columns vary independently inside a leaf
+    n_distinct: int  # distinct rows
+    n_whole: int  # whole weights to be tabulated; 0 if weights are not whole
 
     @classmethod
     def of(cls, posterior: "CascadePosterior", max_leaves: int | None) -> "Plan":
@@ -256,9 +224,9 @@ class Plan:
 
     @cached_property
     def n_terms(self) -> int:
-        """Work of one pass over the boxes, in pairs of parts that are joined; see `_WORK`.
+        """Most work of one pass over the boxes, in pairs of parts that are joined; see `_WORK`.
 
-        An upper bound: boxes without rows take next to none.
+        It is an upper bound, because boxes without rows take next to no time.
         """
         pairs, products = self._joins
         of_box, per_pair = _WORK
@@ -345,10 +313,10 @@ class Plan:
 
     @cached_property
     def is_short(self) -> bool:
-        """Whether the short way through lines leads; see `kernels.lines`.
+        """Whether the short way through lines applies; see `kernels.lines`.
 
-        Not where boxes have more than one entry, weights are not whole or many, leaves are not
-        uniform, or columns have too many partitions to list.
+        It does not where boxes have more than one entry, weights are not whole or many, leaves are
+        not uniform, or columns have too many partitions to list.
         """
         if self.shift != 0 or self.is_independent:
             return False

@@ -48,21 +48,11 @@ _LIKELY = 1e-3  # probability of leaves so many that those of more are not worth
 
 @dataclass(frozen=True, slots=True)
 class SplitProbabilities:
-    """Posterior probabilities of what is split.
+    """Posterior probabilities that columns are split, by name."""
 
-    Parameters
-    ----------
-    used : dict of str to float
-        Probability that a column is split anywhere, by name.
-    first : dict of str to float
-        Probability that a column is split first, by name.
-    none : float
-        Probability that nothing is split.
-    """
-
-    used: dict[str, float]
-    first: dict[str, float]
-    none: float
+    used: dict[str, float]  # that a column is split anywhere
+    first: dict[str, float]  # that a column is split first
+    none: float  # that nothing is split
 
 
 def solve(
@@ -79,36 +69,22 @@ def solve(
 
     The result is an `ExactPosterior`, which averages densities of rows, too, unless only boxes that
     hold data are kept: of the branch model with `partitions` "levels", where all boxes do not fit
-    or take far longer.
+    or take far longer. It does not depend on `n_jobs`, which counts workers as joblib does.
 
-    Parameters
-    ----------
-    posterior : LeafPosterior or BranchPosterior
-    max_leaves : int >= 1 or None
-        Most leaves of a tree of the leaf model, if the model itself has no bound; the posterior is
-        then that of these trees. None: of all trees. Those summed over have up to twice the leaves
-        expected or 12, and then more, until those of more leaves are proved to have a probability
-        below 1e-9 together, and none of them to be the most probable; see `tail`.
-    memory_limit : float > 0, bytes
-    work_limit : float > 0, terms
-        Of one pass over the boxes, see `ExactCost`; the default takes one core half a day.
-    progress : callable, optional
-        Takes the share of the work done, in [0, 1].
-    n_jobs : int or None
-        Threads of large tables, as joblib counts workers; the result does not depend on it.
-    scratch : str or Path, optional
-        Directory for the boxes of a branch model that do not fit `memory_limit`: in files without
-        names, which are gone with the result.
+    `max_leaves` >= 1 bounds the trees of a leaf model without a bound of its own; the posterior is
+    then that of these trees. None: of all trees. Those summed over have up to twice the leaves
+    expected or 12, and then more, until those of more leaves are proved to have a probability below
+    1e-9 together, and none of them to be the most probable; see `tail`.
 
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range, or `scratch` is no directory to write to.
-    TooLargeError
-        If the solution would take more than is allowed; the message says what would fit. At once,
-        unless it shows only on the way that trees of more leaves matter.
-    SummationStopped
-        If Ctrl-C came after the pass that finds the best tree, before that which sums.
+    `memory_limit` is in bytes, `work_limit` in terms of one pass over the boxes, see `ExactCost`;
+    its default takes one core half a day. `progress` takes the share of the work done, in [0, 1].
+    Boxes of a branch model that do not fit `memory_limit` go to the directory `scratch`, in files
+    without names, which are gone with the result.
+
+    ParameterError: a parameter is out of its range, or nothing can be written to `scratch`.
+    TooLargeError: the solution takes more than is allowed; the message says what would fit. It is
+    raised at once, unless it shows only on the way that trees of more leaves matter.
+    SummationStopped: Ctrl-C came after the pass that finds the best tree, before the one that sums.
     """
     if max_leaves is not None:
         check_integer("max_leaves", max_leaves, minimum=1)
@@ -285,9 +261,9 @@ class SummedPosterior:
 
     @property
     def _log_densities(self) -> Floats:
-        """Log of the sum (or maximum) over the trees of every entry of the root, less the common.
+        """Logs of the sums (or maxima) over the trees of the root's entries, less the common.
 
-        Of huge weights the logs themselves would leave their differences too few digits.
+        The logs of huge weights themselves would leave their differences too few digits.
         """
         return self._root.log_densities(self._sums.log_values(self._origin), self._total)
 

@@ -35,15 +35,8 @@ def log_prior_sum(shapes: Boxes, rate: float, most: int, of_leaf: float) -> tupl
     rounding, which is proved, and twice what the last points changed, an estimate: the rule
     converges geometrically.
 
-    Parameters
-    ----------
-    shapes : Boxes
-        Of a plan with one entry a box, for the leaf model.
-    rate : float > 0
-    most : int
-        Leaves that no tree has more of.
-    of_leaf : float
-        By how much sums are off, for each leaf; see `rounding`.
+    The boxes are of a plan with one entry a box, for the leaf model; rate > 0; no tree has more
+    than `most` leaves; sums are off by `of_leaf` nats for each leaf, see `rounding`.
     """
 
     def exponent(log_radius: float) -> float:
@@ -84,7 +77,7 @@ def log_prior_sum(shapes: Boxes, rate: float, most: int, of_leaf: float) -> tupl
 def _relative_sums(lattice: Lattice, log_leaf: float, turns: Complexes) -> Complexes:
     """Return sums over all trees, every leaf counting ``exp(log_leaf) * turn``, over that with 1.
 
-    (m,) complex128 for as many turns of absolute value 1.
+    turns and what is returned (m,) complex128, turns of absolute value 1.
     """
     turns = np.concatenate([[1.0], turns])
     if lattice.plan.partitions == "levels":
@@ -119,7 +112,7 @@ def _relative_sums(lattice: Lattice, log_leaf: float, turns: Complexes) -> Compl
 
 
 def _sums_by_levels(n_levels: tuple[int, ...], log_leaf: float, turns: Complexes) -> Complexes:
-    """Return the same where each level goes its own way; the first turn is 1.
+    """Return `_relative_sums` where each level goes its own way; the first turn is 1.
 
     A shape is then how many columns of each number of levels are left whole.
     """
@@ -147,8 +140,7 @@ def _splits_of(
 ) -> list[list[tuple[NDArray[np.int64], Floats]]]:
     """Return, for every block of a column, its splits by their numbers of branches.
 
-    Each (n, b) int64, how far the children are, and (n,) the logs of how many splits that stands
-    for.
+    For each number b: offsets of the children (n, b) int64, and logs of multiplicities (n,).
     """
     plan, found = lattice.plan, []
     ways = lattice.blocks[column].partitions(plan.most, plan.partitions == "levels")

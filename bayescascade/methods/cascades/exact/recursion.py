@@ -94,20 +94,12 @@ class Boxes(Protocol):
 
 
 class Recursion:
-    """The values of all boxes of a lattice.
+    """The values of all boxes of a lattice, in memory or, if given, in `scratch`.
 
-    Parameters
-    ----------
-    lattice : Lattice
-    terms : TermArrays
-    counts : float64, or uint16 of many boxes
-        Of all boxes, at the places of ``lattice.plan.count_index()``; one zero for shapes.
-    shapes : Recursion or None
-        The values of the boxes' shapes; None if this lattice is one of shapes.
-    scratch : Scratch, optional
-        Where values are kept; in memory without.
-    memory_limit : float > 0, bytes
-        Of all arrays, should exponents have to be longer than the plan has them.
+    counts: of all boxes, float64, or uint16 of many boxes, at the places of
+    ``lattice.plan.count_index()``; one zero for shapes. `shapes` has the values of the boxes'
+    shapes, and is None if this lattice is one of shapes. `memory_limit` > 0, bytes, is of all
+    arrays, in case exponents have to be longer than the plan has them.
     """
 
     def __init__(
@@ -165,25 +157,12 @@ class Recursion:
         progress: Progress | None = None,
         n_jobs: int | None = 1,
     ) -> None:
-        """Evaluate all boxes, or some.
+        """Evaluate all boxes, or some; `n_jobs` counts workers as joblib does and changes no value.
 
-        Parameters
-        ----------
-        maximize : bool
-        closed : int, optional
-            A column, in the lattice's order, that is never split; boxes that narrow it are left as
-            they are.
-        tilt : float
-            Nats that every leaf counts more.
-        progress : callable, optional
-            Is told shares done, in [0, 1].
-        n_jobs : int or None
-            Threads, as joblib counts workers; the result does not depend on it.
-
-        Raises
-        ------
-        TooLargeError
-            If exponents do not fit two bytes, and longer ones not `memory_limit` or the scratch.
+        `closed` is a column, in the lattice's order, that is never split; boxes that narrow it are
+        left as they are. Every leaf counts `tilt` nats more. `progress` takes shares done, in [0,
+        1]. It raises TooLargeError if exponents do not fit two bytes, and longer ones not
+        `memory_limit` or the scratch.
         """
         lattice, plan = self.lattice, self.lattice.plan
         index, count_index, arrays = self.index.arrays, self.count_index.arrays, lattice.arrays
@@ -231,7 +210,7 @@ class Recursion:
     def log_values(self, origin: int = 0) -> NDArray[np.float64]:
         """Return the logs of all trees' entries, nats; -inf where there is none.
 
-        Those of large numbers have few digits for their differences, unless their `origin` is near.
+        Differences of logs of large numbers have few digits unless `origin` is near to them.
         """
         return log_of(self.values, self._whole, origin)
 
@@ -257,17 +236,12 @@ class Recursion:
     def choose(
         self, rng: np.random.Generator, digits: Integers, entries: Integers
     ) -> tuple[Integers, Integers, Integers]:
-        """Choose how to go on in boxes, (n, p), for the entries, (n,), that subtrees must come to.
+        """Choose how to go on in boxes, for the entries that subtrees must come to.
 
         By sums: in proportion to what the trees behind a choice are worth; by maxima: the best.
 
-        Returns
-        -------
-        columns : (n,) int64
-            The column split, -1 for a leaf.
-        n_branches : (n,) int64
-        parts : (n, 2, most) int64
-            Blocks and entries of the branches, by lowest level.
+        digits (n, p); entries (n,). Returned, int64: columns split (n,), -1 for a leaf; numbers of
+        branches (n,); and blocks and entries of the branches (n, 2, most), by lowest level.
         """
         n, most = len(entries), self.lattice.plan.most
         maximize, _, tilt = self.how
@@ -292,15 +266,8 @@ class Recursion:
     def share_out(self, root: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how much of a new row's probability stays in each box as a leaf; see `flows`.
 
-        Parameters
-        ----------
-        root : (n,) float64
-            What comes to each of the whole table's entries, over its weight and the concentration.
-
-        Returns
-        -------
-        (n_entries,) float64
-            In the first entry of every box.
+        root (n,) float64: the share of each of the whole table's entries, over its weight and the
+        concentration. Returned (n_entries,) float64, in the first entry of every box.
         """
         lattice, index = self.lattice, self.index.arrays
         flows, row_flows = np.zeros(self.index.n_entries), np.zeros_like(self.work.sums)
@@ -320,7 +287,7 @@ class Recursion:
     def first_splits(self, origin: int) -> NDArray[np.float64]:
         """Return logs, as `log_values`, of what not splitting or splitting each column first gives.
 
-        (p + 1, n_entries) float64, nats; columns in the lattice's order behind "none".
+        (p + 1, n_entries) float64, nats; first "none", then columns in the lattice's order.
         """
         whole = self.lattice.whole
         _, n = self.index.locate(whole)
@@ -414,7 +381,7 @@ def _all_lines(
     n_jobs: int | None,
     scratch: Scratch | None = None,
 ) -> None:
-    """Have a kernel go through all lines of open boxes, in pieces, in several threads if many.
+    """Run a kernel on all lines of open boxes, in pieces, in several threads if there are many.
 
     A box needs those that keep less of one column: boxes that keep the same blocks of the first
     columns are a task, which waits for those of fewer levels in these blocks together.

@@ -55,26 +55,15 @@ _ASCENT = 1e-9  # nats
 class Redraws:
     """The steps of a chain, with redraws of subtrees between the compiled ones.
 
-    Parameters
-    ----------
-    posterior : CascadePosterior
-    memory_limit : float > 0, bytes
-        Of all chains together. Arrays of boxes are kept up to half of it: evaluating large ones,
-        and what was freed but not returned to the system, take about as much again.
-    n_jobs : int or None
-        Threads of large boxes, as joblib counts workers; the result does not depend on it.
-    n_steps : int >= 1 or None
-        Of a chain, if known: polishing its end takes no longer than a few times its steps.
+    `memory_limit` > 0, bytes, is of all chains together. Arrays of boxes are kept up to half of it,
+    because evaluating large ones, and what was freed but not returned to the system, take about as
+    much again. `n_jobs` counts threads of large boxes as joblib does; the result does not depend on
+    it. If `n_steps` of a chain is given, polishing its end takes no longer than a few times its
+    steps.
 
-    Attributes
-    ----------
-    share : float in [0, 1]
-        Of all steps that are redraws.
-    smallest, largest : int
-        Between which it is drawn, evenly by its logarithm, how many bytes the boxes of a subtree
-        may take that is redrawn.
-    most_polished : int
-        Bytes up to which a subtree is polished.
+    Attributes: `share` of all steps, in [0, 1], are redraws. A subtree may be redrawn if its boxes
+    take at most a number of bytes that is drawn between `smallest` and `largest`, evenly by its
+    logarithm, and polished if they take at most `most_polished` bytes.
     """
 
     name = "redraw"
@@ -194,7 +183,7 @@ class Redraws:
         return node, tuple(box) if 0 < size <= most else None
 
     def size(self, box: Sequence[tuple[int, ...]]) -> int:
-        """Return the bytes that the trees below a box take, or work that takes as long; 0 of one.
+        """Return the bytes that the trees below a box take, or equivalent work; 0 of one tree.
 
         It may depend on nothing but the box.
         """

@@ -56,27 +56,13 @@ _OF_LOG = 1e-26  # of the weight of all rows
 
 @dataclass(frozen=True, slots=True)
 class PassRounding:
-    """Bounds on rounding.
+    """Bounds on rounding."""
 
-    Parameters
-    ----------
-    fixed : float
-        By how much the log density of any tree may be off, nats.
-    of_best : float
-        And for each leaf of a tree found by maxima, nats.
-    of_sums : float
-        And for each leaf, where sums are taken, nats.
-    most : float
-        Leaves that no tree has more of.
-    most_of_best : float
-        Leaves that the most probable tree has no more of.
-    """
-
-    fixed: float
-    of_best: float
-    of_sums: float
-    most: float
-    most_of_best: float
+    fixed: float  # error of the log density of any tree, nats
+    of_best: float  # more for each leaf of a tree found by maxima, nats
+    of_sums: float  # more for each leaf, where sums are taken, nats
+    most: float  # no tree has more leaves
+    most_of_best: float  # the most probable tree has no more leaves
 
     @classmethod
     def of(cls, posterior: "CascadePosterior", plan: Plan) -> "PassRounding":
@@ -123,12 +109,9 @@ class PassRounding:
         return self.of_sums * self.most > _MUCH
 
     def of_sum(self, log_sum: float, log_tilted: float | None = None) -> float:
-        """Return by how much the log of a sum may be off, nats.
+        """Return by how much the log of a sum over all trees may be off, nats.
 
-        Parameters
-        ----------
-        log_sum, log_tilted : float
-            Of all trees; and where each leaf counts `TILT` nats more, if that is known.
+        `log_tilted` is the log of the sum where each leaf counts `TILT` nats more, if known.
         """
         n_leaves = self.most
         if log_tilted is not None and 4 * self.of_sums < TILT:
@@ -152,9 +135,9 @@ def of_sums_without_rows(plan: Plan) -> float:
 def _n_additions(plan: Plan) -> float:
     """Return how many additions any term of a box goes through, at most.
 
-    For each column as many as its whole block has two-way partitions, for each number of branches;
-    and where entries are many, of each pair of them. The short way adds up all partitions one by
-    one.
+    For each column they are as many as its whole block has two-way partitions, for each number of
+    branches, and where entries are many, for each pair of them. The short way adds up all
+    partitions one by one.
     """
     pairs = 0.0
     for q, nominal in zip(plan.n_levels, plan.is_nominal, strict=True):

@@ -21,14 +21,7 @@ from bayescascade.base.errors import ParameterError, TooLargeError
 class Scratch:
     """A directory for arrays.
 
-    Parameters
-    ----------
-    directory : str or Path
-
-    Raises
-    ------
-    ParameterError
-        If there is no such directory, or nothing can be written there.
+    It raises ParameterError if there is no such directory, or nothing can be written there.
     """
 
     def __init__(self, directory: str | Path) -> None:
@@ -45,13 +38,7 @@ class Scratch:
         return disk_usage(self.directory).free
 
     def zeros(self, n: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Return an array of zeros in a file.
-
-        Raises
-        ------
-        TooLargeError
-            If the directory has no room for it.
-        """
+        """Return an array of zeros in a file; TooLargeError if the directory has no room."""
         n_bytes = n * np.dtype(dtype).itemsize
         with TemporaryFile(dir=self.directory) as file:
             try:

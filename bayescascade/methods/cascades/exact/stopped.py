@@ -13,29 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoppedPosterior:
-    """The best tree of a posterior, of which the sum over all trees is not known.
-
-    Parameters
-    ----------
-    posterior : CascadePosterior
-    cost : ExactCost
-        What a pass takes.
-    tree : Tree
-        The most probable one.
-    log_density : float
-        Its log density: no tree has more that is summed over.
-    max_leaves : int or None
-        Most leaves of those trees, where others were still to be bounded; None if they are all.
-    rounding : float >= 0
-        Nats by which rounding may hide that another tree is more probable.
-    """
+    """The best tree of a posterior whose sum over all trees is not known."""
 
     posterior: "CascadePosterior"
-    cost: ExactCost
-    tree: Tree
-    log_density: float
-    max_leaves: int | None
-    rounding: float
+    cost: ExactCost  # of a pass
+    tree: Tree  # the most probable one
+    log_density: float  # no tree that is summed over has more
+    max_leaves: int | None  # most leaves of those trees; None if they are all
+    rounding: float  # >= 0: nats by which rounding may hide that another tree is more probable
 
     is_interrupted: ClassVar[bool] = True
     gap: ClassVar[float] = 0.0
@@ -45,12 +30,7 @@ class StoppedPosterior:
 
 
 class SummationStopped(KeyboardInterrupt):
-    """Ctrl-C, once the best tree was known.
-
-    Parameters
-    ----------
-    found : StoppedPosterior
-    """
+    """Ctrl-C, once the best tree was known."""
 
     def __init__(self, found: StoppedPosterior) -> None:
         super().__init__()

@@ -38,18 +38,10 @@ _PRIOR_PASSES = 32  # over shapes, which are few
 
 
 class Tail:
-    """Bounds on what trees of many leaves come to, better with every z that is tried.
+    """Bounds on the sum over trees of many leaves, which improve with every z that is tried.
 
-    Parameters
-    ----------
-    boxes : Boxes
-        Of a plan with one entry a box, for the leaf model.
-    root : Root
-    total : float
-        Weight of all rows.
-    most : int
-        Leaves that no tree has more of.
-    bounds : PassRounding
+    The boxes are of a plan with one entry a box, for the leaf model; total is the weight of all
+    rows; no tree has more than `most` leaves.
     """
 
     def __init__(
@@ -69,15 +61,8 @@ class Tail:
     def enough(self, fewest: int, target: float, n_passes: int, maximize: bool = False) -> int:
         """Return a number of leaves such that trees of more come to at most `target`, proved.
 
-        Parameters
-        ----------
-        fewest : int
-            Returned as soon as it is proved to do.
-        target : float
-            Nats; of these trees together or, by maxima, of each by itself.
-        n_passes : int >= 1
-            How many new z may be tried.
-        maximize : bool
+        `target`, nats, is of these trees together or, by maxima, of each by itself. `fewest` is
+        returned as soon as it is proved to be enough. At most `n_passes` >= 1 new z are tried.
         """
         if fewest >= self._most:
             return fewest
@@ -128,7 +113,7 @@ def _log_series(log_ratios: Floats) -> Floats:
 def next_place(log_zs: Floats, bounds: Floats, target: float) -> float | None:
     """Return where a convex function, known at some ascending places, could come down to `target`.
 
-    None if nowhere: it lies above the lines through the least of them and either neighbor.
+    None if it cannot, because it lies above the lines through its least value and either neighbor.
     """
     i = len(log_zs) - 1 - int(np.argmin(bounds[::-1]))  # the largest of equals
     gaps = np.diff(log_zs)
@@ -154,22 +139,9 @@ def log_prior_mass(
 ) -> tuple[float, float]:
     """Return the log of the sum over all trees without data, whatever their leaves, and its error.
 
-    Parameters
-    ----------
-    lattice : Lattice
-        Of a plan with one entry a box.
-    terms : TermArrays
-        Of the same plan, for the leaf model.
-    root, most, bounds
-        As of `Tail`.
-    cap : int
-        Leaves from which on it is asked whether more are needed.
-    memory_limit : float, bytes
-
-    Raises
-    ------
-    TooLargeError
-        If it takes more memory.
+    The lattice and the terms are of a plan with one entry a box, for the leaf model; `root`, `most`
+    and `bounds` as in `Tail`. From `cap` leaves on, it checks whether more are needed. It raises
+    TooLargeError if it takes more than `memory_limit` bytes.
     """
 
     def log_mass(cap: int) -> tuple[float, float]:

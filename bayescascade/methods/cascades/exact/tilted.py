@@ -60,8 +60,8 @@ def solve_or_tilt(
 ) -> "tuple[SummedPosterior | StoppedPosterior | TiltedPosterior, list[Tree]]":
     """Solve a posterior, by tilts where `solve` does not fit; return that, and draws from it.
 
-    Parameters and errors are those of both, `draw_progress` is called before trees are drawn;
-    Ctrl-C ends either early once it has a tree.
+    Parameters and errors are those of `solve` and `solve_by_tilts`. `draw_progress` is called
+    before trees are drawn. Ctrl-C ends either early once it has a tree.
     """
     rng = np.random.default_rng(rng)
     try:
@@ -120,43 +120,23 @@ def solve_by_tilts(
 ) -> "TiltedPosterior":
     """Find the most probable tree of a leaf model, and sum over all trees, by a few dozen passes.
 
-    Ctrl-C ends it early, from the first pass on: the best tree is then what was found, with the
-    gap that is left.
+    The model has no bound on leaves. Ctrl-C ends it early, from the first pass on: the best tree is
+    then what was found, with the gap that is left. Only draws depend on
+    `rng`, or the seed of one, but for rounding; nothing depends on `n_jobs`, workers as joblib
+    counts them.
 
-    Parameters
-    ----------
-    posterior : LeafPosterior
-        Without a bound on leaves.
-    memory_limit : float > 0, bytes
-    work_limit : float > 0, terms
-        Of one pass over the boxes, see `ExactCost`.
-    rng : numpy.random.Generator, int or None
-        Or the seed of one. Nothing that is not said to be a draw depends on it but for rounding.
-    progress : callable, optional
-        Takes the number of passes made, the share of the next, and the best tree so far.
-    n_jobs : int or None
-        Threads, as joblib counts workers; the result does not depend on it.
-    n_draws : int >= 0
-        Independent draws to be made on the way, mostly without passes of their own.
-    scratch : str or Path, optional
-        Directory for boxes that do not fit `memory_limit`: in files without names, which are gone
-        with the result.
-    checkpoint : str or Path, optional
-        File that keeps what every pass found, as soon as it is made.
-    resume : bool
-        Make only passes that the checkpoint does not have, and the few that draws are from. The
-        result is that of a search never interrupted.
+    `memory_limit` is in bytes, `work_limit` in terms of one pass over the boxes, see `ExactCost`.
+    `progress` takes the number of passes made, the share of the next, and the best tree so far.
+    `n_draws` >= 0 independent draws are made on the way, mostly without passes of their own. Boxes
+    that do not fit `memory_limit` go to the directory `scratch`, in files without names, which are
+    gone with the result. `checkpoint` is a file that keeps what every pass found, as soon as it is
+    made. With `resume` only passes that the checkpoint does not have are made, and the few that
+    draws are from; the result is that of a search never interrupted.
 
-    Raises
-    ------
-    ParameterError
-        If the model is no leaf model, or bounds the number of leaves; or a parameter is out of its
-        range, or `scratch` is no directory to write to.
-    TooLargeError
-        If a pass takes more than is allowed; the message says what would fit.
-    samplers.CheckpointError
-        If the checkpoint cannot be read or written, is of another posterior, or holds an unfinished
-        run that is not to be resumed.
+    ParameterError: the model is no leaf model, or bounds the number of leaves; or a parameter is
+    out of its range, or nothing can be written to `scratch`. TooLargeError: a pass takes more than
+    is allowed; the message says what would fit. CheckpointError: the checkpoint cannot be read or
+    written, is of another posterior, or holds an unfinished run that is not to be resumed.
     """
     model = posterior.model
     if not isinstance(model, LeafModel) or model.max_leaves is not None:
