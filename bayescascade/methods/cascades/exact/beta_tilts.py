@@ -33,9 +33,9 @@ _BEYOND = (0.25, 1.0, 4.0, 16.0)  # tilts that bound what trees of more leaves t
 def add_up_by_beta(
     passes: Passes, log_least: float, guess: int, rng: np.random.Generator, precise: float
 ) -> Sum:
-    """Sum over all trees, from a guess at the number of leaves of a probable tree.
+    """Sum over all trees, with more nodes until the error is below `precise`, nats, or negligible.
 
-    It tries more nodes while the error is neither below `precise`, nats, nor negligible.
+    `guess` is the number of leaves of a probable tree.
     """
     expansion = Expansion(passes, log_least)
     nodes = _Nodes(passes, guess, rng, 1.0, _FAR)

@@ -99,8 +99,7 @@ class HeldBoxes:
     ) -> "HeldBoxes | None":
         """Count the boxes of a plan; None if they exceed a limit or are of another kind.
 
-        The plan is of all of the posterior's columns, or of some; limits in bytes and terms > 0,
-        see `ExactCost`.
+        The plan is of all or some of the posterior's columns; limits in bytes and terms > 0.
         """
         p = sum(q > 1 for q in plan.n_levels)
         if plan.partitions != "levels" or plan.shift != 0 or not 0 < p <= _MOST_COLUMNS:

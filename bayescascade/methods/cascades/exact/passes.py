@@ -93,10 +93,7 @@ class Passes:
         k: NDArray[np.int64] | None = None,
         log_w: Floats | None = None,
     ) -> Floats:
-        """Return by how much ``ln w_K + worth - tilt K`` may be off for each K, nats.
-
-        The K are the numbers of leaves that are listed, or `k` with their ``ln w_K``.
-        """
+        """Return by how much ``ln w_K + worth - tilt K`` may be off, nats; for listed K or `k`."""
         k, log_w = self.k if k is None else k, self.log_w if log_w is None else log_w
         sizes: Floats = EVALUATED * UNIT * (abs(worth) + np.abs(log_w) + abs(tilt) * k)
         return sizes + self.bounds.fixed + self.bounds.of_best * k

@@ -19,10 +19,7 @@ from bayescascade.base.errors import ParameterError, TooLargeError
 
 
 class Scratch:
-    """A directory for arrays.
-
-    It raises ParameterError if there is no such directory, or nothing can be written there.
-    """
+    """A directory for arrays; ParameterError if nothing can be written there."""
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)

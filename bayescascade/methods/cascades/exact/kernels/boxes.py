@@ -151,8 +151,8 @@ def count_rows(
 ) -> None:
     """Add every row to the boxes that keep one level of some columns, and all of the others.
 
-    row_codes (N, p) integers, columns in the lattice's order; weights (N,) float64; subsets
-    (S, p) bool: the columns narrowed; counts: of all boxes.
+    row_codes (N, p) integers, columns in the lattice's order; weights (N,) float64; subsets (S, p)
+    bool: the columns narrowed; counts: of all boxes.
     """
     for s in range(subsets.shape[0]):
         for row in range(row_codes.shape[0]):
@@ -179,7 +179,7 @@ def count_boxes(
     is_first: bool,
     n_lines: int,
 ) -> bool:
-    """Count the rows of the boxes of some lines; whether lines are left.
+    """Count the rows of the boxes of some lines; return whether lines are left.
 
     A box holds what two boxes hold that share out one column of it; only where those have no
     entries must it be counted already, by `count_rows`.
@@ -249,11 +249,11 @@ def evaluate_boxes(
     is_first: bool,
     n_lines: int,
 ) -> bool:
-    """Evaluate the open boxes of some lines, in order; whether lines are left.
+    """Evaluate the open boxes of some lines, in order; return whether lines are left.
 
-    A box's entries: the sum (or largest) over all trees below it of what they are worth, one entry
-    for each number of leaves, set of columns used, or one in all; see `TermArrays.shift`. Boxes
-    without rows are copied from those of their shape if `shapes` has any.
+    A box's entries are the sum (or largest) over all trees below it of what they are worth: one for
+    each number of leaves, one for each set of columns used, or one in all; see `TermArrays.shift`.
+    Boxes without rows are copied from those of their shape if `shapes` has any.
     """
     if is_first:
         first_line(lattice, index, is_open, work, n_fixed)

@@ -126,8 +126,8 @@ def _is_in(work, digits, node):
 def _scan_pairs(lattice, terms, values, work, j, below, mantissa, exponent, target, done, maximize):
     """Go through the two-way splits of a column whose branches together come to `below`.
 
-    Returns the sum of shares (or the largest), and pair and entries gone through last (or the best,
-    if they are better than before), or -1.
+    Returns the sum of shares (or the largest), and pair and entries of the last (or of the best, if
+    better than before), or -1.
     """
     pair, i, k = -1, -1, -1
     block = lattice.starts[j] + work.digits[j]
@@ -271,7 +271,7 @@ def _scan(
     shift, b, entry, left, left_exponent, i0, right, right_exponent, k0,
     mantissa, exponent, target, done, maximize,
 ):  # fmt: skip
-    """Go through the entries of a first of b blocks, and of the rest, that make `entry`.
+    """Go through the entries of the first of b blocks, and of the rest, that make `entry`.
 
     Returns the sum of shares, or the largest, and entries as `_scan_pairs` does.
     """
@@ -311,9 +311,9 @@ def sum_columns(
     work: Work,
     out: Scaled,
 ) -> None:
-    """Write what the splits of every column of the box of ``work.digits`` come to.
+    """Write what the box of ``work.digits`` comes to as a leaf, then by splits of each column.
 
-    out: the box's entries, (p + 1) times: as a leaf, then for each column.
+    out: the box's entries, (p + 1) times.
     """
     _prepare(lattice, index, terms, counts_index, counts, work)
     last = work.digits.shape[0] - 1

@@ -26,60 +26,46 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
 
 
 class HeldArrays(NamedTuple):
-    """p columns of several levels, N distinct rows, P patterns of rows, see `tabulate`.
+    """p columns of several levels, N distinct rows, P patterns of rows; see `tabulate`."""
 
-    codes (p, N) uint16; weights (N,) float64; n_levels (p,) int64; splits (p,) bool: whether a
-    column may be split; starts (p,) int64: where a column's log widths start, of its levels and the
-    whole; log_width (M, 2), and constant (2,) of all columns of one level, float64: sums, see
-    `terms`; pattern (N,) int64: each row's; rows (P,) int64: a row of each, -1 of the first, which
-    is that of no row; begin (P + 1,) int64: where its worths start; steps (P, p) int64: how far
-    each column that is left whole moves them on; set_start (2**p + 1,) int64: where a set's boxes
-    start; first (n_boxes,) int32: the first row of each.
-    """
-
-    codes: Array
-    weights: Array
-    n_levels: Array
-    splits: Array
-    starts: Array
-    log_width: Array
-    constant: Array
-    pattern: Array
-    rows: Array
-    begin: Array
-    steps: Array
-    set_start: Array
-    first: Array
+    codes: Array  # (p, N) uint16
+    weights: Array  # (N,) float64
+    n_levels: Array  # (p,) int64
+    splits: Array  # (p,) bool: whether a column may be split
+    starts: Array  # (p,) int64: where a column's log widths start, of its levels and the whole
+    log_width: Array  # (M, 2) float64: sums, see `terms`
+    constant: Array  # (2,) float64: log width of all columns of one level, a sum
+    pattern: Array  # (N,) int64: each row's
+    rows: Array  # (P,) int64: a row of each pattern; -1 of the first, which is that of no row
+    begin: Array  # (P + 1,) int64: where the worths of a pattern start
+    steps: Array  # (P, p) int64: by how much a column that is left whole moves them on
+    set_start: Array  # (2**p + 1,) int64: where a set's boxes start
+    first: Array  # (n_boxes,) int32: the first row of each box
 
 
 class HeldWork(NamedTuple):
     """Scratch of one thread, Q levels at most.
 
-    Behind a level k columns k, k + 1, ... are decided on: rows (p + 1, N) int32, box after box,
-    bounds (p + 1, N // 2 + 2) and n_boxes (p + 1,) int64 of these; levels (p + 1,) int64: which
-    level has the rows of each. Of a set: offsets (P,) int64: where the worth of each pattern is;
-    place (p, N) int32: the box of which a row is the first if a column is fixed, too, unless it is
-    no box of that set; power (p, Q + 1) float64, power_exponent int64: products of empty boxes;
-    width (2,) float64. Of a column's levels: tally (Q,) int64, weight (Q,) float64, seen (Q,)
-    int64. factor, factor_exponent (Q + 1,), per_way (1,): see `write_factors`; 1 in the leaf
-    model of a Poisson.
+    Behind a level k columns k, k + 1, ... are decided on. `factor`, `factor_exponent` and
+    `per_way`: see `write_factors`; 1 in the leaf model of a Poisson. `place` is undefined
+    where that box is not in the set.
     """
 
-    rows: Array
-    bounds: Array
-    n_boxes: Array
-    levels: Array
-    offsets: Array
-    place: Array
-    power: Array
-    power_exponent: Array
-    width: Array
-    tally: Array
-    weight: Array
-    seen: Array
-    factor: Array
-    factor_exponent: Array
-    per_way: Array
+    rows: Array  # (p + 1, N) int32: rows behind each level, box after box
+    bounds: Array  # (p + 1, N // 2 + 2) int64: where the rows of each box start
+    n_boxes: Array  # (p + 1,) int64: how many there are
+    levels: Array  # (p + 1,) int64: which level has the rows of each
+    offsets: Array  # (P,) int64: where the worth of each pattern is, in a set
+    place: Array  # (p, N) int32: of a set: box that a row is the first of if a column is fixed, too
+    power: Array  # (p, Q + 1) float64: of a set: products of empty boxes
+    power_exponent: Array  # (p, Q + 1) int64
+    width: Array  # (2,) float64: of a set
+    tally: Array  # (Q,) int64: of a column's levels
+    weight: Array  # (Q,) float64
+    seen: Array  # (Q,) int64
+    factor: Array  # (Q + 1,)
+    factor_exponent: Array  # (Q + 1,)
+    per_way: Array  # (1,)
 
 
 @kernel
@@ -88,9 +74,8 @@ def count_sets(
 ) -> None:
     """Count the boxes of all sets with the same last columns.
 
-    top: these columns' bits; n_low: how many columns there are before them; written: counts
-    (2**p,) int32, by set; added to totals (2,) int64: boxes, and their rows, once for every column
-    that is left whole.
+    top: these columns' bits; n_low: number of columns before them. Written: counts (2**p,) int32,
+    by set; added to totals (2,) int64: boxes, and their rows, once for every column left whole.
     """
     for low in range((1 << n_low) - 1, -1, -1):
         chosen, level = _go_to(held, work, top, n_low, low)

@@ -17,97 +17,70 @@ Array = NDArray[Any]  # the docstrings give dtypes
 
 
 class LatticeArrays(NamedTuple):
-    """p columns, N blocks, M two-way partitions of blocks and L levels, column after column.
+    """p columns, N blocks, M two-way partitions of blocks and L levels, column after column."""
 
-    starts (p + 1,) int64: where a column's blocks start; costs (p,) int64: cost of narrowing a
-    column; splits (p,) bool: whether it may be split at all; by_levels: whether a split separates
-    all levels; sizes (N,) int64: levels of a block; log_width (N, 2) float64: a sum, see `terms`;
-    shape (N,) int64: its block in the lattice of shapes; pair_start (N + 1,) int64, first, rest
-    (M,) int32: partitions of a block in two, `first` with the lowest level, ascending by
-    `rest`; times (M,) float64: how many partitions stand behind one; code_start (N + 1,),
-    codes: the levels of a block; level_start (p + 1,), single (L,) int64: the block of one
-    level alone; ways (N,) float64: how many splits of its column a block allows.
-    """
-
-    starts: Array
-    costs: Array
-    splits: Array
-    by_levels: bool
-    sizes: Array
-    log_width: Array
-    shape: Array
-    pair_start: Array
-    first: Array
-    rest: Array
-    times: Array
-    code_start: Array
-    codes: Array
-    level_start: Array
-    single: Array
-    ways: Array
+    starts: Array  # (p + 1,) int64: where a column's blocks start
+    costs: Array  # (p,) int64: cost of narrowing a column
+    splits: Array  # (p,) bool: whether a column may be split at all
+    by_levels: bool  # whether a split separates all levels
+    sizes: Array  # (N,) int64: levels of a block
+    log_width: Array  # (N, 2) float64: a sum, see `terms`
+    shape: Array  # (N,) int64: its block in the lattice of shapes
+    pair_start: Array  # (N + 1,) int64: where the partitions of a block in two start
+    first: Array  # (M,) int32: the part with the lowest level
+    rest: Array  # (M,) int32: the other part, ascending for each block
+    times: Array  # (M,) float64: how many partitions stand behind one
+    code_start: Array  # (N + 1,): where the levels of a block start
+    codes: Array  # the levels of the blocks
+    level_start: Array  # (p + 1,): where a column's levels start
+    single: Array  # (L,) int64: the block of one level alone
+    ways: Array  # (N,) float64: how many splits of its column a block allows
 
 
 class IndexArrays(NamedTuple):
     """Where the entries of a box start: the sum over columns of digit * step.
 
-    step (p, C + 2) int64: entries passed over by one digit of a column, by the cost of the columns
-    before it; size (C + 2,) int64: entries of a box by its cost. Costs above C count as C + 1,
-    where all are 0.
+    Costs above C count as C + 1, where all are 0.
     """
 
-    step: Array
-    size: Array
+    step: Array  # (p, C + 2) int64: entries passed over by one digit, by the cost of columns before
+    size: Array  # (C + 2,) int64: entries of a box by its cost
 
 
 class TermArrays(NamedTuple):
-    """The model, as the recursion reads it.
+    """The model, as the recursion reads it; sums of two floats: see `doubles`.
 
     shift: how entries of two parts join: 1: numbers of leaves less one add up, plus one; 0: the one
-    entry there is; UNION: sets of columns used unite. is_branch: Dirichlet at every split;
-    is_generative: whether a split counts one by the number of those that its box allows, to
-    `power`, and a leaf log_stop (2,), a sum of two floats, if that is any; has_factors: whether
-    splits count anything but for their branches; per_leaf: log of what every leaf counts, whatever
-    its rows; alpha: concentration;
-    independent, leaf_alpha: the leaves' density; most: most branches of a split; branches: the
-    numbers of branches there can be, ascending int64. Sums of two floats, see `doubles`, are
-    log_split (B + 1, 2): what b branches are worth without rows; log_gamma (B + 1, G, 2):
-    lnG(b alpha + n) of whole weights n, and leaf_log_gamma (Q + 1, H, 2): lnG(m leaf_alpha + n);
-    G = H = 1, none but n = 0, where weights are not whole.
+    entry there is; UNION: sets of columns used unite. B is the most branches, and Q the most
+    levels; G = H = 1, none but n = 0, where weights are not whole.
     """
 
     shift: int
-    is_branch: bool
-    is_generative: bool
-    has_factors: bool
+    is_branch: bool  # Dirichlet at every split
+    is_generative: bool  # a split counts 1 / (number of splits of its box), to `power`
+    has_factors: bool  # whether splits count anything but for their branches
     power: float
-    log_stop: Array
-    per_leaf: float
-    alpha: float
-    independent: bool
-    leaf_alpha: float
-    most: int
-    branches: Array
-    log_split: Array
-    log_gamma: Array
-    leaf_log_gamma: Array
+    log_stop: Array  # (2,): log of what a leaf counts if its box allows any split, a sum
+    per_leaf: float  # log of what every leaf counts, whatever its rows
+    alpha: float  # concentration
+    independent: bool  # whether columns vary independently inside a leaf
+    leaf_alpha: float  # concentration of the leaves' density
+    most: int  # most branches of a split
+    branches: Array  # ascending int64: the numbers of branches there can be
+    log_split: Array  # (B + 1, 2): log of what b branches are worth without rows, a sum
+    log_gamma: Array  # (B + 1, G, 2): lnG(b alpha + n) of whole weights n, a sum
+    leaf_log_gamma: Array  # (Q + 1, H, 2): lnG(m leaf_alpha + n), a sum
 
 
 class Tables(NamedTuple):
-    """What the short way through a line looks up: see `lines`.
+    """What the short way through a line looks up: see `lines`; G = 1 in the leaf model."""
 
-    begin, end (B + 1, N) int64: where the partitions of a block into b blocks stand in `children`,
-    which says how far from a box's entry those of its children are, int64; leaf (G, 2) float64:
-    log of what n rows are worth as a leaf, but for its volume and `TermArrays.per_leaf`; factor,
-    exponent (B + 1, G): what a split of n rows into b branches is worth, but for them and
-    for `Work.per_way`; G = 1 in the leaf model.
-    """
-
-    begin: Array
-    end: Array
-    children: Array
-    leaf: Array
-    factor: Array
-    exponent: Array
+    begin: Array  # (B + 1, N) int64: where partitions of a block into b blocks start in `children`
+    end: Array  # (B + 1, N) int64: where they end
+    children: Array  # int64: how far from a box's entry those of its children are
+    leaf: Array  # (G, 2): log worth of n rows as a leaf, but for volume and `TermArrays.per_leaf`
+    factor: Array  # (B + 1, G): worth of a split of n rows, but for branches and `Work.per_way`
+    exponent: Array  # (B + 1, G): of `factor`
 
 
 NO_TABLES = Tables(

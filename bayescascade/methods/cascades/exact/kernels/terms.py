@@ -161,10 +161,7 @@ def find_ways(terms, work, ways, value, low):
 
 @inner_kernel
 def write_factors(terms, work, count, most):
-    """Write what a split of a box into b <= most branches is worth, but for the branches.
-
-    Of the box that was written as a leaf last.
-    """
+    """Write the factors of splits into b <= most branches, of the box last written as a leaf."""
     share, share_low = log_rise(terms.log_gamma, terms.alpha, 1, count)
     for i in range(terms.branches.shape[0]):
         b = terms.branches[i]
@@ -218,9 +215,9 @@ def list_log_gamma(alpha: float, multiple: int, power: float, listed: Array, out
 
 @kernel
 def list_log_splits(rate: float, alpha: float, power: float, out: Array) -> None:
-    """Write what b branches count without rows, -rate + b ln rate - ln b! + lnG(b alpha).
+    """Write what b = 1, 2, .. branches count without rows, times a power, to out (B + 1, 2).
 
-    Times a power, of b = 1, 2, ..; out (B + 1, 2). Of rate 0 that is lnG(b alpha) alone.
+    -rate + b ln rate - ln b! + lnG(b alpha); of rate 0 lnG(b alpha) alone.
     """
     log_rate, log_rate_low = log_of(rate, 0.0) if rate > 0.0 else (0.0, 0.0)
     for b in range(1, out.shape[0]):
