@@ -44,31 +44,16 @@ _NS_ANY = 4e6  # of whatever is weighed
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A cascade that may suit a table.
+    """A cascade that may suit a table."""
 
-    Parameters
-    ----------
-    model : {"leaf", "branch"}
-        Which prior over trees.
-    settings : mapping of str to object
-        Parameters of `LeafCascade` or `BranchCascade` that differ from the defaults.
-    log_evidence : float
-        Nats; NaN where not all trees can be summed over.
-    held_out : float
-        Mean log density of rows held out, nats a row; NaN if it was not asked for.
-    n_leaves : int
-        Of the best tree; 0 if none was looked for.
-    seconds, expected_seconds : float
-        That weighing it took, NaN in a model from a file; and by its number of operations.
-    """
-
-    model: str
+    model: str  # "leaf" or "branch": the prior over trees
+    # parameters that are not the defaults
     settings: Mapping[str, Any] = field(default_factory=dict)
-    log_evidence: float = nan
-    held_out: float = nan
-    n_leaves: int = 0
-    seconds: float = nan
-    expected_seconds: float = 0.0
+    log_evidence: float = nan  # nats; NaN where not all trees can be summed over
+    held_out: float = nan  # mean log density of held-out rows, nats a row; NaN if not computed
+    n_leaves: int = 0  # of the best tree; 0 if none was looked for
+    seconds: float = nan  # that weighing it took; NaN in a model from a file
+    expected_seconds: float = 0.0  # by its number of operations
 
     def cascade(self, **run: Any) -> Cascade:
         """Return the estimator, with parameters of how to run it."""
@@ -193,17 +178,13 @@ def weighed(
     n_jobs: int | None,
     nanoseconds: float = inf,
 ) -> tuple[Candidate | None, float]:
-    """Return the candidate with its log evidence and the leaves of its best tree, and passes' time.
+    """Return the candidate with its log evidence and its best tree's leaves, and the passes' time.
 
-    It is None where the sum over all trees is not known to two decimals. Sums by numbers of leaves
-    begin with few leaves, which is what `Candidate.nanoseconds` counts; if trees of more leaves
-    matter, there are passes over all boxes. What these take one core is returned in nanoseconds,
-    counted by operations.
-
-    Raises
-    ------
-    TooLargeError
-        If it takes more memory, bytes, or time than was foreseen.
+    The candidate is None where the sum over all trees is not known to two decimals. Sums by numbers
+    of leaves begin with few leaves, which is what `Candidate.nanoseconds` counts; if trees of more
+    leaves matter, there are passes over all boxes. Their time, in nanoseconds of one core, follows
+    from their number of operations. The memory limit is in bytes. Raises TooLargeError if it takes
+    more memory or time than was foreseen.
     """
     started = perf_counter()
     posterior, spent = candidate.cascade()._make_posterior(table), 0.0

@@ -41,20 +41,8 @@ def strongest_splits_first(
 ) -> Tree:
     """Return the tree with the same leaves whose splits gain the most from the root down.
 
-    Parameters
-    ----------
-    tree : Tree
-    counts : (n_nodes,) float64
-        Weight of the rows at each node.
-    schema : Schema
-        The columns.
-    max_branches : int >= 2
-        Most branches of a split.
-
-    Returns
-    -------
-    Tree
-        With leaves equal to those of `tree`.
+    counts (n_nodes,) float64: weight of the rows at each node; a split has at most `max_branches`
+    >= 2 branches.
     """
     is_nominal = [column.kind == "nominal" for column in schema.columns]
     boxes = tree.codes(is_nominal, root_box(schema))

@@ -36,21 +36,9 @@ def check_boxes(
 ) -> Words:
     """Return the boxes of the leaves of valid trees, (n_leaves, p).
 
-    Parameters
-    ----------
-    schema : Schema
-    starts : (n_trees,)
-        The roots.
-    feature : (n,) int64
-        The column split, -1 of leaves.
-    depth : (n,) int64
-    block : (n,) uint64
-        0 of roots.
-
-    Raises
-    ------
-    ModelFileError
-        If these are no trees over the schema's columns.
+    starts (n_trees,): the roots; feature (n,) int64: the column split, -1 at leaves; depth (n,)
+    int64; block (n,) uint64: 0 at roots. Raises ModelFileError if these are not trees over the
+    schema's columns.
     """
     deepest = int(schema.n_levels.sum())
     if feature.max() >= schema.n_columns or depth.max() > deepest:
@@ -119,28 +107,17 @@ def _share_out_ranges(block: Words, left: Words, is_first: NDArray[np.bool_]) ->
 
 
 class Inside(NamedTuple):
-    """What is inside leaves, of each of the distinct ones: by columns, which levels, and weights.
+    """What each distinct leaf holds: the levels with rows, by column, and their weights."""
 
-    Attributes
-    ----------
-    blocks : (n, p) uint64
-        The narrowest block that holds all levels with rows; 0 without any.
-    least, most : (n,) float64
-        The least and the largest weight of all levels of a column.
-    """
-
-    blocks: Words
-    least: NDArray[np.float64]
-    most: NDArray[np.float64]
+    blocks: Words  # (n, p): narrowest block that holds all levels with rows; 0 if none has rows
+    least: NDArray[np.float64]  # (n,): least of the columns' sums of weights
+    most: NDArray[np.float64]  # (n,): largest of them
 
     @classmethod
     def of(cls, schema: Schema, inside: Numbers, is_pairs: bool) -> "Inside":
-        """Read counts of levels, (n, L), or the lower triangles of those of pairs of levels.
+        """Read counts of levels, (n, L), or the lower triangles of the counts of pairs of levels.
 
-        Raises
-        ------
-        ModelFileError
-            If counts of pairs do not sum up to those of their levels.
+        Raises ModelFileError if counts of pairs do not sum to the counts of their levels.
         """
         starts, n_levels = level_starts(schema), int(schema.n_levels.sum())
         at_once = max(1, _MOST_NUMBERS // (n_levels**2 if is_pairs else n_levels))
@@ -178,9 +155,9 @@ class Inside(NamedTuple):
 
 
 def check_leaves(schema: Schema, boxes: Words, counts: NDArray[np.float64], inside: Inside) -> None:
-    """Raise ModelFileError unless what is inside leaves is in their boxes, and of their weights.
+    """Raise ModelFileError unless the levels in leaves are in their boxes and sum to their weights.
 
-    Boxes are (n, p), counts (n,), and `inside` is that of each leaf.
+    boxes (n, p); counts (n,); `inside` is that of each leaf.
     """
     is_nominal = np.array([one.kind == "nominal" for one in schema.columns], np.bool_)
     held = inside.blocks

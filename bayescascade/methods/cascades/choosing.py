@@ -63,30 +63,15 @@ class Choice(NamedTuple):
 
 @dataclass(eq=False)
 class Chooser:
-    """Weighs candidates within an effort; see the module.
-
-    Parameters
-    ----------
-    table : Table
-    effort : str
-        One of `EFFORTS`.
-    memory_limit : float, bytes
-    n_jobs : int or None
-    seed : int
-        Of folds and chains.
-    report : callable
-        Takes which stage is running.
-    is_by_evidence : bool
-        Whether evidence alone decides, and nothing is compared by rows held out.
-    """
+    """Weighs candidates within an effort; see the module."""
 
     table: Table
-    effort: str
-    memory_limit: float
+    effort: str  # one of `EFFORTS`
+    memory_limit: float  # bytes
     n_jobs: int | None
-    seed: int
-    report: Callable[[str], None]
-    is_by_evidence: bool = False
+    seed: int  # of folds and chains
+    report: Callable[[str], None]  # takes the name of the stage that is running
+    is_by_evidence: bool = False  # whether evidence alone decides, without rows held out
     left: float = field(init=False)
     known: dict[tuple[object, ...], Candidate] = field(init=False, default_factory=dict)
     _ends: dict[str, float] = field(init=False, default_factory=dict)  # of climbs, by leaf
@@ -155,9 +140,9 @@ class Chooser:
     def _climb(self, candidate: Candidate) -> Candidate | None:
         """Return it with the leaf concentration of most evidence, a power of 2; None if too dear.
 
-        With the generative prior, also with the best `stop` of a few, and of uniform leaves their
-        concentration. It is weighed as it is alone if that takes a good part of the effort, or if
-        it is far behind the best.
+        With the generative prior, the best `stop` of a few is chosen too, and for uniform leaves
+        their concentration. The candidate is only weighed unchanged if that takes a good part of
+        the effort, or if it is far behind the best.
         """
         name, usual = "leaf_concentration", 1.0
         if candidate.kind[0] == "uniform":
@@ -257,9 +242,9 @@ class Chooser:
         return found, held_out
 
     def _mixture_beside(self, best: Candidate, held_out: HeldOut) -> MixtureBeside | None:
-        """Return how a mixture scores beside the best, on the rows by which that was chosen.
+        """Return how a mixture scores beside the best, on the rows by which the best was chosen.
 
-        None if no density can score so much better that it is worth a line.
+        None if no density can score better by enough to be reported.
         """
         if best.held_out != best.held_out:
             held_out = held_out.affordable([best], _OF_HELD * self._all / 2)

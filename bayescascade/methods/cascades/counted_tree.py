@@ -43,15 +43,10 @@ Floats = NDArray[np.float64]
 class CountedTree:
     """A tree and the weight of the rows at each of its nodes.
 
-    Parameters
-    ----------
-    tree : Tree
-    counts : (n_nodes,) float64
-    level_counts : (n_leaves, L) float64 or None
-        Of independent leaves, left to right: the weight of every level of every column, the levels
-        of one column after those of the one before. None for uniform leaves, which need none.
-    pair_counts : (n_leaves, L, L) float64 or None
-        Of dependent leaves: the weight of every pair of levels, of levels alone on the diagonal.
+    counts (n_nodes,) float64. Independent leaves, left to right, have level_counts (n_leaves, L)
+    float64: the weight of every level, column after column. Dependent leaves have pair_counts
+    (n_leaves, L, L) float64: the weight of every pair of levels, with that of single levels on the
+    diagonal. Uniform leaves need neither.
     """
 
     tree: Tree
@@ -77,21 +72,10 @@ class CountedTree:
     def from_record(
         cls, record: Mapping[str, Any], schema: Schema, leaf: str = "uniform"
     ) -> "CountedTree":
-        """Rebuild from what `to_record` returned.
+        """Rebuild from what `to_record` returned; `leaf` says which counts of levels it needs.
 
-        Parameters
-        ----------
-        record : mapping
-        schema : Schema
-        leaf : {"uniform", "independent", "dependent"}
-            Whether there must be counts of levels in the leaves, or of pairs of levels.
-
-        Raises
-        ------
-        ModelFileError
-            If it is no tree over the schema's columns, or the counts are not its leaves'.
-        KeyError, TypeError, ValueError
-            If a field is missing or of a wrong type.
+        Raises ModelFileError if it is no tree over the schema's columns, or the counts are not its
+        leaves'; KeyError, TypeError or ValueError if a field is missing or of a wrong type.
         """
         tree = Tree.from_flat(record)
         problem = next(tree.problems(schema), None)
@@ -198,18 +182,11 @@ def density_intervals(
 ) -> Floats:
     """Return equal-tailed credible intervals of the density at rows, (n_rows, 2) float64.
 
-    Parameters
-    ----------
-    schema : Schema
-    model : LeafModel or BranchModel
-    trees : sequence of CountedTree
-        At least one; with counts of levels if the model's leaves are independent.
-    shares : (n_trees,) float64 > 0
-        Posterior probabilities of the trees, as far as they were drawn; they sum up to 1.
-    codes : (p, n_rows) int32
-        -1 where a cell is missing: then it is the density of the cells that are there.
-    level : float in (0, 1)
-        Posterior probability that the density at a row is inside, for each row by itself.
+    At each row by itself, the density is inside with posterior probability `level`, in (0, 1).
+    There is at least one tree, with counts of levels if the model's leaves are independent; shares
+    (n_trees,) float64 > 0: posterior probabilities of the trees, as far as they were drawn, which
+    sum to 1; codes (p, n_rows) int32: where a cell is missing, -1, it is the density of the cells
+    that are there.
     """
     level = check_probability("level", level, strict=True)
     ends = ((1 - level) / 2, (1 + level) / 2)

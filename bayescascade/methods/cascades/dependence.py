@@ -63,17 +63,13 @@ _MOST_PANELS = 12  # of a picture
 
 
 class JoinedPair(NamedTuple):
-    """Two columns that are joined inside a leaf, and the levels that go together most.
-
-    `probability` is that of the columns being joined, `together` that of the two levels inside the
-    leaf, `apart` what that would be if the columns were independent.
-    """
+    """Two columns that are joined inside a leaf, and the levels that go together most."""
 
     columns: tuple[int, int]
     codes: tuple[int, int]
-    probability: float
-    together: float
-    apart: float
+    probability: float  # that the columns are joined
+    together: float  # probability of the two levels inside the leaf
+    apart: float  # what that would be if the columns were independent
 
     def levels(self, schema: Schema) -> list[str]:
         """Return the two levels in words."""
@@ -89,27 +85,13 @@ class JoinedPair(NamedTuple):
 class DependentLeaf:
     """The rows of one box, its columns connected by a tree that is averaged over.
 
-    Parameters
-    ----------
-    schema : Schema
-    box : (p,) uint64
-        Blocks, as `Tree.boxes` has them.
-    counts : (L, L) float64 >= 0
-        `pair_counts` of the rows in the box.
-    leaf_concentration : float > 0
-        How many rows the prior is worth.
+    box (p,) uint64: blocks, as in `Tree.boxes`; counts (L, L) float64 >= 0: `pair_counts` of the
+    rows in the box; leaf_concentration > 0: how many rows the prior is worth.
 
-    Attributes
-    ----------
-    columns : (k,) int64
-        Those with two or more levels left.
-    log_weights : (k, k) float64
-        ``ln W``, nats: by how much two columns' joint distribution explains the rows better than
-        one for each; 0 on the diagonal.
-    log_evidence : float
-        Log of the rows' marginal likelihood, nats; 0 without rows.
-    level_probabilities : (L,) float64
-        The posterior mean of every level; the same in all trees.
+    columns (k,) int64: those with two or more levels left; log_weights (k, k) float64: ``ln W``,
+    nats, by how much two columns' joint distribution explains the rows better than one for each, 0
+    on the diagonal; log_evidence: log of the rows' marginal likelihood, nats, 0 without rows;
+    level_probabilities (L,) float64: the posterior mean of every level, the same in all trees.
     """
 
     mass = 1.0  # of a leaf given evidence, how much that has left
@@ -194,10 +176,7 @@ class DependentLeaf:
     def given(self, codes: Sequence[Sequence[int]]) -> "DependentLeaf":
         """Return the leaf given that each column has one of some codes that are left.
 
-        Raises
-        ------
-        DataError
-            If there are more than 65,536 such cells.
+        Raises DataError if there are more than 65,536 such cells.
         """
         n_cells = float(np.prod([len(own) for own in codes], dtype=float))
         if n_cells > _MOST_CELLS:
@@ -233,11 +212,8 @@ class _GivenLeaf(DependentLeaf):
 class DependentTree(DensityTree):
     """A density that, inside each leaf of a tree, is an average over all trees of its columns.
 
-    Parameters
-    ----------
-    inside : sequence of DependentLeaf
-        The leaves, left to right. The other parameters are those of `TreeParts`, of which
-        `level_probabilities` are each column's own.
+    The leaves `inside` stand left to right. The other parameters are those of `TreeParts`, of which
+    `level_probabilities` are each column's own.
     """
 
     inside: Sequence[DependentLeaf] = ()
@@ -257,7 +233,8 @@ class DependentTree(DensityTree):
     ) -> "DependentTree":
         """Build from counts and probabilities of nodes, leaves' `pair_counts` and concentration.
 
-        Leaves are taken from those `made` for other trees of the same concentration, and added.
+        Leaves `made` for other trees of the same concentration are used again; new ones are added
+        there.
         """
         inside = []
         for box, own in zip(leaf_boxes(schema, tree), pairs, strict=True):
@@ -273,21 +250,11 @@ class DependentTree(DensityTree):
         return self.inside[int(self.leaf_rows[leaf])].strongest_pairs
 
     def plot_joined(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw which columns are joined in each leaf, and return the axes.
+        """Draw which columns are joined in each leaf, on `ax` or a new figure, and return the axes.
 
-        A panel is a leaf, those of most rows first, an arc a pair of columns of `pairs`: the wider,
-        the more probable it is that they are joined. Leaves without such pairs are left out, and
-        beyond the twelfth leaf all others.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is large enough.
-
-        Raises
-        ------
-        DataError
-            If no two columns are joined in any leaf.
+        A panel is a leaf, those of most rows first; an arc is a pair of columns of `pairs`: the
+        wider, the more probable it is that they are joined. Leaves without such pairs are left out,
+        and all beyond the twelfth leaf. Raises DataError if no two columns are joined in any leaf.
         """
         leaves = [leaf for leaf in self.tree.leaves.tolist() if self.pairs(leaf)]
         if not leaves:
@@ -352,10 +319,10 @@ class DependentTree(DensityTree):
         )
 
     def node_dict(self, node: int = 0) -> dict[str, Any]:
-        """Return the tree as nested plain data.
+        """Return the tree as nested plain data, as in `DensityTree`.
 
-        As of `DensityTree`; leaves also have ``"pairs": [{"features": [one, other], "levels":
-        [words, words], "probability": p, "together": q, "apart": r}, ...]``, see `JoinedPair`.
+        Leaves also have ``"pairs": [{"features": [one, other], "levels": [words, words],
+        "probability": p, "together": q, "apart": r}, ...]``, see `JoinedPair`.
         """
         record = super().node_dict(node)
         if self.tree.feature[node] < 0:
@@ -385,8 +352,8 @@ class DependentTree(DensityTree):
 def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -> Floats:
     """Return the weight of the rows with every pair of levels in each box, (n, L, L) float64.
 
-    Boxes (n, p) uint64 are as of `Tree.boxes`. Symmetric, the levels of one column after those of
-    the one before; each level's own weight is on the diagonal.
+    It is symmetric, levels column after column, with each level's own weight on the diagonal; boxes
+    (n, p) uint64, as in `Tree.boxes`.
     """
     places = table.codes + table.offsets[:-1, np.newaxis]
     left = levels_left(schema, boxes)
@@ -404,12 +371,10 @@ def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -
 def integrate_missing(
     score: Callable[[NDArray[np.int32]], Floats], schema: Schema, codes: NDArray[np.int32]
 ) -> Floats:
-    """Return log densities of (p, n) rows by `score`, of distinct complete ones; -1 is missing.
+    """Return log densities of (p, n) rows, their missing cells, -1, integrated out, (n,) nats.
 
-    Raises
-    ------
-    DataError
-        If there are more than 65,536 ways to fill in a row's missing cells.
+    `score` is called with distinct complete rows. Raises DataError if there are more than 65,536
+    ways to fill in a row's missing cells.
     """
     is_missing = codes < 0
     n_ways = np.where(is_missing, schema.n_levels[:, np.newaxis].astype(float), 1.0).prod(axis=0)
@@ -452,7 +417,7 @@ def edge_probabilities(log_weights: Floats) -> Floats:
 
 
 def _eliminate(log_weights: Floats) -> list[tuple[Floats, Floats]]:
-    """Return how each vertex was eliminated, the last first, before which there are m.
+    """Return how each vertex was eliminated, the last first, when m others were left.
 
     That is the logs of its edges' shares of its star, (m,), and the probability that an edge
     between others, of a tree without it, was there before, and is no path through it, (m, m).
@@ -467,10 +432,11 @@ def _eliminate(log_weights: Floats) -> list[tuple[Floats, Floats]]:
 
 
 def _draw_tree(stages: Sequence[tuple[Floats, Floats]], rng: np.random.Generator) -> Floats:
-    """Return the edges of a tree in proportion to its weight, vertices put back one by one.
+    """Draw edges of a tree in proportion to its weight, (k, k) below the diagonal.
 
-    Edges that stood for paths through the vertex go; it is joined to each part that is then left,
-    by one edge in proportion to its share, so that nothing goes round. (k, k), below the diagonal.
+    Vertices are put back one by one: edges that stood for paths through the vertex go, and it is
+    joined to each part that is then left by one edge in proportion to its share, so there is no
+    cycle.
     """
     edges = np.zeros((len(stages) + 1, len(stages) + 1))
     for last, (log_shares, kept) in enumerate(reversed(stages), start=1):
