@@ -45,32 +45,15 @@ _POSTERIORS = {"leaf": LeafPosterior, "branch": BranchPosterior}
 
 @dataclass(frozen=True, slots=True)
 class EvidencePoint:
-    """A model with its parameters, and its evidence.
+    """A model with its parameters, and its evidence."""
 
-    Parameters
-    ----------
-    model : {"leaf", "branch"}
-    parameters : mapping of str to object
-        All of them, by name.
-    log_evidence : float or None
-        Nats; None if it was too much work, or there is none.
-    log_posterior : float or None
-        Log posterior density of the most probable tree, nats, unnormalized.
-    n_leaves : int or None
-        Leaves of that tree.
-    needed : str
-        What it would take where it was too much; else empty.
-    impossible : str
-        Why the model cannot be, or has no such sum, where that is so; else empty.
-    """
-
-    model: str
-    parameters: Mapping[str, Any]
-    log_evidence: float | None
-    log_posterior: float | None
-    n_leaves: int | None
-    needed: str = ""
-    impossible: str = ""
+    model: str  # "leaf" or "branch"
+    parameters: Mapping[str, Any]  # all of them, by name
+    log_evidence: float | None  # nats; None if it was too much work, or there is none
+    log_posterior: float | None  # of the most probable tree, nats, unnormalized
+    n_leaves: int | None  # of that tree
+    needed: str = ""  # what it would take if it was too much; else empty
+    impossible: str = ""  # why the model cannot be, or has no such sum; else empty
 
     @property
     def worth(self) -> float:
@@ -79,16 +62,7 @@ class EvidencePoint:
 
 
 class EvidenceGrid(Printed, list[EvidencePoint]):
-    """Models by falling evidence, those without any last.
-
-    Parameters
-    ----------
-    points : iterable of EvidencePoint
-    table : Table
-        What they are about.
-    varied : iterable of str
-        The parameters to tell them apart by, those of the grid.
-    """
+    """Models by falling evidence, those without any last; prints the parameters in `varied`."""
 
     def __init__(
         self, points: Iterable[EvidencePoint], table: "DataTable", varied: Iterable[str]
@@ -141,30 +115,11 @@ def evidence_grid(
 ) -> EvidenceGrid:
     """Return the log evidence of every model with every combination of parameters.
 
-    Where joblib runs on a Dask cluster, its workers compute some at the same time.
-
-    Parameters
-    ----------
-    table : Table
-    models : sequence of {"leaf", "branch"}
-    grid : mapping of str to sequence, optional
-        Values by parameter; each model takes those that it has.
-    memory_limit : float > 0
-        Gigabytes that one of them may take; those that would take more are told, not computed.
-    done : callable, optional
-        Called with each point as soon as it is there.
-
-    Returns
-    -------
-    EvidenceGrid
-        A list of EvidencePoint, highest evidence first, those that are too large or cannot be
-        last; prints as a table.
-
-    Raises
-    ------
-    ParameterError
-        If a model or parameter is unknown, a value is one that no model can have, or no combination
-        can be.
+    `grid` has values by parameter; each model takes those that it has. `memory_limit` > 0 is in
+    gigabytes for one model; those that would take more are listed, not computed. `done` is called
+    with each point as soon as it is there. Where joblib runs on a Dask cluster, its workers compute
+    some at the same time. Raises ParameterError if a model or parameter is unknown, a value is one
+    that no model can have, or no combination is possible.
     """
     check_real("memory_limit", memory_limit, above=0.0)
     combinations = list(_combinations(models, grid or {}))

@@ -51,20 +51,11 @@ _LEAST_LOG_VOLUME = -600.0  # of the domain's; the error of a smaller leaf might
 
 @dataclass(frozen=True, slots=True)
 class GrownTree:
-    """A tree, and what is needed of its nodes to prune it.
-
-    Parameters
-    ----------
-    tree : Tree
-    counts : (n_weights, n_nodes) float64
-        Weight of each node, by each of the weights that `grow` was given.
-    log_volumes : (n_nodes,) float64 <= 0
-        Logarithm of each node's part of the domain's volume.
-    """
+    """A tree, and what is needed of its nodes to prune it."""
 
     tree: Tree
-    counts: Floats
-    log_volumes: Floats
+    counts: Floats  # (n_weights, n_nodes): by each of the weights that `grow` was given
+    log_volumes: Floats  # (n_nodes,) <= 0: log of each node's part of the domain's volume
 
     @property
     def errors(self) -> Floats:
@@ -84,16 +75,9 @@ def grow(
 ) -> GrownTree:
     """Grow a tree until no leaf is left that is too large and can be split to advantage.
 
-    Parameters
-    ----------
-    schema : Schema
-    codes : (n_columns, n_rows) integers
-    weights : (n_weights, n_rows) float64 >= 0
-        The first decide on the splits, and are not all 0; of the others the nodes' sums are kept.
-    min_leaf_size : float >= 0
-        Least weight of a leaf.
-    max_leaf_size : float >= 0
-        A node of at most this weight is not split.
+    codes (n_columns, n_rows) int; weights (n_weights, n_rows) float64 >= 0: the first decide on the
+    splits, and are not all 0; the others are only summed at the nodes. A leaf has at least the
+    weight `min_leaf_size` >= 0, and a node of at most `max_leaf_size` >= 0 is not split.
     """
     widths = [column.widths for column in schema.columns]
     is_nominal = [column.kind == "nominal" for column in schema.columns]
@@ -182,16 +166,8 @@ def _best_split(
 def weakest_links(tree: Tree, errors: Floats) -> Floats:
     """Return the complexity from which on each node is a leaf or gone, (n_nodes,) float64 >= 0.
 
-    Parameters
-    ----------
-    tree : Tree
-    errors : (n_nodes,) float64
-        ``R(t)`` of every node; that of a node is at least the sum of its children's.
-
-    Returns
-    -------
-    (n_nodes,) float64 >= 0
-        0 at leaves, and nowhere more than at the parent.
+    It is 0 at leaves, and nowhere more than at the parent. errors (n_nodes,) float64: ``R(t)``, at
+    every node at least the sum of its children's.
     """
     links = np.full(tree.n_nodes, np.inf)
     links[tree.leaves] = 0.0
@@ -240,19 +216,10 @@ def prune(tree: Tree, links: Floats, complexity: float) -> tuple[Tree, NDArray[n
 
 
 def leaf_totals(tree: Tree, links: Floats, values: Floats, complexities: Floats) -> Floats:
-    """Return the sum of `values` over the leaves of the pruned tree for each complexity.
+    """Return the sum of `values` over the leaves of the pruned tree for each complexity, (n,).
 
-    Parameters
-    ----------
-    tree : Tree
-    links : (n_nodes,) float64
-        By `weakest_links`.
-    values : (n_nodes,) float64
-    complexities : (n,) float64 >= 0
-
-    Returns
-    -------
-    (n,) float64
+    links (n_nodes,) float64, by `weakest_links`; values (n_nodes,) float64; complexities (n,)
+    float64 >= 0.
     """
     # A node is a leaf from its own link on, until its parent's.
     ends = np.append(np.inf, links[tree.parent[1:]])

@@ -39,15 +39,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows to learn from and rows to score, once or a few times.
-
-    `rows` keeps the log densities of rows held out when a candidate was last scored, by its key.
-    """
+    """Rows to learn from and rows to score, once or a few times."""
 
     folds: Sequence[tuple[Table, Table]]
     seed: int
     n_jobs: int | None
     memory_limit: float  # bytes
+    # log densities of held-out rows, of a candidate's last scoring, by its key
     rows: dict[tuple[object, ...], Floats] = field(default_factory=dict)
 
     @classmethod

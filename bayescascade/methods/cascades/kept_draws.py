@@ -34,15 +34,8 @@ def keep_draws(
 ) -> Draws[CountedTree]:
     """Return draws with their weights: all, or every second, fourth, .. one that fits.
 
-    Parameters
-    ----------
-    drawn : sequence of Tree
-    count : callable
-        Returns a tree with its weights.
-    schema : Schema
-    leaf : {"uniform", "independent", "dependent"}
-    memory_limit : float > 0
-        Bytes that the fit may take, of which draws take an eighth.
+    `count` returns a tree with its weights. Draws take an eighth of `memory_limit` > 0, bytes that
+    the whole fit may take.
     """
     most_bytes, most_boxes = min(MOST_BYTES, _SHARE * memory_limit), np.inf
     if leaf == "dependent":
@@ -77,13 +70,7 @@ def are_large(counted: Sequence[CountedTree], memory_limit: float) -> bool:
 
 
 class MappedSequence(Sequence[Made], Generic[Item, Made]):
-    """What a function makes of each item of a sequence, whenever it is asked for.
-
-    Parameters
-    ----------
-    make : callable
-    items : sequence
-    """
+    """What `make` returns for each of `items`, computed whenever it is asked for."""
 
     def __init__(self, make: Callable[[Item], Made], items: Sequence[Item]) -> None:
         self._make, self._items = make, items

@@ -23,17 +23,10 @@ _FEW_ADDITIONS = 2e9  # some seconds
 
 @dataclass(frozen=True, slots=True)
 class LeafChoice:
-    """The leaves chosen, and by what.
+    """The leaves chosen, and by what; both mappings are by the kind of leaves."""
 
-    Parameters
-    ----------
-    best : dict of str to float
-        Log density of the best tree found, nats, by what leaves are.
-    sums : dict of str to float
-        Log of the sum over all trees, nats, of those kinds of leaves for which it is known.
-    """
-
-    best: dict[str, float] = field(default_factory=dict)
+    best: dict[str, float] = field(default_factory=dict)  # of the best tree found, nats
+    # logs of sums over all trees, nats, where known
     sums: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -77,7 +70,7 @@ class LeafChoice:
 
 
 def steps_within(table: Table, most: int, additions: float) -> int:
-    """Return how many steps of a chain over dependent leaves take so many additions, up to `most`.
+    """Return how many steps of a chain over dependent leaves the additions allow, up to `most`.
 
     A step counts pairs of levels in a box, and weighs the trees that join its columns.
     """
@@ -88,10 +81,10 @@ def steps_within(table: Table, most: int, additions: float) -> int:
 def best_of_few_steps(
     posterior: CascadePosterior, n_steps: int | None, time_limit: float = inf
 ) -> float:
-    """Return the log density of the best tree that a short annealing finds, always the same.
+    """Return the log density, nats, of the best tree of a short annealing, whose seed is fixed.
 
-    It is of at most n_steps, and ends after `time_limit` seconds. Raises KeyboardInterrupt, as it
-    has nothing to show then.
+    It takes at most `n_steps`, and ends after `time_limit` seconds. Raises KeyboardInterrupt if it
+    is interrupted, as it has nothing to show then.
     """
     n_steps = _FEW_STEPS if n_steps is None else min(_FEW_STEPS, int(n_steps))
     if posterior.model.leaf == "dependent":

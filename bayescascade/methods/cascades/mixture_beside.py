@@ -32,18 +32,11 @@ Floats = NDArray[np.float64]
 
 
 class MixtureBeside(NamedTuple):
-    """What rows held out say of a mixture beside a cascade.
-
-    Parameters
-    ----------
-    n_components : int
-    gain, error : float
-        Nats a row over the cascade, and their standard error.
-    """
+    """How a mixture scores beside a cascade on rows held out."""
 
     n_components: int
-    gain: float
-    error: float
+    gain: float  # nats a row over the cascade
+    error: float  # standard error of the gain
 
     @property
     def words(self) -> str:
@@ -67,15 +60,9 @@ def weigh_mixture(
 ) -> MixtureBeside | None:
     """Return how a mixture scores beside a cascade; None if none can score better by enough.
 
-    Parameters
-    ----------
-    folds : sequence of (learned, held out)
-        Settings are chosen within the first.
-    of_cascade : (n_held,) float64
-        Log densities of the rows held out, in the folds' order.
-    seed : int
-        Of folds within the first, and of starts.
-    n_jobs : int or None
+    Each fold is (learned, held out), and settings are chosen within the first; of_cascade (n_held,)
+    float64: log densities of the rows held out, in the folds' order. The seed is that of folds
+    within the first, and of starts.
     """
     weights = np.concatenate([held.weights for _, held in folds])
     most = sum(_most_log_density(held) for _, held in folds)

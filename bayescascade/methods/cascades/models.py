@@ -73,34 +73,18 @@ Floats = NDArray[np.float64]
 class CascadeModel(ABC):
     """A prior on trees and a likelihood of their nodes' counts.
 
-    Attributes
-    ----------
-    kind : int
-        Which of the kernels' models it is.
-    concentration : float > 0
-        Dirichlet parameter.
-    max_leaves : int >= 1 or None
-        Most leaves of a tree; None for no bound.
-    leaf : {"uniform", "independent", "dependent"}
-        What the density is inside a leaf.
-    leaf_concentration : float > 0
-        Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
-        prior of a dependent one is worth.
-    prior : {"poisson", "generative", "size"}
-        What weighs the trees; with "generative" the Poisson's mean is of no effect. "size" is of
-        the leaf model alone.
-    stop : float in (0, 1)
-        Probability of a leaf under the generative prior.
+    `leaf_concentration` > 0 is the Dirichlet parameter of every level of a column inside an
+    independent leaf, and how many rows the prior of a dependent one is worth.
     """
 
-    kind: ClassVar[int]
+    kind: ClassVar[int]  # which of the kernels' models it is
     declares: ClassVar[type[TreeParameters]]
-    concentration: float
-    max_leaves: int | None
-    leaf: str
+    concentration: float  # Dirichlet parameter > 0 of every leaf or branch
+    max_leaves: int | None  # trees of more leaves have no density; None for no bound
+    leaf: str  # density inside leaves: "uniform", "independent" or "dependent"
     leaf_concentration: float
-    prior: str
-    stop: float
+    prior: str  # "poisson", "generative" or, of the leaf model alone, "size"
+    stop: float  # probability of a leaf under the generative prior, in (0, 1)
 
     def _check_shared(self) -> None:
         for each in fields(self):  # type: ignore[arg-type] # subclasses are dataclasses  # as plain floats
@@ -132,9 +116,8 @@ class CascadeModel(ABC):
     ) -> float:
         """Return the log prior of a tree over `n_columns` columns, nats; -inf above `max_leaves`.
 
-        `log_splits`, (n_nodes,) float64, is what `SplitSpace.log_splits` says of the tree; only the
-        generative prior needs it. `log_n_trees`, (most,) float64, are `TreeCounts.logs`; only the
-        prior "size" needs them.
+        log_splits (n_nodes,) float64: `SplitSpace.log_splits` of the tree, for the generative prior
+        alone; log_n_trees (most,) float64: `TreeCounts.logs`, for the prior "size" alone.
         """
         if self.max_leaves is not None and tree.n_leaves > self.max_leaves:
             return -np.inf
@@ -165,8 +148,8 @@ class CascadeModel(ABC):
     def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
         """Return the log likelihood, nats.
 
-        `counts` is every node's weight, `log_inside` what it contributes if it is a leaf; each
-        (n_nodes,) float64.
+        counts (n_nodes,) float64: weights; log_inside (n_nodes,) float64: what each adds if it is a
+        leaf.
         """
         groups = self.dirichlet_groups(tree)
         terms = _log_beta_ratios(counts, groups, self.concentration) if groups else []
@@ -196,26 +179,10 @@ class CascadeModel(ABC):
 class LeafModel(CascadeModel):
     """Model I: a Poisson on the number of leaves, one Dirichlet over all of them.
 
-    Parameters
-    ----------
-    expected_leaves : float > 0
-        Mean of the Poisson.
-    concentration : float > 0
-        Dirichlet parameter of every leaf.
-    max_leaves : int >= 1 or None
-        Trees of more leaves have no density; None for no such bound.
-    leaf : {"uniform", "independent", "dependent"}
-        What the density is inside a leaf.
-    leaf_concentration : float > 0
-        Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
-        prior of a dependent one is worth.
-    prior : {"poisson", "generative", "size"}
-        What weighs the trees; with "generative" `expected_leaves` is of no effect.
-    stop : float in (0, 1)
-        Probability of a leaf under the generative prior.
+    The other fields are those of `CascadeModel`.
     """
 
-    expected_leaves: float = LeafParameters.expected_leaves.default
+    expected_leaves: float = LeafParameters.expected_leaves.default  # no effect with "generative"
     concentration: float = LeafParameters.concentration.default
     max_leaves: int | None = LeafParameters.max_leaves.default
     leaf: str = LeafParameters.leaf.default
@@ -257,17 +224,9 @@ class LeafModel(CascadeModel):
 class BranchModel(CascadeModel):
     """Model II: a Poisson on the branches of every node, a Dirichlet at every split.
 
-    Parameters
-    ----------
-    expected_branches : float > 0
-        Mean of the Poisson.
-    concentration : float > 0
-        Dirichlet parameter of every branch.
-    feature_inclusion : float in (0, 1) or None
-        Probability ``gamma`` that a column is used at all; None leaves the factor out, as the
-        generative prior needs.
-    leaf, leaf_concentration, prior, stop
-        As in `LeafModel`.
+    The other fields are those of `CascadeModel`. `feature_inclusion`, in (0, 1), is the probability
+    ``gamma`` that a column is used at all; None leaves the factor out, as the generative prior
+    needs.
     """
 
     expected_branches: float = BranchParameters.expected_branches.default
@@ -369,15 +328,9 @@ def independent_log_inside(
 ) -> NDArray[np.float64]:
     """Return what each box adds to the log likelihood as an independent leaf, (n,) float64 nats.
 
-    Parameters
-    ----------
-    schema : Schema
-    boxes : (n, p) uint64
-        Blocks, as `Tree.boxes` has them.
-    level_counts : (n, L) float64
-        Weight of every level among the rows in each box; 0 for those not left.
-    leaf_concentration : float > 0
-        Dirichlet parameter of every level.
+    boxes (n, p) uint64: blocks, as in `Tree.boxes`; level_counts (n, L) float64: weight of every
+    level among the rows in each box, 0 for those not left; leaf_concentration > 0: Dirichlet
+    parameter of every level.
     """
     a, starts = leaf_concentration, level_starts(schema)[:-1]
     left = levels_left(schema, boxes)
