@@ -38,9 +38,9 @@ class Found(NamedTuple):
 def learn(
     chooser: Chooser, cascade: AutoCascade, kind: str, n_starts: int, seeds: list[SeedSequence]
 ) -> Found:
-    """Return what is found; a cascade is weighed if it is asked for, or all is to be chosen.
+    """Return what is found; a cascade is weighed if it is asked for, or if all is to be chosen.
 
-    Seeds are those of EM's starts and of the cascade.
+    `seeds` are those of EM's starts and of the cascade.
     """
     candidates, model = list[Candidate](), None
     if kind != ONE:

@@ -29,14 +29,11 @@ _MOST_SCORING = 3e10  # nanoseconds of one core, to score rows held out
 
 
 class WeighedCascade(NamedTuple):
-    """What suits a table, its mean log density of rows held out, and that over mixtures, nats.
-
-    Both are NaN where none were scored: there are none, or it takes too long.
-    """
+    """What suits a table, and its scores on held-out rows; NaN if there are none or it is slow."""
 
     choice: Choice
-    held_out: float = nan
-    gain: float = nan
+    held_out: float = nan  # mean log density of rows held out, nats
+    gain: float = nan  # of that over mixtures, nats
 
 
 def weigh_cascade(

@@ -40,37 +40,18 @@ Narrow = NDArray[Any]  # of the type that `narrow` returns
 
 @dataclass(frozen=True, eq=False)
 class PackedTrees(Sequence[CountedTree]):
-    """Trees with the weights of their leaves, each made when it is asked for.
-
-    Parameters
-    ----------
-    leaf : {"uniform", "independent", "dependent"}
-    n_levels : int
-        Levels of all columns.
-    n_nodes : (n_trees,)
-    feature : (n,) of the nodes of all trees
-        The column split and 1, 0 of leaves.
-    depth : (n,)
-    block : (n,)
-        Position in `blocks`.
-    blocks : (n_blocks,)
-    counts : (n_leaves,) of the leaves of all trees
-    rows : (n_leaves,)
-        Which row of `inside` is the leaf's; none of uniform leaves.
-    inside : (n_distinct, width)
-        Counts of levels of independent leaves, or the lower triangles of those of pairs.
-    """
+    """Trees with the weights of their leaves, each made when it is asked for."""
 
     leaf: str
-    n_levels: int
-    n_nodes: Narrow
-    feature: Narrow
-    depth: Narrow
-    block: Narrow
-    blocks: Narrow
-    counts: Narrow
-    rows: Narrow
-    inside: Narrow
+    n_levels: int  # of all columns
+    n_nodes: Narrow  # (n_trees,)
+    feature: Narrow  # (n,) of the nodes of all trees: the column split and 1, 0 at leaves
+    depth: Narrow  # (n,)
+    block: Narrow  # (n,): position in `blocks`
+    blocks: Narrow  # (n_blocks,)
+    counts: Narrow  # (n_leaves,) of the leaves of all trees
+    rows: Narrow  # (n_leaves,): the leaf's row of `inside`; none of uniform leaves
+    inside: Narrow  # (n_distinct, width): counts of levels, or lower triangles of counts of pairs
 
     @cached_property
     def _ends(self) -> list[list[int]]:
@@ -89,17 +70,7 @@ class PackedTrees(Sequence[CountedTree]):
         most_bytes: float = np.inf,
         most_boxes: float = np.inf,
     ) -> "PackedTrees | None":
-        """Pack one tree or more; None if they take more bytes, or have more distinct leaves.
-
-        Parameters
-        ----------
-        trees : iterable of CountedTree
-        schema : Schema
-        leaf : {"uniform", "independent", "dependent"}
-        most_bytes : float
-        most_boxes : float
-            Of the leaves of all trees.
-        """
+        """Pack one tree or more; None if over `most_bytes` or `most_boxes` (of all leaves)."""
         parts: list[tuple[Narrow, ...]] = []
         distinct: dict[bytes, int] = {}
         boxes = set[bytes]()
@@ -179,23 +150,11 @@ class PackedTrees(Sequence[CountedTree]):
     def from_record(
         cls, record: Mapping[str, Any], n_trees: int, total: float, schema: Schema, leaf: str
     ) -> "PackedTrees":
-        """Rebuild from what `to_record` returned.
+        """Rebuild `n_trees` >= 1 trees from what `to_record` returned.
 
-        Parameters
-        ----------
-        record : mapping
-        n_trees : int >= 1
-        total : float
-            The weight of all rows, to which the leaves of each tree sum up.
-        schema : Schema
-        leaf : {"uniform", "independent", "dependent"}
-
-        Raises
-        ------
-        ModelFileError
-            If they are no trees over the schema's columns, or the counts are not their leaves'.
-        KeyError, TypeError, ValueError
-            If a field is missing or of a wrong type.
+        `total` is the weight of all rows, to which the leaves of each tree sum up. Raises
+        ModelFileError if they are no trees over the schema's columns, or the counts are not their
+        leaves'; KeyError, TypeError or ValueError if a field is missing or of a wrong type.
         """
         if set(record) != {*_FIELDS, *([_INSIDE[leaf]] if leaf in _INSIDE else [])}:
             raise ModelFileError(f"a saved model's draws must be trees with {leaf} leaves")

@@ -108,9 +108,9 @@ def _inside_rounding(
 
 
 def _log_sizes(model: "CascadeModel", log_splits: float) -> float:
-    """Return the largest size of the logs of what a node counts under the generative prior, and 2.
+    """Return the largest size of the logs that a node adds under the generative prior, and 2.
 
-    log_splits: of the number of splits that any box allows.
+    `log_splits` is the log of the number of splits that any box allows.
     """
     return abs(log(model.stop)) + abs(log1p(-model.stop)) + max(log_splits, 0.0) + 2.0
 

@@ -142,7 +142,7 @@ class ShallowTrees:
     def _find_boxes(self) -> None:
         """Find the boxes with rows, subset by subset, and add for every subset one without rows.
 
-        Set, of every subset, its first box (and the number of all), and the subset of one column
+        Sets, of every subset, its first box (and the number of all), and the subset of one column
         more (-1: none); of every box, its subset, weight, log marginal likelihood as a leaf, and
         the box where one level more is fixed; and the boxes that fix as many columns.
         """
@@ -194,7 +194,7 @@ class ShallowTrees:
     # -- sums --------------------------------------------------------------------------------------
 
     def _weigh(self, temper: float | None) -> None:
-        """Set the log probabilities of what is done in every box, and the logs of the sums.
+        """Set the log probabilities of each box's leaf and splits, and the logs of the sums.
 
         (n, p + 1) float64, the leaf behind the columns; those of boxes without rows are the prior.
         """

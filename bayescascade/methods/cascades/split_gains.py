@@ -29,14 +29,7 @@ def split_shares(
 ) -> Floats:
     """Return each column's share of what all splits win, (p,) float64; 0 where a tree has none.
 
-    Parameters
-    ----------
-    schema : Schema
-    counted : CountedTree
-    log_volumes : (n_nodes,) float64
-        Nats.
-    leaf_concentration : float > 0
-        Dirichlet parameter of what is inside leaves.
+    log_volumes (n_nodes,) float64, nats; leaf_concentration > 0: Dirichlet parameter inside leaves.
     """
     tree, counts = counted.tree, counted.counts
     inside = _log_inside(schema, counted, log_volumes, leaf_concentration)

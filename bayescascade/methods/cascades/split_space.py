@@ -21,22 +21,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SplitSpace:
-    """Which splits a table's boxes allow.
-
-    Parameters
-    ----------
-    schema : Schema
-    partitions : {"subsets", "levels"}
-    max_branches : int >= 2 or None
-        Most branches of a split by subsets; None for any number.
-    max_depth : int >= 0 or None
-        Most splits above a leaf, of partitions "levels" alone; None for any number.
-    """
+    """Which splits a table's boxes allow."""
 
     schema: Schema
-    partitions: str
-    max_branches: int | None = None
-    max_depth: int | None = None
+    partitions: str  # "subsets" or "levels"
+    max_branches: int | None = None  # >= 2, of a split by subsets; None for any number
+    max_depth: int | None = None  # most splits above a leaf, by "levels" alone; None for any
 
     @cached_property
     def log_ways(self) -> Floats:

@@ -41,12 +41,9 @@ class Summed(NamedTuple):
 def sum_up(
     posterior: CascadePosterior, search: Search, memory_limit: float, scratch: str | Path | None
 ) -> Summed:
-    """Sum over all trees, in so many bytes of memory and perhaps a directory.
+    """Sum over all trees, in `memory_limit` bytes and perhaps a directory.
 
-    Raises
-    ------
-    TooLargeError
-        If it would take more or, for search "auto", too much time.
+    Raises TooLargeError if it would take more or, for search "auto", too much time.
     """
     from bayescascade.methods.cascades.exact import (
         SummedPosterior,

@@ -58,21 +58,11 @@ def full_block(is_nominal: bool, n_levels: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """An immutable cascade in flat arrays.
+    """An immutable cascade in flat arrays, its nodes in preorder."""
 
-    Parameters
-    ----------
-    feature : (n_nodes,) int32
-        Index of the column that the node splits, -1 at a leaf. Nodes are in preorder.
-    parent : (n_nodes,) int32
-        Index of the parent, -1 at the root.
-    block : (n_nodes,) uint64
-        The block of the parent's column that leads here; 0 at the root.
-    """
-
-    feature: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    block: NDArray[np.uint64]
+    feature: NDArray[np.int32]  # (n_nodes,): index of the column that the node splits, -1 at a leaf
+    parent: NDArray[np.int32]  # (n_nodes,): index of the parent, -1 at the root
+    block: NDArray[np.uint64]  # (n_nodes,): block of the parent's column, 0 at the root
 
     def __post_init__(self) -> None:
         for array in (self.feature, self.parent, self.block):
@@ -264,10 +254,8 @@ class Tree:
     def from_flat(cls, flat: Mapping[str, Any]) -> "Tree":
         """Build from what `to_flat` returned; `problems` says whether it is a valid tree.
 
-        Raises
-        ------
-        KeyError, ValueError
-            If an array is missing, or is not a list of integers of its range.
+        Raises KeyError or ValueError if an array is missing, or is not a list of integers of its
+        range.
         """
         for name, limit in (("feature", 2**31), ("parent", 2**31), ("block", 2**64)):
             numbers = flat[name]

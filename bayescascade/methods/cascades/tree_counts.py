@@ -48,21 +48,11 @@ _HALVES = np.ldexp(1.0, -np.arange(1000))
 
 @dataclass(frozen=True, eq=False)
 class TreeCounts:
-    """The numbers of trees of 1, 2, .. leaves.
+    """The numbers of trees of 1, 2, .. leaves."""
 
-    Parameters
-    ----------
-    logs : (most,) float64
-        Their logs, nats; where there is no tree, on a line between the nearest that are.
-    is_possible : (most,) bool
-        Whether there is a tree of so many leaves.
-    n_terms : int
-        Of a shape, at most, each of which is added to the others.
-    """
-
-    logs: Floats
-    is_possible: NDArray[np.bool_]
-    n_terms: int
+    logs: Floats  # (most,), nats; where there is no tree, interpolated
+    is_possible: NDArray[np.bool_]  # (most,): whether there is a tree with that number of leaves
+    n_terms: int  # most terms that are added up for a shape
 
     def log_prior_sum(self, rate: float) -> tuple[float, float]:
         """Return the log of the sum of the prior "size" over all trees, and its error, nats.
@@ -82,13 +72,9 @@ def count_trees(
 ) -> TreeCounts:
     """Return the numbers of trees that a table's columns allow.
 
-    The parameters are those of `LeafPosterior`; without `max_leaves`, of up to as many leaves as
-    there are cells.
-
-    Raises
-    ------
-    TooLargeError
-        If that takes too long, or too much memory; the message says what would fit.
+    The parameters are those of `LeafPosterior`; without `max_leaves`, trees have up to as many
+    leaves as there are cells. Raises TooLargeError if that takes too long, or too much memory; the
+    message says what would fit.
     """
     by_levels = partitions == "levels"
     whole, levels = _whole(schema, by_levels), _whole(schema, True)

@@ -47,20 +47,11 @@ _MOST_RATIO = 0.5  # of a level that is rare
 
 
 class Standout(NamedTuple):
-    """Levels of a column that stand out inside a leaf.
-
-    Parameters
-    ----------
-    column : int
-    codes : tuple of int
-        Ascending.
-    probability : float in [0, 1]
-        Of those levels together, inside the leaf.
-    """
+    """Levels of a column that stand out inside a leaf."""
 
     column: int
-    codes: tuple[int, ...]
-    probability: float
+    codes: tuple[int, ...]  # ascending
+    probability: float  # of those levels together, inside the leaf
 
     def words(self, schema: Schema) -> str:
         """Return it in words, such as "wind is yes 0.93"."""

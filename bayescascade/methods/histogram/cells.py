@@ -42,33 +42,15 @@ _MOST_DRAWN = 20  # bars of cells
 
 @dataclass(frozen=True, eq=False)
 class CellDensity(DensityParts):
-    """A density by the rows of every cell and a pseudo-count.
-
-    Parameters
-    ----------
-    schema : Schema
-        The columns.
-    cells : (n_columns, n_cells) int32
-        Codes of the cells that have rows and that the evidence leaves; no two are equal.
-    counts : (n_parts,) float64
-        Weight of the rows in each of them, > 0, and then, if there are other cells, 0.
-    probabilities : (n_parts,) float64
-        Probability of each, and of all others together; they sum up to 1.
-    log_pseudo_count : float
-        Logarithm of the pseudo-count of a cell.
-    evidence : mapping of int to tuple of int
-        Codes that the density was conditioned on, by column; its domain is what is left.
-    evidence_probability : float in (0, 1]
-        Probability of that evidence; 1 without any.
-    """
+    """A density by the rows of every cell and a pseudo-count."""
 
     schema: Schema
-    cells: Codes
-    counts: Floats
-    probabilities: Floats
-    log_pseudo_count: float
-    evidence: Evidence = field(default_factory=dict)
-    evidence_probability: float = 1.0
+    cells: Codes  # (n_columns, n_cells): distinct cells with rows that the evidence leaves
+    counts: Floats  # (n_parts,): weight > 0 of the rows in each, and then 0 if there are others
+    probabilities: Floats  # (n_parts,): of each, and of all others together; they sum to 1
+    log_pseudo_count: float  # log of a cell's pseudo-count
+    evidence: Evidence = field(default_factory=dict)  # codes by column; the domain is what is left
+    evidence_probability: float = 1.0  # in (0, 1]; 1 without any evidence
 
     @classmethod
     def of(
@@ -164,12 +146,8 @@ class CellDensity(DensityParts):
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw a bar for each of the most probable cells and one for the others; return the axes.
 
-        Blue cells are denser than uniform, orange ones rarer.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is high enough.
+        Blue cells are denser than uniform, orange ones rarer. By default `ax` is a new figure, high
+        enough for the bars.
         """
         ratios = self.log_densities + self.log_domain
         order = np.argsort(-self.probabilities[: self.n_cells], kind="stable")
@@ -286,8 +264,8 @@ class CellDensity(DensityParts):
     def _own_dict(self) -> dict[str, Any]:
         """Return the cells with rows as plain data.
 
-        ``{"n_cells_with_rows": k, "cells": [{"cell": {name: words, ...}, "count": n,
-        "probability": p, "density": d}, ...]}``, and what is said of all others under "other".
+        ``{"n_cells_with_rows": k, "cells": [{"cell": {name: words, ...}, "count": n, "probability":
+        p, "density": d}, ...]}``, and the same numbers of all other cells under "other".
         """
         parts = [
             {"count": count, "probability": probability, "density": density}
@@ -325,7 +303,7 @@ def _parts(
 ) -> tuple[Floats, Floats, float]:
     """Return counts and probabilities of all parts, and the log of rows and pseudo-rows together.
 
-    `counts` (n_cells,) are those of the cells with rows that the evidence leaves.
+    counts (n_cells,) float64: those of the cells with rows that the evidence leaves.
     """
     n_left = _n_left(schema, evidence).tolist()
     log_all = log_pseudo_count + math.fsum(map(math.log, n_left))

@@ -59,10 +59,9 @@ def score_leaves(
 
 @inner_kernel
 def inside(table, work, node, j, which, branch):
-    """Return what the node contributes as the dependent leaf that it is or would be.
+    """Return what the node, or one branch of a split of column `j`, adds as a dependent leaf.
 
-    Or what one branch of a split of column `j` does, of ``assign[which]`` and `words`; branch is -1
-    for the node itself.
+    The split is that of ``assign[which]`` and `words`; branch is -1 for the node itself.
     """
     own = work.dependence
     for column in range(table.n_levels.shape[0]):

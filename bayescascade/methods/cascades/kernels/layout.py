@@ -22,69 +22,47 @@ PROPOSED, IN_PLACE, ORDERED = 0, 1, 2  # rows of `assign`
 WEIGHT, WIDTH, SCRATCH = 0, 1, 2  # rows of `branch`
 
 
-Array = NDArray[Any]  # the docstrings give dtypes
+Array = NDArray[Any]  # docstrings and comments give dtypes
 
 
 class TableArrays(NamedTuple):
-    """A table as kernels read it: p columns, N distinct rows, L levels in all.
+    """A table as kernels read it: p columns, N distinct rows, L levels in all."""
 
-    codes (p, N) and row_codes (N, p) uint8 or uint16, the same codes both ways round; weights (N,)
-    float64 > 0; nominal (p,) bool; n_levels (p,) int64; offsets (p + 1,) int64, where a column's
-    levels start among the L; widths (L,) float64 > 0.
-    """
-
-    codes: Array
-    row_codes: Array
-    weights: Array
-    nominal: Array
-    n_levels: Array
-    offsets: Array
-    widths: Array
+    codes: Array  # (p, N) uint8 or uint16
+    row_codes: Array  # (N, p): the same codes
+    weights: Array  # (N,) float64 > 0
+    nominal: Array  # (p,) bool
+    n_levels: Array  # (p,) int64
+    offsets: Array  # (p + 1,) int64: where a column's levels start among the L
+    widths: Array  # (L,) float64 > 0
 
 
 class ModelArrays(NamedTuple):
-    """A cascade model as kernels read it.
+    """A cascade model as kernels read it, with Q levels in the widest column."""
 
-    kind: LEAF_MODEL or BRANCH_MODEL; rate: the Poisson mean; alpha: Dirichlet concentration;
-    max_leaves >= 1; by_levels: whether a split sends every level left its own way; max_branches
-    >= 2; max_proposed B: most branches of a split proposed at once, larger ones come by
-    flattening; branch_log_weights (B + 1,) float64, unnormalized, used at 2 .. B, and
-    branch_log_norms (B + 1,), the log sums of the first of them; inclusion (p + 1,) float64: log
-    prior of d columns used (zeros without feature inclusion); log_stirling (S + 1, S + 1) float64:
-    log number of partitions of m levels into b blocks; log_gamma (G,) float64: lnG(n + alpha) of
-    whole weights n, G = 0 where weights are not whole; log_integers (S + 1,) float64. independent:
-    whether columns are independent inside a leaf, and not uniform; leaf_alpha: Dirichlet
-    concentration there, and leaf_log_gamma of it, G = 0 also if unused. dependent: whether they
-    depend on each other there. is_generative: whether the prior is the process; log_stop and
-    log_go: logs of its probabilities of a leaf and of a split; log_ways (p, Q + 1) float64: log
-    number of splits of a column by its levels left; n_kept: columns that every path leaves whole.
-    log_n_trees (most,) float64: log number of trees of 1, 2, .. leaves, among which the prior is
-    shared; one zero if it is not.
-    """
-
-    kind: int
-    rate: float
-    alpha: float
-    max_leaves: int
-    by_levels: bool
-    max_branches: int
-    max_proposed: int
-    branch_log_weights: Array
-    branch_log_norms: Array
-    inclusion: Array
-    log_stirling: Array
-    log_gamma: Array
-    log_integers: Array
-    independent: bool
-    leaf_alpha: float
-    leaf_log_gamma: Array
-    dependent: bool
-    is_generative: bool
-    log_stop: float
-    log_go: float
-    log_ways: Array
-    n_kept: int
-    log_n_trees: Array
+    kind: int  # LEAF_MODEL or BRANCH_MODEL
+    rate: float  # Poisson mean
+    alpha: float  # Dirichlet concentration
+    max_leaves: int  # >= 1
+    by_levels: bool  # whether a split sends every level left its own way
+    max_branches: int  # >= 2
+    max_proposed: int  # B: most branches of a split proposed at once; flattening makes more
+    branch_log_weights: Array  # (B + 1,) float64, unnormalized, used at 2 .. B
+    branch_log_norms: Array  # (B + 1,) float64: log sums of the first of them
+    inclusion: Array  # (p + 1,) float64: log prior of d columns used; zeros without that prior
+    log_stirling: Array  # (S + 1, S + 1) float64: log Stirling numbers of the second kind
+    log_gamma: Array  # (G,) float64: lnG(n + alpha) of whole weights n; G = 0 where they are not
+    log_integers: Array  # (S + 1,) float64
+    independent: bool  # whether columns are independent inside a leaf, and not uniform
+    leaf_alpha: float  # Dirichlet concentration inside leaves
+    leaf_log_gamma: Array  # as `log_gamma`, of `leaf_alpha`; G = 0 also if unused
+    dependent: bool  # whether columns depend on each other inside a leaf
+    is_generative: bool  # whether the prior is the process
+    log_stop: float  # log of its probability of a leaf
+    log_go: float  # log of its probability of a split
+    log_ways: Array  # (p, Q + 1) float64: log number of splits of a column by its levels left
+    n_kept: int  # columns that every path leaves whole
+    log_n_trees: Array  # (most,) float64: log number of trees of 1, 2, .. leaves; one 0 if unused
 
 
 class DependenceWork(NamedTuple):

@@ -18,9 +18,9 @@ from bayescascade.methods.cascades.kernels import densities, layout as at
 
 @inner_kernel
 def order_levels(table, work, node, j):
-    """Write a node's codes in order of falling density, ties by code, or ascending if ordered.
+    """Write a node's codes into `work.order`, and return how many there are.
 
-    Into `work.order`; returns how many.
+    They are in order of falling density, ties by code, or ascending if the column is ordered.
     """
     histogram, order = work.histogram, work.order
     m = densities.levels_of(table.nominal[j], work.box[node, j], order)
@@ -219,7 +219,7 @@ def draw_branches(rng, model, m):
 
 @inner_kernel
 def draw_partition(rng, table, model, work, node, j, m, b):
-    """Draw a partition of the `m` levels left of column `j` into `b` branches; returns nothing.
+    """Draw a partition of the `m` levels left of column `j` into `b` branches.
 
     Writes the branch of every level code into `assign[PROPOSED]`, branches numbered by lowest code.
     `work.order` must hold the ordered levels.

@@ -34,17 +34,16 @@ def sweep(
     summary: at.Array,
     best_tree: FlatTree,
 ) -> int:
-    """Run steps on ``exp(beta * log density)`` from the tree in the work space.
+    """Run steps on ``exp(beta * log density)`` from the tree in the work space; return how many.
 
-    The tree may be laid out or left there by other steps if weights are whole. It may grow as if
-    the work space had room for that many nodes, which is no more than it has.
+    They are fewer than `n_steps` only when the work space is nearly full. The tree may be laid out,
+    or left there by other steps if weights are whole. It may grow as if the work space had room for
+    `capacity` nodes, which is no more than it has.
 
     move_cdf (6,) float64: cumulative selection probabilities of MOVES; proposed, accepted (6,)
-    int64: counts, added to. The best tree visited, the first one included, is left in `best_tree`,
-    as large as the work space, and `summary` (3,) float64 is written: the log density reached, that
-    of the best tree, and its number of nodes.
-
-    Returns the steps done: fewer than `n_steps` only when the work space is nearly full.
+    int64: counts, added to; summary (3,) float64, written: the log density reached, that of the
+    best tree visited, and its number of nodes. That tree, which may be the first one, is left in
+    `best_tree`, as large as the work space.
     """
     nodes, sizes = work.nodes, work.sizes
     trees.refresh(table, model, work)
