@@ -188,7 +188,7 @@ class DependentLeaf:
 
 
 class _GivenLeaf(DependentLeaf):
-    """A dependent leaf of whose (p, n) cells only some are left, which are told one by one."""
+    """A dependent leaf of whose (p, n) cells only some are left, which are listed one by one."""
 
     def __init__(self, whole: DependentLeaf, cells: NDArray[np.int32]) -> None:
         vars(self).update(vars(whole))
@@ -434,9 +434,8 @@ def _eliminate(log_weights: Floats) -> list[tuple[Floats, Floats]]:
 def _draw_tree(stages: Sequence[tuple[Floats, Floats]], rng: np.random.Generator) -> Floats:
     """Draw edges of a tree in proportion to its weight, (k, k) below the diagonal.
 
-    Vertices are put back one by one: edges that stood for paths through the vertex go, and it is
-    joined to each part that is then left by one edge in proportion to its share, so there is no
-    cycle.
+    Vertices are put back one by one. Edges that stood for paths through the vertex go. One edge,
+    drawn in proportion to its share, then joins it to each part that is left: there is no cycle.
     """
     edges = np.zeros((len(stages) + 1, len(stages) + 1))
     for last, (log_shares, kept) in enumerate(reversed(stages), start=1):
