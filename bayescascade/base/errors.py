@@ -79,14 +79,7 @@ class UnknownLevelError(DataError):
 
 
 class UndeclaredError(DataError):
-    """Columns cannot be used unless something is declared of them.
-
-    Parameters
-    ----------
-    message : str
-    reasons : mapping of str to str
-        Why not, in few words, by the columns' names.
-    """
+    """Columns cannot be used without a declaration; `reasons` says why, in few words, by column."""
 
     def __init__(self, message: str, reasons: Mapping[str, str]) -> None:
         super().__init__(message, reasons)

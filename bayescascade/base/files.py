@@ -21,11 +21,8 @@ class FileError(BayesCascadeError, OSError):
 def replaced_file(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside `path` that takes its place when the block ends well.
 
-    Raises
-    ------
-    FileError
-        If the folder does not exist or cannot be written, or the disk is full; `path` is then as
-        it was before.
+    Raises FileError, and leaves `path` unchanged, if the folder does not exist or cannot be
+    written, or the disk is full.
     """
     target = Path(path)
     try:
@@ -66,10 +63,7 @@ def json_ready(value: Any) -> Any:  # Any: nested plain data of any shape
 def write_json(path: str | Path, record: Any) -> None:
     """Write plain data as JSON, atomically; numbers keep every digit, arrays become lists.
 
-    Raises
-    ------
-    FileError
-        As `replaced_file`.
+    Raises FileError as `replaced_file` does.
     """
     with replaced_file(path) as temporary:
         text = json.dumps(record, allow_nan=False, default=_plain)
@@ -77,12 +71,10 @@ def write_json(path: str | Path, record: Any) -> None:
 
 
 def read_json(path: str | Path, format_name: str, version: int) -> dict[str, Any]:
-    """Return the JSON object in a file of our own making.
+    """Return the JSON object in a file that `write_json` made.
 
-    Raises
-    ------
-    ModelFileError
-        If there is no such file, or it is not complete JSON of this format and version.
+    Raises ModelFileError if there is no such file, or it is not complete JSON of this format and
+    version.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")

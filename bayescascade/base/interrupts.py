@@ -16,9 +16,9 @@ _RAISING: tuple[int, ...] = tuple(
 def replaced_handlers(
     handle: Callable[..., None], signals: tuple[int, ...] = _RAISING
 ) -> Iterator[dict[int, Callable[..., Any]]]:
-    """Handle signals by `handle` in the block; yields the handlers that it stands for.
+    """Handle signals by `handle` in the block; yield the handlers that it replaces.
 
-    A signal that no handler in Python takes is left alone. Only main threads handle any.
+    Signals without a handler in Python are left alone. Only main threads handle signals.
     """
     handlers: dict[int, Callable[..., Any]] = {}
     if threading.current_thread() is threading.main_thread():

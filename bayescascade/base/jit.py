@@ -86,12 +86,8 @@ def cache_folder() -> Path | None:
 def sparing(steps: float) -> Iterator[None]:
     """Let kernels called inside be interpreted where that takes less time than compiling them.
 
-    That is, if they are not compiled yet, in memory or on disk.
-
-    Parameters
-    ----------
-    steps : float >= 0
-        About how many times the innermost loops of the kernel run, once for each call.
+    Kernels that are compiled already, in memory or on disk, are not interpreted. `steps` >= 0 is
+    about how many times the innermost loops of the kernel run, once for each call.
     """
     token = _steps.set(steps)
     try:
@@ -123,7 +119,7 @@ def inner_kernel(function: Function) -> Function:
 def remembered(function: Function) -> Function:
     """Let an inner kernel that takes and returns numbers alone keep its results as Python.
 
-    Of equal numbers it returns the same to the last bit, but for signs of zeros.
+    For equal numbers it returns the same to the last bit, but for signs of zeros.
     """
     if isinstance(function, _Kernel):  # not when the JIT is disabled
         function.is_remembered = True
@@ -131,7 +127,7 @@ def remembered(function: Function) -> Function:
 
 
 def _general(kind: types.Type) -> types.Type:
-    """Return the type as which a helper takes an argument, lest it is compiled for each constant.
+    """Return the type of a helper's argument, so that it is not compiled for each constant.
 
     Numba would compile ``f(0)``, ``f(1)`` and ``f(k)`` one by one, and again for shorter integers.
     """

@@ -15,23 +15,11 @@ UNSET: Any = object()
 class Parameter(Generic[T]):
     """One parameter.
 
-    Parameters
-    ----------
-    default : T
-    about : str
-        What it is, without a full stop; the command's help.
-    words : sequence of str
-        What it may be; of a number, beside numbers.
-    none : str or None
-        What None means, such as "all"; None where it is not allowed.
-    in_commands : T, optional
-        The default of commands, where that is another.
-    option : str
-        What commands call it, if not by its name without "n_".
-    metavar : str
-        What stands for its value in the help.
-    **limits : float
-        Of a number: `minimum` and `maximum`; of a real one also `above` and `below`.
+    about: what it is, without a full stop, for the command's help; words: its allowed texts, beside
+    numbers if it is a number; none: what None means, such as "all", None where it is not allowed;
+    in_commands: the default of commands, if that is another; option: its name in commands, if not
+    its own without "n_"; metavar: what stands for its value in the help; limits of a number:
+    `minimum` and `maximum`, of a real one also `above` and `below`.
     """
 
     kind: ClassVar[str] = "text"
@@ -71,10 +59,7 @@ class Parameter(Generic[T]):
     def check(self, value: Any, name: str | None = None) -> Any:
         """Return a value in the plain type that the rest of the package expects.
 
-        Raises
-        ------
-        ParameterError
-            If it is out of its range; says so of `name`, by default the parameter's.
+        Raises ParameterError, which names `name` or the parameter, if it is out of range.
         """
         from bayescascade.base.errors import ParameterError
 

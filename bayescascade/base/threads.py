@@ -22,7 +22,7 @@ _LEAST_THREADED = 1_000_000  # steps, a few milliseconds
 def n_threads_of(n_jobs: int | None) -> int:
     """Return how many threads of this machine `n_jobs` is, as joblib counts workers.
 
-    Where joblib runs on a cluster it would count the cluster's.
+    Where joblib runs on a cluster, it would count the cluster's workers.
     """
     backend, _ = get_active_backend()
     if not hasattr(backend, "client"):
@@ -34,16 +34,10 @@ def n_threads_of(n_jobs: int | None) -> int:
 def for_ranges(work: Callable[[int, int], object], n_items: int, n_steps: float) -> None:
     """Call work for ranges [start, stop) that make up all items; perhaps at the same time.
 
-    In threads as many as joblib is configured to: one, unless ``joblib.parallel_config(n_jobs=)``
-    says another number.
-
-    Parameters
-    ----------
-    work : callable
-        Without the GIL for most of its time, and of each item the same whatever its range is.
-    n_items : int >= 0
-    n_steps : float >= 0
-        About how many times innermost loops run for all items. Few are not worth threads.
+    The number of threads is joblib's: one, unless ``joblib.parallel_config(n_jobs=)`` sets another.
+    `work` must release the GIL for most of its time, and do the same for an item whatever its range
+    is. `n_steps` is about how many times innermost loops run for all items: few are not worth
+    threads.
     """
     n_threads = 1 if n_steps < _LEAST_THREADED else min(n_threads_of(None), n_items)
     if n_threads <= 1:

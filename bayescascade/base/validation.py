@@ -93,12 +93,8 @@ def check_jobs(n_jobs: object) -> int | None:
 def check_weights(name: str, weights: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     """Return row weights as a contiguous (n_rows,) float64 array, each finite and >= 0.
 
-    Raises
-    ------
-    ParameterError
-        If the shape is not (n_rows,).
-    DataError
-        If a weight is not a number, is negative, NaN or infinite, or if all are zero.
+    Raises ParameterError if the shape is not (n_rows,); DataError if a weight is not a number, is
+    negative, NaN or infinite, or if all are zero.
     """
     array = np.asarray(weights)
     if array.shape != (n_rows,):
@@ -114,10 +110,7 @@ def check_weight_values(
 ) -> NDArray[np.float64]:
     """Return a block of weights, whose first is data row `first_row`, as float64.
 
-    Raises
-    ------
-    DataError
-        If a weight is not a number, is negative, NaN or infinite; names the row.
+    Raises DataError, which names the row, if a weight is no number, negative, NaN or infinite.
     """
     try:
         checked = np.ascontiguousarray(weights, dtype=np.float64)

@@ -19,22 +19,10 @@ class OutOfTime(KeyboardInterrupt):
 
 
 class Watch:
-    """The time left of a limit, from when it is made.
+    """The time left of a limit in seconds, from when it is made; None for no limit.
 
-    Parameters
-    ----------
-    seconds : float > 0 or None
-        None for no limit.
-
-    Attributes
-    ----------
-    is_up : bool
-        Whether it has ended anything, within the part of the time that is being spent.
-
-    Raises
-    ------
-    ParameterError
-        If it is no such number.
+    `is_up` is whether the limit has ended anything within the part of the time in use. Raises
+    ParameterError if `seconds` is not a number > 0.
     """
 
     def __init__(self, seconds: float | None) -> None:
