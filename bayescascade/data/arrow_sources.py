@@ -27,12 +27,7 @@ from bayescascade.data.sources import (
 class ArrowSource:
     """The rows of Arrow data that can be read again, in batches.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    open_batches : callable
-        Returns an iterator over record batches of the columns that it is given the names of.
-    label : str
+    `open_batches` takes the names of columns and returns record batches of these columns.
     """
 
     is_text = False
@@ -69,8 +64,8 @@ class ArrowSource:
 def source_of(rows: Any, label: str = "") -> Source | None:
     """Return any library's table as a source, None if it has no named columns; see `as_frame`.
 
-    Arrow data sets, plans of polars and relations of DuckDB are computed batch by batch, again for
-    each pass; what can be read only once is held in memory as Arrow data.
+    Arrow data sets, polars plans and DuckDB relations are computed batch by batch, again for each
+    pass; what can be read only once is held in memory as Arrow data.
     """
     if hasattr(rows, "to_native"):
         rows = rows.to_native()

@@ -45,9 +45,9 @@ class RowSample:
         return equal_frequency_edges(self._values, self._weights, n_bins, lowest, highest)
 
     def whole_edges(self, n_bins: int, lowest: float, highest: float) -> tuple[float, ...]:
-        """Return the same of whole numbers: each edge is halfway between two of them.
+        """Return `edges` for whole numbers: each edge is halfway between two of them.
 
-        Those at the ends are half a number further out, so that widths are how many a bin holds.
+        The outer edges are half a number further out, so that a width counts a bin's numbers.
         """
         inner = self.edges(n_bins, lowest, highest)[1:-1]
         return (lowest - 0.5, *(math.ceil(edge) - 0.5 for edge in inner), highest + 0.5)
@@ -64,13 +64,8 @@ def equal_frequency_edges(
 
     The inner edges are midpoints between neighboring distinct values, each where the weight below
     comes closest to its share; shares that fall on the same midpoint are merged.
-
-    Parameters
-    ----------
-    values, weights : (n,) float64, weights >= 0
-    n_bins : int >= 1
-    lowest, highest : float
-        The outer edges, lowest < highest; no value lies outside.
+    values, weights (n,) float64, weights >= 0; lowest < highest are the outer edges, and no value
+    lies outside.
     """
     # Sorting by weight as well makes the sums independent of the order of equal values.
     order = np.lexsort((weights, values))

@@ -22,27 +22,22 @@ _MEANINGS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CellPolicy:
-    """What a family takes for a cell.
+    """How a family treats missing and unknown cells.
 
-    Parameters
-    ----------
-    missing : {"error", "nan", "level"}
-        A missing cell is an error; NaN in all its columns of the matrix; or a level of those
-        columns that had some, see `matrix`, and of others a level that was not learned.
-    unknown : {"error", "missing", "mean"}
-        A level that was not learned is an error; a missing cell, which must not be an error; or the
-        mean of what its columns of the matrix were, which whoever learned from them knows. The
-        last two are said in an `UnknownLevelWarning`.
-    dtype : float32 or float64
-        Of the matrix. Numbers too large for it become its largest, but are refused in arrays.
-    keeps_ranges : bool
-        Whether the encoder keeps the least and greatest of whole numbers, for words about splits.
-        That is data, which nothing private may hold.
+    missing: "error"; "nan", which is NaN in all columns of the matrix; or "level", a level of the
+    columns that had missing cells (see `matrix`), and an unknown level of the others.
+    unknown: a level that was not learned is an "error"; "missing", a missing cell (where missing
+    must not be "error"); or the "mean" of its columns of the matrix, which the learner supplies.
+    For the last two there is an `UnknownLevelWarning`.
     """
 
     missing: str = "error"
     unknown: str = "error"
+    # float32 or float64, of the matrix; larger numbers become its largest,
+    # but arrays with such numbers are refused
     dtype: type[np.floating[Any]] = np.float64
+    # whether the encoder keeps the range of whole numbers, for words about splits:
+    # that is data, which nothing private may hold
     keeps_ranges: bool = False
 
     def __post_init__(self) -> None:

@@ -20,24 +20,15 @@ from bayescascade.data.sources import Batch, Source
 
 @dataclass(frozen=True)
 class Changes:
-    """What becomes of cells.
+    """Which cells a `ChangedSource` changes, and how."""
 
-    Parameters
-    ----------
-    missing_codes : mapping of str to tuple of levels
-        By column, values that stand for missing cells.
-    parts : mapping of str to (str, str)
-        By its name, a column of which dates, and what part of these, each part is.
-    kept_levels : mapping of str to frozenset of str
-        By column, the texts of levels that are not `OTHER_LEVELS`.
-    labels : str or None
-        Rows without a cell in this column are left out.
-    """
-
+    # by column, values that stand for missing cells
     missing_codes: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+    # by the part's name, a column of dates and the part of its dates
     parts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    # by column, the texts of the levels that do not become `OTHER_LEVELS`
     kept_levels: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    labels: str | None = None
+    labels: str | None = None  # rows without a cell in this column are left out
 
     def needed(self, names: Iterable[str]) -> list[str]:
         """Return the columns to read for those that are asked for."""
@@ -74,17 +65,7 @@ class Changes:
 
 
 class ChangedSource:
-    """The rows of a source, changed.
-
-    Parameters
-    ----------
-    source : Source
-    names : list of str
-        The columns that there are.
-    changes : Changes
-    notes : sequence of str
-        What a user should know of the changes.
-    """
+    """The rows of a source, changed; `names` are its columns, `notes` describe the changes."""
 
     def __init__(
         self, source: Source, names: list[str], changes: Changes, notes: Sequence[str] = ()

@@ -50,37 +50,22 @@ _LATER_FIELDS = {"is_whole", "missing_codes"}
 class Column:
     """A column's name, kind and domain.
 
-    Parameters
-    ----------
-    name : str
-    kind : {"nominal", "ordinal", "continuous"}
-    levels : tuple of str, int, float or bool
-        All of one type, no two with the same text. Nominal: sorted; ordinal: in their order;
-        continuous: empty.
-    edges : tuple of float
-        Continuous: the strictly increasing, finite edges of the bins; otherwise empty.
-    has_missing_level : bool
-        Whether missing cells are a level of their own, which is then the last code.
-    is_whole : bool
-        Whether a continuous column is of whole numbers, below 2**51. Its edges are then all halfway
-        between two of them, such as 29.5.
-    missing_codes : tuple of str, int, float or bool
-        Values of cells, such as -9, that stand for missing ones.
-
-    Raises
-    ------
-    DataError
-        If the levels or edges break these rules, or there are none, or too many (64 for a nominal
-        column, 65,536 for any, the missing level included).
+    The constructor raises DataError if the levels or edges break the rules below, or there are
+    none, or too many (64 for a nominal column, 65,536 for any, the missing level included).
     """
 
     name: str
     kind: Kind
+    # all of one type, no two with the same text; nominal: sorted; ordinal: in their order,
+    # empty for a continuous column
     levels: tuple[Level, ...] = ()
+    # continuous: strictly increasing, finite edges of the bins; otherwise empty
     edges: tuple[float, ...] = ()
-    has_missing_level: bool = False
+    has_missing_level: bool = False  # whether missing cells are a level, the last code
+    # whether a continuous column holds whole numbers, below 2**51; its edges are then all
+    # halfway between two of them, such as 29.5
     is_whole: bool = False
-    missing_codes: tuple[Level, ...] = ()
+    missing_codes: tuple[Level, ...] = ()  # values, such as -9, that stand for missing cells
 
     def __post_init__(self) -> None:
         if self.kind not in ("nominal", "ordinal", "continuous"):
@@ -120,21 +105,12 @@ class Column:
     def encode(
         self, cells: Cells, first_row: int = 1, *, allow_unknown: bool = False
     ) -> NDArray[np.int32]:
-        """Return the code of each cell, (n_rows,) int32; MISSING if it has no level for those.
+        """Return the code of each cell, (n_rows,) int32; MISSING without a level for those cells.
 
-        Parameters
-        ----------
-        cells : Series
-        first_row : int
-            Number of the first cell's data row, for messages.
-        allow_unknown : bool
-            Whether a cell outside the column's domain gets the code UNKNOWN, and is no error.
-
-        Raises
-        ------
-        DataError
-            If a cell is outside the column's domain (of a counted column an UnknownLevelError),
-            or is no finite number of a continuous one; names the column, the value and the row.
+        `first_row` numbers the first cell's data row, for messages. Raises DataError, which names
+        the column, the value and the row, if a continuous column's cell is no finite number, or a
+        cell is outside the domain (UnknownLevelError in a counted column); `allow_unknown` codes
+        the latter as UNKNOWN instead.
         """
         missing_code = self.n_levels - 1 if self.has_missing_level else MISSING
         cells = without_codes(cells, self.missing_codes)
@@ -157,8 +133,8 @@ class Column:
     def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> Cells:
         """Return the values of `codes`; continuous ones are drawn uniformly within their bins.
 
-        Whole numbers stay whole. Integer and truth-value columns keep their type (pandas' nullable
-        one if a cell is missing).
+        Whole numbers stay whole. Integers and truth values keep their type (pandas' nullable one
+        if a cell is missing).
         """
         positions = codes.astype(np.int64)
         if codes.size and (codes.min() < 0 or codes.max() >= self.n_levels):
@@ -186,16 +162,10 @@ class Column:
     def codes_for(self, evidence: object) -> tuple[int, ...]:
         """Return the sorted codes that `evidence` allows.
 
-        Parameters
-        ----------
-        evidence : level, list of levels, number or pair (low, high)
-            Counted columns: a level, or a list, tuple or set of them. Continuous: a number selects
-            its bin, a pair the bins between two edges. None selects the missing level.
-
-        Raises
-        ------
-        DataError
-            If it names no level, an unknown one, or a pair that is not two increasing edges.
+        Counted columns take a level, or a list, tuple or set of levels; continuous ones take a
+        number, which selects its bin, or a pair, which selects the bins between two edges. None
+        selects the missing level. Raises DataError for no level, an unknown one, or a pair that is
+        not two increasing edges.
         """
         if pd.api.types.is_scalar(evidence) and self._is_missing(evidence):
             if not self.has_missing_level:
@@ -312,13 +282,7 @@ class Column:
 
     @classmethod
     def from_dict(cls, record: object) -> "Column":
-        """Rebuild a column from `to_dict`'s record.
-
-        Raises
-        ------
-        ModelFileError
-            If anything in the record is missing, superfluous, of a wrong type or inconsistent.
-        """
+        """Rebuild a column from `to_dict`'s record; raises ModelFileError if any field is wrong."""
         if not isinstance(record, Mapping) or set(record) - _LATER_FIELDS != _FIELDS:
             raise ModelFileError(f"a column must have exactly the fields {sorted(_FIELDS)}")
         if record.get("is_whole", True) is not True:

@@ -36,12 +36,7 @@ class ManyValuesError(DataError):
 
 
 class KnownCodes:
-    """The codes of a column whose levels or bins are known.
-
-    Parameters
-    ----------
-    column : Column
-    """
+    """The codes of a column whose levels or bins are known."""
 
     def __init__(self, column: Column) -> None:
         self.name, self.capacity = column.name, column.n_levels
@@ -57,14 +52,10 @@ class KnownCodes:
 
 
 class Codebook:
-    """The distinct values of a column so far, numbered from 1 as they are met; 0 is missing.
+    """The distinct values of a column so far, numbered from 1 in order of appearance; 0 is missing.
 
-    Parameters
-    ----------
-    name : str
-    is_declared : bool
-        Whether they are levels, however many. Else more than a thousand are refused: they are
-        numbers to be cut into bins, or nothing that a model can use.
+    Declared values are levels, up to `MAX_LEVELS`. Over a thousand undeclared values that are no
+    categories are refused, because they are numbers to be cut into bins, or of no use to a model.
     """
 
     missing = 0  # the number of missing cells
@@ -78,14 +69,9 @@ class Codebook:
         self._samples: list[Cells] = []
 
     def encode(self, cells: Cells) -> NDArray[np.int32]:
-        """Return the number of each cell, (n_rows,) int32.
+        """Return the number of each cell, (n_rows,) int32; learns new values.
 
-        Raises
-        ------
-        DataError
-            If a cell cannot be a level.
-        ManyValuesError
-            If there are more values than a column may have.
+        Raises DataError if a cell cannot be a level, ManyValuesError if there are too many values.
         """
         factor = factorize(self.name, cells)
         form = (factor.is_categorical, factor.is_ordered)
@@ -135,12 +121,8 @@ class Codebook:
 class RawRows:
     """Distinct rows of numbers, and how often each was met.
 
-    Parameters
-    ----------
-    coders : list of Codebook or KnownCodes
-        Of the columns, in order.
-    largest_weight : float > 0, or None
-        An upper bound of the weights to come; None if every row counts once.
+    `coders` are those of the columns, in order; `largest_weight` is an upper bound of the weights
+    to come, None if every row counts once.
     """
 
     def __init__(
@@ -162,20 +144,10 @@ class RawRows:
     ) -> None:
         """Add the rows of a batch.
 
-        Parameters
-        ----------
-        batch : DataFrame or RecordBatch
-        weights : str, (n_rows,) float64 >= 0, or None
-            The rows' weights, perhaps as a column of the batch.
-        categorical : frozenset of str
-            Columns of a RecordBatch whose dictionaries are categories.
-
-        Raises
-        ------
-        DataError
-            If a cell or weight cannot be used; the row is not told.
-        pyarrow.ArrowException
-            If Arrow cannot group a column.
+        weights (n_rows,) float64 >= 0, of the rows of all batches, or a column of the batch;
+        `categorical` names columns of a RecordBatch whose dictionaries are categories. Raises
+        DataError, which does not name the row, if a cell or weight cannot be used, and
+        pyarrow.ArrowException if Arrow cannot group a column.
         """
         n_rows = len(batch) if isinstance(batch, pd.DataFrame) else batch.num_rows
         first = self.n_rows
@@ -218,12 +190,7 @@ class RawRows:
 
 
 class _Column:
-    """A column of batches, and the numbers of the values that were met.
-
-    Parameters
-    ----------
-    coder : Codebook or KnownCodes
-    """
+    """A column of batches, and the numbers of the values that were met."""
 
     def __init__(self, coder: Codebook | KnownCodes) -> None:
         self._coder, self.name = coder, coder.name

@@ -48,12 +48,8 @@ def are_dates(cells: Cells) -> bool:
 def dates_of(name: str, cells: Cells, first_row: int = 1) -> Cells:
     """Return a column as dates without a time zone, (n_rows,) datetime64, NaT where missing.
 
-    Text is 2024-01-31 or 31.01.2024, perhaps with a time; others may be read in two ways.
-
-    Raises
-    ------
-    DataError
-        If a cell is no date; names the column, the value and the row.
+    Text is 2024-01-31 or 31.01.2024, perhaps with a time, because other forms may be read in two
+    ways. Raises DataError, which names the column, the value and the row, if a cell is no date.
     """
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
         return cells.dt.tz_localize(None) if cells.dt.tz is not None else cells
@@ -111,13 +107,7 @@ def needed_dates(needed: Iterable[str], names: Sequence[str]) -> dict[str, tuple
 
 
 def with_date_parts(frame: pd.DataFrame, needed: Iterable[str], first_row: int = 1) -> pd.DataFrame:
-    """Return rows with the parts of dates that are needed and not among their columns.
-
-    Raises
-    ------
-    DataError
-        If a cell of which a part is needed is no date.
-    """
+    """Return rows with the needed parts of dates added; raises DataError if a cell is no date."""
     names = [str(name) for name in frame.columns]
     parts = needed_dates(needed, names)
     if not parts:

@@ -47,19 +47,11 @@ class DealtRows(NamedTuple):
 def deal(
     weights: NDArray[np.float64], n_parts: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Deal the rows that weights stand for into parts of equal size, to a row.
+    """Deal the rows that weights stand for into parts of equal size, to within one row.
 
-    Parameters
-    ----------
-    weights : (n_distinct,) float64 >= 0
-    n_parts : int >= 1
-    rng : Generator
-
-    Returns
-    -------
-    (n_parts, n_distinct) float64 >= 0
-        The weights in each part; they sum to `weights`. Of a billion rows or more, each goes to any
-        part with the same probability, and the sizes are equal but for chance.
+    weights (n_distinct,) float64 >= 0; what is returned (n_parts, n_distinct) float64 >= 0, the
+    weights in each part, which sum to `weights`. Of a billion rows or more, each goes to any part
+    with the same probability, and the sizes are equal up to chance.
     """
     left = np.floor(weights).astype(np.int64)
     fractions = weights - left
@@ -80,19 +72,10 @@ def deal(
 def deal_by_class(
     labels: NDArray[Any], shares: Sequence[float], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Deal rows into parts at random, of each class the same share.
+    """Return the part of each row, dealt at random so that each class has the same share in a part.
 
-    Parameters
-    ----------
-    labels : (n_rows,) array
-    shares : sequence of float > 0
-        Share of each part; they sum to 1.
-    rng : Generator
-
-    Returns
-    -------
-    (n_rows,) int64
-        The part of each row. A class of few rows is in the first parts before it is in the last.
+    labels (n_rows,); shares (n_parts,) > 0 that sum to 1; what is returned (n_rows,) int64. A class
+    of few rows fills the first parts before the last ones.
     """
     parts = np.empty(len(labels), np.int64)
     ends = np.cumsum(shares)[:-1]
@@ -103,7 +86,7 @@ def deal_by_class(
 
 
 def with_weights(table: Table, weights: NDArray[np.float64]) -> Table:
-    """Return the table of these weights, (n_distinct,) float64 >= 0, not all 0: a part of it.
+    """Return the part of a table with these weights, (n_distinct,) float64 >= 0, not all 0.
 
     The schema stays that of the whole, so that levels which the part lacks have density.
     """

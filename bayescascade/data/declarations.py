@@ -87,21 +87,10 @@ class Declarations:
         return all(told is None for name, told in declared(self).items() if name != "missing")
 
     def resolve(self, names: Sequence[str], weights: str | None) -> dict[str, ColumnDeclaration]:
-        """Return the declaration of each column to use, in order.
+        """Return the declaration of each column to use, in order; `names` are the data's columns.
 
-        Parameters
-        ----------
-        names : list of str
-            The data's columns.
-        weights : str or None
-            The column that holds weights, which is not used otherwise.
-
-        Raises
-        ------
-        DataError
-            If a name is unknown or no column is left.
-        ParameterError
-            If declarations contradict each other or are malformed.
+        The column `weights`, if any, is left out. Raises DataError if a name is unknown or no
+        column is left, ParameterError if declarations contradict each other or are malformed.
         """
         for option in ("columns", "drop", "nominal", "ordinal", "continuous"):
             check_known(option, getattr(self, option) or (), names)
@@ -150,12 +139,10 @@ class Declarations:
 
 
 def by_name(option: str, told: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return a declaration by column name, which may have numbers; None for what is only listed.
+    """Return a declaration by column name, from names or numbers; None for what is only listed.
 
-    Raises
-    ------
-    DataError, ParameterError
-        If a name is unknown, a number out of range, or a column named twice.
+    Raises DataError or ParameterError if a name is unknown, a number is out of range, or a column
+    is named twice.
     """
     listed = () if told is None else told
     items = listed.items() if isinstance(listed, Mapping) else [(key, None) for key in listed]

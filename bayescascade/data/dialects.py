@@ -27,24 +27,12 @@ _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a text file is written.
+    """How a text file is written."""
 
-    Parameters
-    ----------
-    delimiter : str
-        One character.
-    encoding : str
-        As Python calls it.
-    has_decimal_commas : bool
-        Whether cells such as "3,5" are numbers.
-    words : str
-        What was found that differs from UTF-8 with commas between cells; empty if nothing was.
-    """
-
-    delimiter: str = ","
-    encoding: str = "utf-8-sig"
-    has_decimal_commas: bool = False
-    words: str = ""
+    delimiter: str = ","  # one character
+    encoding: str = "utf-8-sig"  # as Python names it
+    has_decimal_commas: bool = False  # whether cells such as "3,5" are numbers
+    words: str = ""  # what differs from UTF-8 with commas between cells; empty if nothing does
 
     def with_points(self, column: pyarrow.Array) -> pyarrow.Array:
         """Return texts, or a dictionary of them, in which decimal commas are points."""
@@ -61,25 +49,11 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class GivenDialect:
-    """What is known of a text file's dialect; None is to be found.
+    """What is known of a text file's dialect, None if unknown; raises ParameterError if invalid."""
 
-    Parameters
-    ----------
-    sep : str or None
-        One character between cells.
-    encoding : str or None
-        As Python calls it.
-    decimal : {".", ","} or None
-
-    Raises
-    ------
-    ParameterError
-        If one is no such thing.
-    """
-
-    sep: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
+    sep: str | None = None  # one character between cells
+    encoding: str | None = None  # as Python names it
+    decimal: str | None = None  # "." or ","
 
     def __post_init__(self) -> None:
         if self.sep is not None and (len(self.sep) != 1 or not self.sep.isascii()):
@@ -102,12 +76,12 @@ TO_BE_FOUND = GivenDialect()
 
 
 def sniffed(start: bytes, given: GivenDialect = TO_BE_FOUND) -> Dialect:
-    """Return how a file is written whose first bytes these are, at most `SNIFFED_BYTES`.
+    """Return the dialect of a file from its first bytes, at most `SNIFFED_BYTES`.
 
-    Between cells is the delimiter with which rows are of one width and have the most cells: a comma
-    if several have as many, or none does. Decimal commas need another delimiter, and a column of
-    nothing but numbers, some with a comma. What is neither UTF-8 nor begins with the mark of UTF-16
-    is cp1252. What is given is taken as it is.
+    The delimiter is the one with which rows have one width and the most cells: a comma if several
+    have as many, or none does. Decimal commas need another delimiter, and a column of nothing but
+    numbers, some with a comma. What is neither UTF-8 nor begins with the mark of UTF-16 is cp1252.
+    What is given is used unchanged.
     """
     encoding = given.encoding or _found_encoding(start)
     if codecs.lookup(encoding).name == "utf-8":

@@ -22,12 +22,8 @@ _MOST_BYTES = 1 << 30  # of what Arrow is asked to group at a time
 class DistinctRows:
     """Accumulates rows of codes; memory is proportional to the distinct rows.
 
-    Parameters
-    ----------
-    n_levels : (n_columns,) int64
-        Number of codes of each column.
-    largest_weight : float > 0, or None
-        An upper bound of the weights to come; None if every row counts once.
+    n_levels (n_columns,) int64, the number of codes of each column; `largest_weight` is an upper
+    bound of the weights to come, None if every row counts once.
     """
 
     def __init__(self, n_levels: NDArray[np.int64], largest_weight: float | None) -> None:
@@ -65,10 +61,7 @@ class DistinctRows:
     def result(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return the distinct rows of positive weight in lexicographic order, and their weights.
 
-        Returns
-        -------
-        codes : (n_columns, n_distinct) int32
-        weights : (n_distinct,) float64 > 0
+        codes (n_columns, n_distinct) int32; weights (n_distinct,) float64 > 0.
         """
         self._merge()
         order = np.lexsort(self._words[::-1])
@@ -81,10 +74,7 @@ class DistinctRows:
     def sums(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Return the distinct rows in any order, and their weights as integers.
 
-        Returns
-        -------
-        codes : (n_columns, n_distinct) int32
-        limbs : (n_limbs, n_distinct) int64
+        codes (n_columns, n_distinct) int32; limbs (n_limbs, n_distinct) int64.
         """
         self._merge()
         codes = np.empty((len(self._n_levels), self._words.shape[1]), dtype=np.int32)

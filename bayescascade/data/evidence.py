@@ -22,21 +22,10 @@ def evidence_words(schema: Schema, known: Evidence) -> str:
 def narrow_evidence(
     schema: Schema, known: Evidence, evidence: Mapping[str, object]
 ) -> dict[int, tuple[int, ...]]:
-    """Return what is known given more evidence.
+    """Return what is known, codes by column number, given more evidence (see `encode_evidence`).
 
-    Parameters
-    ----------
-    schema : Schema
-    known : mapping of int to tuple of int
-        What was known before.
-    evidence : mapping of str to level, list of levels or pair of bin edges
-        See `Schema.encode_evidence`.
-
-    Raises
-    ------
-    DataError
-        If a column or level is unknown, nothing is left of a column, or levels of an ordered column
-        are not neighbors.
+    Raises DataError if a column or level is unknown, no code of a column is left, or the codes left
+    of an ordered column are not neighbors.
     """
     narrowed = dict(known)
     for j, codes in schema.encode_evidence(evidence).items():

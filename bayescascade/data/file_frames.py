@@ -21,18 +21,10 @@ class Given(NamedTuple):
 
 
 def as_rows(rows: Any, *, is_typed: bool = True) -> Any:
-    """Return files or another library's table as a DataFrame, and other rows as they are.
+    """Return files or another library's table as a DataFrame, and other rows unchanged.
 
-    Parameters
-    ----------
-    rows : path, URL, list of them, ReadAs, or whatever `as_frame` takes
-    is_typed : bool
-        Whether columns of texts have the types that pandas would give them; else they stay texts.
-
-    Raises
-    ------
-    DataError
-        If they cannot be read.
+    With `is_typed`, columns of text get the types that pandas gives; else they stay text. Raises
+    DataError if the rows cannot be read.
     """
     if not are_paths(rows):
         return as_frame(rows)
@@ -46,20 +38,9 @@ def as_rows(rows: Any, *, is_typed: bool = True) -> Any:
 def with_labels(X: Any, y: Any, sample_weight: Any = None, *, is_typed: bool = True) -> Given:
     """Return rows, labels and weights, of which the last two may be columns of files.
 
-    Parameters
-    ----------
-    X : path, URL, list of them, or rows
-    y, sample_weight : str or array
-        With files, the name of a column, which is then no feature.
-    is_typed : bool
-        See `as_rows`.
-
-    Raises
-    ------
-    ParameterError
-        If `X` is given as files, and `y` not at all or as a column that they do not have.
-    DataError
-        If files cannot be read.
+    With files, `y` and `sample_weight` name columns, which are then no features; `is_typed` is that
+    of `as_rows`. Raises ParameterError if files lack the column `y` or none is named, DataError if
+    they cannot be read.
     """
     if not are_paths(X):
         return Given(X, y, sample_weight)
@@ -80,10 +61,10 @@ def with_labels(X: Any, y: Any, sample_weight: Any = None, *, is_typed: bool = T
 
 
 class TextTypes:
-    """Types of columns of texts, as pandas.read_csv gives them to the whole file, not to a block.
+    """Types of columns of text, as pandas.read_csv gives them to the whole file, not to a block.
 
-    All blocks are shown first, and then typed one by one. What is kept of each is texts that alone
-    let pandas choose the type that the block's own do.
+    All blocks are shown first, and then typed one by one. Of each block only texts are kept for
+    which pandas chooses the same type as for the block.
     """
 
     def __init__(self) -> None:

@@ -35,10 +35,7 @@ _ROW = re.compile(r'"[^"]*"|\bin row (\d+)')  # a value in quotes may read like 
 
 
 def are_paths(rows: object) -> TypeGuard[Paths]:
-    """Return whether rows are given as files: text, a path, or a list of what looks like these.
-
-    `ReadAs` stands for files, whatever it wraps.
-    """
+    """Return whether rows are files: text, a path, `ReadAs`, or a list of what looks like paths."""
     if isinstance(rows, ReadAs):
         return True
     if isinstance(rows, list | tuple):
@@ -49,24 +46,13 @@ def are_paths(rows: object) -> TypeGuard[Paths]:
 def open_files(
     paths: Paths, chunk_rows: int = BLOCK_ROWS, reader: type[FileSource] | None = None
 ) -> Source:
-    """Open files to be read as one table.
+    """Open files to be read as one table, at most `chunk_rows` rows at a time.
 
-    Parameters
-    ----------
-    paths : path, URL, list of them, or ReadAs
-        Files, folders, patterns such as "parts/*.parquet", or URLs that fsspec knows, such as
-        "s3://bucket/parts". A folder stands for the files of one format in it and in its folders;
-        names that begin with "." or "_" are left out.
-    chunk_rows : int >= 1
-        Most rows held at a time.
-    reader : CsvSource, ParquetSource or ArrowFileSource, optional
-        By default the one that a file's name asks for, and CSV for unknown names.
-
-    Raises
-    ------
-    DataError
-        If there is no file, one cannot be read, formats are mixed, or one has other columns than
-        the first.
+    `paths` are files, folders, patterns such as "parts/*.parquet", or URLs that fsspec knows, such
+    as "s3://bucket/parts". A folder stands for the files of one format in it and in its folders;
+    names that begin with "." or "_" are left out. The default `reader` follows the file's name, CSV
+    for unknown names. Raises DataError if there is no file, one cannot be read, formats are mixed,
+    or one has other columns than the first.
     """
     label, sources = open_each(paths, chunk_rows, reader)
     return sources[0] if len(sources) == 1 else FilesSource(sources, label)
@@ -114,14 +100,7 @@ def _open_each(
 
 
 class FilesSource:
-    """The rows of several files, one after the other.
-
-    Parameters
-    ----------
-    sources : list of Source
-        At least one, all with the same columns.
-    label : str
-    """
+    """The rows of several files with the same columns, at least one, one file after the other."""
 
     def __init__(self, sources: Sequence[Source], label: str) -> None:
         first = sources[0]

@@ -20,7 +20,7 @@ def labels_of(column: Column) -> list[object]:
 def values_of(column: Column, codes: NDArray[np.integer], rng: np.random.Generator | None) -> Cells:
     """Return levels, and numbers within bins: drawn if there is a generator, else the middles.
 
-    Of two whole numbers in the middle it is the lower one.
+    Of two whole numbers in the middle the lower one is returned.
     """
     if column.kind == "continuous" and rng is None:
         middles = _middles(column)
@@ -40,15 +40,9 @@ def numbers_of(column: Column) -> NDArray[np.float64]:
 def filled(
     cells: Cells, column: Column, rows: NDArray[np.intp], codes: NDArray[np.integer], values: Cells
 ) -> Cells:
-    """Return cells of which some rows have become values, of the cells' type if it can hold them.
+    """Return cells in which some rows have new values, of the cells' type if it can hold them.
 
-    Parameters
-    ----------
-    cells : (n_rows,) Series
-    column : Column
-    rows : (n,) int
-    codes : (n,) int32
-        What the values, (n,) Series, are the levels or bins of.
+    cells (n_rows,); rows (n,) int; codes (n,) int32, the levels or bins of the values (n,).
     """
     if len(rows) == len(cells) and not isinstance(cells.dtype, pd.CategoricalDtype):
         return values.set_axis(cells.index)

@@ -50,12 +50,8 @@ def collected_columns(
 ) -> tuple[Column, ...]:
     """Return the columns that fit what was collected; see `Collector.column`.
 
-    Raises
-    ------
-    DataError
-        As there.
-    UndeclaredError
-        If columns must be declared or dropped; it names all of them.
+    Raises DataError as that does, and UndeclaredError, which names all columns that must be
+    declared or dropped.
     """
     columns: list[Column] = []
     undeclared: list[UndeclaredError] = []
@@ -108,10 +104,8 @@ class Collector(ABC):
     def column(self, missing: str, is_weighted: bool) -> Column:
         """Return the column that fits the cells; `missing` is "error" or "level".
 
-        Raises
-        ------
-        DataError
-            If the cells break a rule of the column's kind, or the kind must be declared.
+        Raises DataError if the cells break a rule of the column's kind, or the kind must be
+        declared.
         """
 
     def _count_missing(self, is_missing: NDArray[np.bool_]) -> None:
@@ -282,10 +276,7 @@ class LevelCollector(Collector):
 
 @dataclass(kw_only=True)
 class BinCollector(Collector):
-    """Collects the range and a sample of a continuous column.
-
-    Without declared edges or number of bins, there are `default_bins`.
-    """
+    """Collects the range and a sample of a continuous column, for declared or `default_bins`."""
 
     may_be_nominal: bool = False  # whether it holds few enough whole numbers
     n_bins: int = 0  # once they were cut
@@ -340,8 +331,8 @@ class BinCollector(Collector):
 def notes_of(collectors: Sequence[Collector]) -> list[str]:
     """Return what a user should know of how columns are read, once they were collected.
 
-    Of declared bins there is nothing to say. Where many columns are cut, or have missing cells, one
-    note is of all of these.
+    Declared bins need no note. Where many columns are cut, or have missing cells, one note covers
+    all of these.
     """
     told = _notes_of_bins(
         [one for one in collectors if isinstance(one, BinCollector) and one.declared.kind is None]

@@ -27,18 +27,9 @@ _KINDS = "biufUO"  # NumPy's letters for the truth values, numbers and text that
 def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
     """Return labels as a (n_rows,) array of text, whole numbers or truth values.
 
-    Parameters
-    ----------
-    y : (n_rows,) array, Series, sequence or column that Arrow can read
-    name, owner : str
-        What messages call the labels, and the estimator that needs them.
-
-    Raises
-    ------
-    ParameterError
-        If `y` is None.
-    DataError
-        If a label is missing or infinite, labels are of several types, or are no classes.
+    Messages call the labels `name` and the estimator that needs them `owner`. Raises ParameterError
+    if `y` is None, DataError if a label is missing or infinite, labels are of several types, or
+    are no classes.
     """
     if y is None:
         raise ParameterError(f"{owner} requires y to be passed, but the target y is None")
@@ -81,10 +72,7 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
 def find_classes(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the sorted classes of checked labels, and the position of each label among them.
 
-    Raises
-    ------
-    DataError
-        If there is only one class; calls the labels `name`.
+    Raises DataError, which calls the labels `name`, if there is only one class.
     """
     classes, codes = np.unique(labels, return_inverse=True)
     if classes.dtype.kind == "U":
@@ -98,10 +86,7 @@ def find_classes(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray
 def label_codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Return the position of each checked label among the classes of `y`, (n_rows,) int64.
 
-    Raises
-    ------
-    DataError
-        If a label is none of them; calls the labels `name`.
+    Raises DataError, which calls the labels `name`, if a label is not among them.
     """
     position = {label: code for code, label in enumerate(classes.tolist())}
     codes = np.array([position.get(label, -1) for label in labels.tolist()], np.int64)
@@ -130,12 +115,10 @@ def classes_record(classes: NDArray[Any]) -> dict[str, Any]:
 
 
 def read_classes(record: Any) -> NDArray[Any]:
-    """Return the classes that `classes_record` told.
+    """Return the classes of a record that `classes_record` made.
 
-    Raises
-    ------
-    ModelFileError, KeyError or TypeError
-        If the record is none, or its values are not two or more different ones of its type.
+    Raises ModelFileError, KeyError or TypeError if it is no such record, or its values are not two
+    or more different ones of its type.
     """
     values, dtype = record["values"], np.dtype(str(record["dtype"]))
     if dtype.kind not in _KINDS or not isinstance(values, list):
@@ -157,30 +140,16 @@ def read_classes(record: Any) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
-    """Rows of which each has a label; made by `read`.
+    """Rows of which each has a label; made by `read`."""
 
-    Parameters
-    ----------
-    rows : (n_rows, n_matrix_columns), C-contiguous
-        Of the type, and with the missing cells, that the encoder's policy says.
-    classes : (n_classes,) array
-        The labels that there are, sorted: two or more.
-    labels : (n_rows,) int64
-        Position of each row's label among `classes`.
-    weights : (n_rows,) float64 >= 0
-        1 each if none were given; some are positive.
-    validation_rows : (n_validation_rows, n_matrix_columns)
-        `rows` if there are no others.
-    validation_labels : (n_validation_rows,) int64 or None
-        None if the labels of validation rows were not given.
-    """
-
+    # (n_rows, n_matrix_columns), C-contiguous; the encoder's policy sets its type
+    # and its missing cells
     rows: Matrix
-    classes: NDArray[Any]
-    labels: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    validation_rows: Matrix
-    validation_labels: NDArray[np.int64] | None
+    classes: NDArray[Any]  # (n_classes,), sorted, two or more
+    labels: NDArray[np.int64]  # (n_rows,), positions among `classes`
+    weights: NDArray[np.float64]  # (n_rows,) >= 0, some positive; 1 each if none were given
+    validation_rows: Matrix  # (n_validation_rows, n_matrix_columns); `rows` if there are no others
+    validation_labels: NDArray[np.int64] | None  # (n_validation_rows,); None if not given
 
     @classmethod
     def read(
@@ -194,26 +163,11 @@ class TrainingRows:
         *,
         owner: str,
     ) -> "TrainingRows":
-        """Read what `fit` was given.
+        """Read what `fit` was given, with an encoder learned from `X`; messages name the `owner`.
 
-        Parameters
-        ----------
-        encoder : MatrixEncoder
-            Learned from `X`.
-        X, X_val : DataFrame, (n_rows, n_columns) array or list of rows
-        y, y_val : (n_rows,) array, Series or sequence
-        sample_weight : (n_rows,) array of float >= 0, optional
-        owner : str
-            The estimator, for messages.
-
-        Raises
-        ------
-        ParameterError
-            If `y` is missing, `y_val` is given without `X_val`, or the weights are of another
-            number.
-        DataError
-            If the rows, labels or weights cannot be used, there is one class, or `y_val` has others
-            than `y`.
+        y, y_val (n_rows,); sample_weight (n_rows,) >= 0. Raises ParameterError if `y` is missing,
+        `y_val` is given without `X_val`, or the number of weights is wrong; DataError if the rows,
+        labels or weights cannot be used, there is one class, or `y_val` has classes that `y` lacks.
         """
         if X_val is None and y_val is not None:
             raise ParameterError("X_val must be given with y_val, got None")
@@ -255,10 +209,8 @@ class TrainingRows:
     def needed_validation_labels(self, what_for: str) -> NDArray[np.int64]:
         """Return the labels of the validation rows.
 
-        Raises
-        ------
-        ParameterError
-            If they were not given; says what they are needed for, such as 'errors="validation"'.
+        Raises ParameterError, which says that `what_for`, such as 'errors="validation"', needs
+        them, if they were not given.
         """
         if self.validation_labels is None:
             raise ParameterError(f"X_val and y_val must be given for {what_for}, got None")
@@ -272,19 +224,11 @@ class LabeledRows:
     What `Table` would ask to be declared, `of` decides: numbers with many values are cut at
     quantiles, those with few are ordinal levels. Everything else is as in `Table`. Labels become a
     last column, whose levels are the positions of the classes.
-
-    Parameters
-    ----------
-    table : Table
-    target : str
-        Its column of labels.
-    classes : (n_classes,) array
-        The label that each code of that column stands for.
     """
 
     table: Table
-    target: str
-    classes: NDArray[Any]
+    target: str  # the table's column of labels
+    classes: NDArray[Any]  # (n_classes,), the label of each code of that column
 
     @classmethod
     def of_table(cls, table: Table, target: object) -> "LabeledRows":
@@ -314,7 +258,7 @@ class LabeledRows:
         """Return a DataFrame or array and its labels, as scikit-learn takes them, as a table.
 
         Rows of weight zero are counted, but nothing is learned from them. Messages call the labels
-        `labels_name`, and `owner` who asks; `source` is the name of the file that rows are from.
+        `labels_name` and the estimator `owner`; `source` is the name of the rows' file.
         """
         Declarations(**declared(kinds))  # checks their types
         X, y, sample_weight = with_labels(X, y, sample_weight)

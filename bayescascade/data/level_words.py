@@ -20,18 +20,10 @@ _LETTERS_LEFT = 18  # of those that stay where there are more: two lines of a tr
 def level_set_words(
     levels: Sequence[Level], codes: Sequence[int], is_missing: bool | None, *, is_full: bool = False
 ) -> str:
-    """Return words for some levels of a nominal column.
+    """Return words for some levels of a nominal column; exact, with nothing cut, if `is_full`.
 
-    Parameters
-    ----------
-    levels : sequence of level
-        All of the column, ascending.
-    codes : sequence of int
-        Which, ascending.
-    is_missing : bool or None
-        Whether the missing level is one of them; None if the column has none.
-    is_full : bool
-        Whether nothing is cut, so that the words are exact.
+    `levels` are all of the column, ascending; `codes` the chosen ones, ascending; `is_missing`
+    says whether the missing level is one of them, None if the column has none.
     """
     if not codes:
         return "missing" * bool(is_missing)

@@ -69,10 +69,7 @@ def quoted(text: str) -> str:
 def plain_level(name: str, value: object) -> Level:
     """Return `value` as a plain Python str, bool, int or finite float.
 
-    Raises
-    ------
-    DataError
-        If it is of another type (the message names column `name`), NaN or infinite.
+    Raises DataError, which names column `name`, if it is of another type, NaN or infinite.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -130,12 +127,8 @@ def parse_texts(texts: Iterable[Level]) -> list[Level]:
 def factorize(name: str, cells: Cells) -> Factor:
     """Split a column into its distinct values and each cell's position among them.
 
-    Intervals, as pandas.cut makes them, are in their order, unless they are categories in another.
-
-    Raises
-    ------
-    DataError
-        If a cell cannot be a level (see `plain_level`).
+    Intervals, as pandas.cut makes them, keep their order, unless they are categories in another.
+    Raises DataError if a cell cannot be a level (see `plain_level`).
     """
     values: Any
     is_categorical = is_ordered = isinstance(cells.dtype, pd.CategoricalDtype)
@@ -162,10 +155,7 @@ def factorize(name: str, cells: Cells) -> Factor:
 def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float64]:
     """Return a column as (n_rows,) float64, NaN where a cell is missing; text is parsed.
 
-    Raises
-    ------
-    DataError
-        If a cell is neither a number nor missing; names `label` and the row.
+    Raises DataError, which names `label` and the row, if a cell is neither a number nor missing.
     """
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(cells.cat.categories.dtype)

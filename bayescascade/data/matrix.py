@@ -46,47 +46,28 @@ from bayescascade.data.unknown import UnknownCells
 class MatrixEncoder:
     """How the columns of data become those of a matrix; made by `learn`.
 
-    Parameters
-    ----------
-    columns : tuple of str, or of int
-        Names of the columns, or their indices if they have none.
-    levels : tuple of Column or None
-        For each, its levels, or None if it holds numbers.
-    policy : CellPolicy
-    medians : tuple of float or None
-        Of each column of numbers or ranks that had missing cells; None of others. Empty if no
-        column had.
-    numbers : tuple of Column or None
-        Of each column of whole numbers or truth values, these as a column: one bin, or two levels.
-        None of others. Empty if the policy does not keep them.
-    missing_codes : tuple of tuple of str, int, float or bool
-        For each column, values that stand for missing cells. Empty if no column has some.
+    The tuples beside `columns` have an entry for each column; the last three may be empty, if no
+    column has an entry.
     """
 
-    columns: tuple[str | int, ...]
-    levels: tuple[Column | None, ...]
+    columns: tuple[str | int, ...]  # names, or indices if there are no names
+    levels: tuple[Column | None, ...]  # None for a column of numbers
     policy: CellPolicy = STRICT
+    # of columns of numbers or ranks that had missing cells; None for others
     medians: tuple[float | None, ...] = ()
+    # columns of whole numbers, with one bin, or of truth values, with two levels;
+    # None for others; empty if the policy does not keep them
     numbers: tuple[Column | None, ...] = ()
-    missing_codes: tuple[tuple[Level, ...], ...] = ()
+    missing_codes: tuple[tuple[Level, ...], ...] = ()  # values that stand for missing cells
 
     @classmethod
     def learn(cls, X: Any, policy: CellPolicy = STRICT) -> "MatrixEncoder":
-        """Return the encoder of some rows' columns.
+        """Return the encoder of the columns of a table, (n_rows, n_columns) array or list of rows.
 
-        Parameters
-        ----------
-        X : DataFrame or other table, (n_rows, n_columns) array or list of rows
-            Columns of a DataFrame have names if all of these are text, as in scikit-learn.
-            Categories are levels even if no cell has them.
-        policy : CellPolicy
-
-        Raises
-        ------
-        DataError
-            If some names are text and others not, one stands twice, or a column cannot be used.
-        ValueError
-            In scikit-learn's words if an array is sparse, complex, empty or not two-dimensional.
+        Columns of a DataFrame have names if all names are text, as in scikit-learn. Categories are
+        levels even if no cell has them. Raises DataError if only some names are text, a name is
+        repeated, or a column cannot be used; ValueError, in scikit-learn's words, if an array is
+        sparse, complex, empty or not two-dimensional.
         """
         X = as_rows(X)
         array = as_numbers(X)
@@ -205,10 +186,7 @@ class MatrixEncoder:
         return replace(self, policy=replace(self.policy, unknown=unknown))
 
     def codes_up_to(self, column: int, threshold: float) -> tuple[int, ...] | None:
-        """Return the codes of levels that become at most a threshold in a column of the matrix.
-
-        None of a column of numbers.
-        """
+        """Return the codes of levels that are encoded as at most a threshold; None for numbers."""
         place = int(self.source[column])
         levels = self.levels[place]
         if levels is None:
@@ -220,23 +198,12 @@ class MatrixEncoder:
     def transform(self, X: Any, owner: str, means: NDArray[np.float64] | None = None) -> Matrix:
         """Return rows as a matrix, (n_rows, n_matrix_columns), C-contiguous.
 
-        Parameters
-        ----------
-        X : DataFrame or other table, (n_rows, n_columns) array, list of rows, mapping or Series
-            A DataFrame is matched by name, in any order, and may have more columns, if the encoder
-            has names; else by position. A Series or a mapping of single values is one row.
-        owner : str
-            The estimator that has this encoder, for messages.
-        means : (n_matrix_columns,) float64, optional
-            What unknown levels become if the policy is "mean".
-
-        Raises
-        ------
-        DataError
-            If a column is missing, or a cell is infinite, no number or, by the policy, missing or
-            an unknown level; names column, value and row.
-        ValueError
-            As in `learn`, and if the width is another.
+        If the encoder has names, a DataFrame is matched by name, in any order, and may have more
+        columns; else by position. A Series or a mapping of single values is one row. means
+        (n_matrix_columns,) float64 replace unknown levels if the policy is "mean"; messages name
+        the `owner`. Raises DataError, which names column, value and row, if a column is missing, or
+        a cell is infinite, no number or, by the policy, missing or an unknown level; ValueError as
+        in `learn`, and if the width is wrong.
         """
         X = as_rows(X)
         array = as_numbers(X) if self.is_numeric else None
@@ -266,17 +233,8 @@ class MatrixEncoder:
     def read_cell(self, column: int, value: object) -> Matrix:
         """Return the part of a row that one value becomes, (width of the column,).
 
-        Parameters
-        ----------
-        column : int
-            Position of the column.
-        value : number, truth value, text or None
-            None and NaN are missing.
-
-        Raises
-        ------
-        DataError
-            If it is no value of this column, or missing and that is an error.
+        `column` is the column's position; None and NaN are missing. Raises DataError if the value
+        is not one of this column, or is missing and that is an error.
         """
         name, levels = self.names[column], self.levels[column]
         if not pd.api.types.is_scalar(value):
@@ -321,12 +279,9 @@ class MatrixEncoder:
         record: Mapping[str, Any],
         policy: CellPolicy = STRICT,
     ) -> "MatrixEncoder":
-        """Return the encoder that `to_dict` told, with the policy that it had.
+        """Return the encoder that `to_dict` recorded, with the policy that it had.
 
-        Raises
-        ------
-        ModelFileError
-            If the record is none, or its columns have no or repeated names.
+        Raises ModelFileError if the record is invalid, or its columns have no or repeated names.
         """
         columns, levels = record.get("columns"), record.get("levels")
         if not isinstance(columns, list) or not isinstance(levels, list):
@@ -427,7 +382,7 @@ class MatrixEncoder:
 def _learned_levels(name: str, cells: Cells, is_level: bool) -> Column | None:
     """Return a column's levels, None if it holds numbers, truth values or nothing.
 
-    With `is_level`, missing cells are one where there are some and levels have no order.
+    With `is_level`, missing cells become a level if there are some and levels have no order.
     """
     if holds_numbers(cells) or pd.api.types.is_bool_dtype(cells.dtype):
         return None

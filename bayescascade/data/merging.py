@@ -44,10 +44,7 @@ class Counted(Protocol):
 def merge_counted(parts: Sequence[Counted]) -> CountedRows:
     """Return the rows of all parts, at least one.
 
-    Raises
-    ------
-    DataError
-        If parts have other columns, or columns of other kinds, bins or orders.
+    Raises DataError if parts have other columns, or columns of other kinds, bins or orders.
     """
     first = parts[0].schema
     for part in parts[1:]:

@@ -46,12 +46,9 @@ def split_at(column: Column, threshold: float) -> tuple[Column, list[int]] | Non
 
 
 def columns_of(record: Any, names: Sequence[str]) -> tuple[Column | None, ...]:
-    """Return number columns as a file has them, or none where it has no such record.
+    """Return number columns as a file has them, or an empty tuple where it has no such record.
 
-    Raises
-    ------
-    ModelFileError
-        If they are no number columns of these names.
+    Raises ModelFileError if they are no number columns of these names.
     """
     if record is None:
         return ()

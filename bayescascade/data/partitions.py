@@ -41,10 +41,7 @@ def are_partitions(rows: object) -> bool:
 def open_partitions(rows: Any) -> "PartitionedSource":
     """Return a Dask DataFrame, or files, of which each is a partition, as a source.
 
-    Raises
-    ------
-    DataError
-        If rows are neither, a file cannot be read, or Dask is not installed.
+    Raises DataError if rows are neither, a file cannot be read, or Dask is not installed.
     """
     try:
         from dask.delayed import delayed
@@ -68,16 +65,8 @@ def open_partitions(rows: Any) -> "PartitionedSource":
 class PartitionedSource:
     """Rows in partitions; `blocks` fetches one after the other.
 
-    Parameters
-    ----------
-    names : list of str
-    parts : callable
-        Returns, given names of columns, a delayed DataFrame or Source for each partition.
-    label : str
-    is_text : bool
-    notes : sequence of str
-    missing_codes : mapping of str to tuple of levels
-        See `missing_codes_of`.
+    `parts` takes names of columns and returns a delayed DataFrame or Source for each partition;
+    see `missing_codes_of` for `missing_codes`.
     """
 
     categorical: frozenset[str] = frozenset()
@@ -107,19 +96,9 @@ class PartitionedSource:
     def count(self, room: RawRows, names: Sequence[str], weights: str | None) -> RawRows:
         """Return the distinct rows of all partitions, counted by Dask.
 
-        Parameters
-        ----------
-        room : RawRows
-            Without rows; every partition gets a copy.
-        names : list of str
-            The columns that are needed.
-        weights : str or None
-            The one that holds weights.
-
-        Raises
-        ------
-        DataError
-            If a cell cannot be used; the row is not told.
+        `room` has no rows, and every partition gets a copy; `names` are the needed columns and
+        `weights` the one of weights. Raises DataError, which does not name the row, if a cell
+        cannot be used.
         """
         from dask.base import compute
         from dask.delayed import delayed
@@ -135,7 +114,7 @@ class PartitionedSource:
 
 
 def by_partitions(method: Method) -> Method:
-    """Let a method that tells something of rows take a Dask DataFrame, too.
+    """Let a method that returns something for each row take a Dask DataFrame, too.
 
     It then returns what Dask will compute partition by partition: a Series, or a DataFrame with a
     column for each class, with the rows' index.

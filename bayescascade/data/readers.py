@@ -35,18 +35,10 @@ MISSING_TEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file, and how to open it.
+    """A file, and how to open it."""
 
-    Parameters
-    ----------
-    path : str
-        As its file system has it.
-    filesystem : pyarrow.fs.FileSystem or None
-        None for this machine's.
-    """
-
-    path: str
-    filesystem: Any = None
+    path: str  # in the form of its file system
+    filesystem: Any = None  # a pyarrow.fs.FileSystem; None for this machine's
 
     @classmethod
     def of(cls, path: "str | PathLike[str] | DataFile") -> "DataFile":

@@ -51,24 +51,13 @@ class CountedRows(NamedTuple):
 
 @dataclass(frozen=True)
 class RowReader:
-    """What is asked of rows; made by `of`.
-
-    Parameters
-    ----------
-    source : Source
-    columns : dict of str to ColumnDeclaration
-        Those to use, in order; empty with a schema.
-    schema : Schema or None
-        What to code by; None if the rows say.
-    weights : str, (n_rows,) float64 >= 0, or None
-    missing : {"error", "level"}
-    """
+    """A request to read a source's rows; made by `of`."""
 
     source: Source
-    columns: dict[str, ColumnDeclaration]
-    schema: Schema | None
-    weights: Weights
-    missing: str
+    columns: dict[str, ColumnDeclaration]  # those to use, in order; empty with a schema
+    schema: Schema | None  # codes the rows; None if it is learned from them
+    weights: Weights  # a column's name, (n_rows,) >= 0, or None
+    missing: str  # "error" or "level"
 
     @classmethod
     def of(
@@ -93,10 +82,8 @@ class RowReader:
     def read(self) -> CountedRows:
         """Return the distinct rows, coded.
 
-        Raises
-        ------
-        DataError
-            If the data break a rule; the message names the column, the rule, the value and the row.
+        Raises DataError, which names the column, the rule, the value and the row, if the data break
+        a rule.
         """
         if isinstance(self.source, FrameSource) and self.source.n_rows <= _FEW:
             return self.read_by_blocks()  # which takes less time for few rows
@@ -109,7 +96,7 @@ class RowReader:
     def read_at_once(self, binned: frozenset[str] = frozenset()) -> CountedRows:
         """Return the distinct rows, counted before they are coded; messages may name no row.
 
-        `binned` are columns of which nothing is declared and that hold numbers to be cut.
+        `binned` are undeclared columns of numbers to be cut.
         """
         raw, collectors = self._room(binned)
         names = [coder.name for coder in raw.coders]
@@ -218,10 +205,7 @@ class RowReader:
         return schema, tuple(notes_of(collectors))
 
     def _with_bins(self, collectors: Sequence[Collector]) -> list[Collector]:
-        """Return the collectors, of columns of numbers that have to be cut those of their bins.
-
-        Such columns are read once more.
-        """
+        """Return the collectors; columns of numbers to be cut are read again for those of bins."""
         is_weighted = self.weights is not None
         found = [
             c.with_bins() if isinstance(c, LevelCollector) and c.needs_bins(is_weighted) else c

@@ -23,20 +23,10 @@ from bayescascade.data.schema import (
 def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> pd.DataFrame:
     """Return rows as a DataFrame whose columns have text for names.
 
-    Parameters
-    ----------
-    X : DataFrame or other table, mapping, Series, (n_rows, n_columns) array or list of rows
-        A Series, or a mapping of single values, is one row. For tables and files see `as_rows`.
-    names : sequence of str, optional
-        Of an array's columns; x0, x1, ... by default.
-    owner : str
-        The estimator that has these names, for messages.
-
-    Raises
-    ------
-    ValueError
-        In scikit-learn's words if an array is sparse, complex, empty, not two-dimensional, or of
-        another width than there are names.
+    A Series, or a mapping of single values, is one row; `as_rows` reads tables and files. `names`
+    are those of an array's columns, by default x0, x1, ...; messages name their `owner`. Raises
+    ValueError, in scikit-learn's words, if an array is sparse, complex, empty, not
+    two-dimensional, or of another width than there are names.
     """
     X = as_rows(X)
     if isinstance(X, pd.Series):
@@ -62,7 +52,7 @@ def rows_frame(X: Any, names: Sequence[str] | None = None, owner: str = "") -> p
 def as_numbers(X: Any) -> NDArray[Any] | None:
     """Return an array of numbers, checked by scikit-learn; None if it is none, or a frame or list.
 
-    An array needs no detour through a frame, which takes longer than to predict.
+    An array does not become a frame, because that takes longer than to predict.
     """
     if isinstance(X, pd.DataFrame | pd.Series | Mapping | Sequence):
         return None

@@ -29,20 +29,10 @@ _MOST_COUNTED = 100_000  # levels of a column: what has more is no column of lev
 
 
 def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> list[Source]:
-    """Return sources whose cells are changed as is asked for.
+    """Return sources with the same columns whose cells are changed as `asked` says.
 
-    Parameters
-    ----------
-    asked : ReadAs
-    sources : sequence of Source
-        With the same columns.
-    whole : Source
-        The rows of all, which are read once or twice if what becomes of some depends on all.
-
-    Raises
-    ------
-    DataError
-        If a column is unknown, or a cell cannot be read.
+    `whole` has the rows of all sources, which are read once or twice if a change depends on all
+    rows. Raises DataError if a column is unknown, or a cell cannot be read.
     """
     names = whole.names
     drops = asked.missing_labels == "drop"
@@ -73,14 +63,8 @@ def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> 
 class _Scan:
     """What becomes of columns, found in all rows: which hold dates, and which levels are kept.
 
-    Attributes
-    ----------
-    dates : dict of str to bool
-        Of the columns of dates, whether some cell has a time.
-    kept_levels : dict of str to frozenset of str
-    parts : dict of str to (str, str)
-        See `Changes`.
-    notes : list of str
+    `dates` says of each column of dates whether some cell has a time; `kept_levels` and `parts`
+    are those of `Changes`; `notes` are for the user.
     """
 
     def __init__(self, asked: ReadAs, source: Source) -> None:

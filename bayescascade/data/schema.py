@@ -288,10 +288,7 @@ def column_text(column: str | int) -> str:
 def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
     """Return a 2-D array or list of lists as a DataFrame; names default to x0, x1, ...
 
-    Raises
-    ------
-    DataError
-        If it is not two-dimensional or its width is not the number of names.
+    Raises DataError if it is not two-dimensional or its width is not the number of names.
     """
     # Object cells keep their types: np.array([[1, "a"]]) would turn 1 into text.
     array = data if isinstance(data, np.ndarray) else np.array(data, dtype=object)
@@ -318,10 +315,7 @@ def check_no_records(array: NDArray[np.generic]) -> None:
 def frame_from_mapping(data: Mapping[str, object]) -> pd.DataFrame:
     """Return a row, name to value, or columns, name to values, as a DataFrame.
 
-    Raises
-    ------
-    DataError
-        If columns are of different lengths.
+    Raises DataError if columns are of different lengths.
     """
     is_single = all(pd.api.types.is_scalar(value) for value in data.values())
     if is_single:

@@ -29,19 +29,12 @@ Batch: TypeAlias = pd.DataFrame | pyarrow.RecordBatch
 
 
 def as_frame(rows: Any) -> Any:
-    """Return another library's table as a DataFrame, and whatever has no named columns as it is.
+    """Return another library's table as a DataFrame, and whatever has no named columns unchanged.
 
-    Parameters
-    ----------
-    rows : object
-        A table of polars (lazy ones, too), Arrow (readers and data sets, too), DuckDB, Dask or
-        narwhals, or of whatever offers Arrow's PyCapsule interface or the dataframe interchange
-        protocol. Its dictionaries (categories) become categoricals.
-
-    Raises
-    ------
-    DataError
-        If it has named columns but cannot be read.
+    Tables are those of polars (lazy ones, too), Arrow (readers and data sets, too), DuckDB, Dask or
+    narwhals, and those that offer Arrow's PyCapsule interface or the dataframe interchange
+    protocol. Their dictionaries (categories) become categoricals. Raises DataError if a table has
+    named columns but cannot be read.
     """
     if isinstance(rows, NATIVE):
         return rows
@@ -96,8 +89,8 @@ def is_lazy(data: Any) -> bool:
 def arrow_table(rows: Any) -> pyarrow.Table:
     """Return what offers Arrow's interface as a table of Arrow's.
 
-    Not every version of polars tells that the levels of an Enum are ordered, and that a Categorical
-    is a way to store text.
+    Types are corrected because not every version of polars reports that the levels of an Enum are
+    ordered, and that a Categorical is a way to store text.
     """
     if not type(rows).__module__.startswith("polars"):
         table = pyarrow.table(rows)
@@ -146,8 +139,8 @@ def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
 def with_distinct_entries(cells: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
     """Return dictionary-encoded cells whose dictionary has no equal, and no missing, entries.
 
-    Arrow allows these, pandas does not. Others return as they are, as do those of types that
-    Arrow cannot compare, such as nested ones.
+    Arrow allows these, pandas does not. Cells of types that Arrow cannot compare, such as nested
+    ones, are returned unchanged.
     """
     entries = _entries(cells)
     kind = entries.type
@@ -273,7 +266,7 @@ class FrameSource:
 def missing_codes_of(rows: Any) -> Mapping[str, tuple[Level, ...]]:
     """Return the codes of missing cells, by column, that a source or a frame was read with.
 
-    What learns from such rows, in which these cells are missing, remembers them for later rows.
+    An encoder of such rows, in which these cells are missing, keeps the codes for later rows.
     """
     found: Mapping[str, tuple[Level, ...]] = getattr(rows, "missing_codes", {})
     return rows.attrs.get(_CODES, {}) if isinstance(rows, pd.DataFrame) else found
@@ -292,12 +285,8 @@ def weighted_blocks(
 ) -> Iterator[tuple[int, pd.DataFrame, NDArray[np.float64] | None]]:
     """Yield the number of a block's first row, its cells, and its rows' weights, if there are any.
 
-    The weights are a column, which is then among the cells, or (n_rows,) numbers >= 0.
-
-    Raises
-    ------
-    DataError
-        If a weight is no number >= 0, or there are no rows.
+    The weights are a column, which is then among the cells, or (n_rows,) numbers >= 0. Raises
+    DataError if a weight is no number >= 0, or there are no rows.
     """
     label = f'weights column "{weights}"'
     first_row = 1

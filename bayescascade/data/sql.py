@@ -55,9 +55,9 @@ def sql_literal(value: Level) -> str:
 def sql_case(
     branches: Iterable[tuple[str, Sequence[str]]], otherwise: Sequence[str] = ("NULL",)
 ) -> list[str]:
-    """Return an expression that is that of the first condition that holds.
+    """Return the lines of an expression with the value of the first condition that holds.
 
-    Expressions are lines, and texts in them may hold line breaks of their own, which stay.
+    Expressions are lists of lines; texts in them may hold line breaks of their own, which stay.
     """
     told = []
     for condition, value in branches:
@@ -77,12 +77,7 @@ def sql_column(column: Column) -> str:
 def sql_condition(column: Column, codes: Collection[int], *, is_open: bool = False) -> str:
     """Return the condition that a cell has one of some codes; the missing level is NULL.
 
-    Parameters
-    ----------
-    column : Column
-    codes : collection of int
-    is_open : bool
-        Whether outer bins have no end.
+    With `is_open`, outer bins have no end.
     """
     name = sql_column(column)
     chosen = sorted({int(code) for code in codes})
@@ -110,14 +105,9 @@ def sql_domain(schema: Schema) -> str:
 
 
 def sql_is_up_to(name: str, threshold: float) -> str:
-    """Return the condition that a number, rounded to float32, is at most a threshold.
+    """Return the condition that a number, rounded to float32, is at most a finite threshold.
 
-    Parameters
-    ----------
-    name : str
-        Of the column, quoted.
-    threshold : float
-        Finite.
+    `name` is the column's, quoted.
     """
     if threshold >= _LARGEST:
         return f"{name} IS NOT NULL"

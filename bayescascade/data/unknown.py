@@ -12,10 +12,7 @@ from bayescascade.data.levels import Cells, level_text, plain_level
 class UnknownCells:
     """The unknown cells of some rows, noted column by column while they are encoded.
 
-    Attributes
-    ----------
-    levels : dict of str to str or None
-        By the columns that have some, the text of the first; None if it is missing.
+    `levels` maps each column that has some to the text of the first, None if it is missing.
     """
 
     def __init__(self) -> None:

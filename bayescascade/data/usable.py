@@ -13,19 +13,9 @@ def without_unusable(
 ) -> Table:
     """Return what `read` reads, without columns that would have to be declared.
 
-    Parameters
-    ----------
-    read : callable
-        Takes declarations by keyword, as `Table.from_frame` does.
-    tell : callable
-        Takes a sentence that names the columns that were left out, if there are any.
-    declared
-        What was declared; columns that it names are not left out.
-
-    Raises
-    ------
-    DataError, ParameterError
-        As `read` does, also if no column would be left.
+    `read` takes declarations by keyword, as `Table.from_frame` does; `tell` takes a sentence that
+    names the columns left out, if any. Columns that are named in `declared` are not left out.
+    Raises DataError or ParameterError as `read` does, also if no column would be left.
     """
     try:
         return read(**declared)
