@@ -25,27 +25,13 @@ LEAST_WINDOW = 100  # steps; fewer tell too little of a standard deviation
 
 
 class StepSize(NamedTuple):
-    """What dual averaging remembers.
+    """What dual averaging remembers."""
 
-    Attributes
-    ----------
-    log_step : float
-        Logarithm of the step size to try next.
-    log_mean : float
-        Weighted mean so far, of which the late ones count most: what warm-up ends with.
-    error : float
-        Mean shortfall of the acceptance.
-    log_anchor : float
-        Where it began, and is drawn to.
-    n_seen : float
-        Number of steps so far.
-    """
-
-    log_step: float
-    log_mean: float
-    error: float
-    log_anchor: float
-    n_seen: float
+    log_step: float  # of the step size to try next
+    log_mean: float  # weighted mean so far, in which late ones count most: what warm-up ends with
+    error: float  # mean shortfall of the acceptance
+    log_anchor: float  # where it began, and is drawn to
+    n_seen: float  # steps so far
 
     @classmethod
     def begun(cls, log_step: float) -> "StepSize":
@@ -55,10 +41,8 @@ class StepSize(NamedTuple):
     def adapted(self, shortfall: float) -> "StepSize":
         """Return the memory after a step.
 
-        Parameters
-        ----------
-        shortfall : float in (-1, 1)
-            The acceptance aimed at, less the probability with which the step was accepted.
+        shortfall in (-1, 1): the acceptance aimed at, less the probability with which the step was
+        accepted.
         """
         n_seen = self.n_seen + 1.0
         error = self.error + (shortfall - self.error) / (n_seen + DELAY)
@@ -69,20 +53,11 @@ class StepSize(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Running moments of the states in a window (Welford 1962).
+    """Running moments of the states in a window (Welford 1962)."""
 
-    Attributes
-    ----------
-    n_seen : int
-        Number of states.
-    mean : (d,) float64
-    squares : (d,) float64
-        Sums of squared deviations from the mean.
-    """
-
-    n_seen: int
-    mean: Vector
-    squares: Vector
+    n_seen: int  # states so far
+    mean: Vector  # (d,) float64
+    squares: Vector  # (d,) float64, sums of squared deviations from the mean
 
     @classmethod
     def empty(cls, d: int) -> "Spread":

@@ -71,10 +71,7 @@ class _StateCodec(Generic[S]):
 def encode(value: object) -> object:
     """Return `value` as an object that the json module writes.
 
-    Raises
-    ------
-    CheckpointError
-        If `value` holds something of a type that is not supported.
+    CheckpointError if `value` holds something of a type that is not supported.
     """
     kind = type(value)
     if value is None or kind in (bool, int, str):
@@ -102,10 +99,7 @@ def encode(value: object) -> object:
 def decode(encoded: object) -> object:
     """Return the value of which `encode` made `encoded`.
 
-    Raises
-    ------
-    ValueError, TypeError, KeyError
-        If it made no such thing.
+    ValueError, TypeError or KeyError if it made no such thing.
     """
     if isinstance(encoded, list):
         return [decode(item) for item in encoded]
@@ -210,10 +204,7 @@ class Archive(Generic[S]):
     def save(self, history: History[S], is_finished: bool = False) -> None:
         """Save the run; raises only the first time, later the user is warned.
 
-        Raises
-        ------
-        CheckpointError
-            If a state cannot be encoded, or the file cannot be written.
+        CheckpointError if a state cannot be encoded, or the file cannot be written.
         """
         is_finished = is_finished or history.block == self._program.plan.n_blocks
         try:
@@ -228,10 +219,7 @@ class Archive(Generic[S]):
     def load(self) -> History[S] | None:
         """Return the run that the section holds, or None if it holds none.
 
-        Raises
-        ------
-        CheckpointError
-            If the run is another one, or the section is damaged.
+        CheckpointError if the run is another one, or the section is damaged.
         """
         stored = self._section.stored()
         if stored is None:

@@ -182,11 +182,8 @@ class MoveChoice(Generic[S]):
 def choose_moves(target: Target[S], moves: Mapping[str, Move[S]] | None) -> MoveChoice[S]:
     """Return the moves given or, when there are none, those that the target offers.
 
-    Raises
-    ------
-    SamplerValueError
-        If the target or a move lacks its method, there are no moves, or weights are missing,
-        negative, or all zero.
+    SamplerValueError if the target or a move lacks its method, there are no moves, or weights are
+    missing, negative, or all zero.
     """
     if not callable(getattr(target, "log_density", None)):
         raise SamplerValueError(f"target must have a log_density method, got {target!r}")

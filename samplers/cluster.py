@@ -29,14 +29,10 @@ def shared_on_cluster(value: T) -> "Shared[T] | None":
 
 
 class Shared(Generic[T]):
-    """The first argument of many calls on a cluster.
+    """The first argument of many calls on a cluster, by joblib's DaskDistributedBackend.
 
-    Parameters
-    ----------
-    value : T
-        Is pickled for the first call, and again only if all workers that had it are gone. Calls on
-        one worker get the same object, perhaps on several of its threads at the same time.
-    backend : joblib's DaskDistributedBackend
+    It is pickled for the first call, and again only if all workers that had it are gone. Calls on
+    one worker get the same object, perhaps on several of its threads at the same time.
     """
 
     def __init__(self, value: T, backend: Any) -> None:

@@ -44,29 +44,18 @@ MOST_DOUBLINGS = 100
 
 
 class Point(NamedTuple):
-    """A state with what the next step needs to know there.
+    """A state with what the next step needs to know there."""
 
-    Attributes
-    ----------
-    state : (d,) float64
-    log_density : float, nats
-    gradient : (d,) float64
-        Of the log density; zero where that is -inf.
-    """
-
-    state: Vector
-    log_density: float
-    gradient: Vector
+    state: Vector  # (d,) float64
+    log_density: float  # nats
+    gradient: Vector  # (d,) float64, of the log density; zero where that is -inf
 
 
 def evaluate(target: Any, state: Vector) -> Point:  # Any: a Target that ProvidesGradient
     """Return the density and gradient of `state`.
 
-    Raises
-    ------
-    SamplerError
-        If the log density is NaN or +inf, or is finite where the gradient is not, or the gradient
-        has another shape than the state.
+    SamplerError if the log density is NaN or +inf, or is finite where the gradient is not, or the
+    gradient has another shape than the state.
     """
     log_density, gradient = target.log_density_and_gradient(state)
     log_density = checked_density(log_density)
@@ -89,27 +78,10 @@ def evaluate(target: Any, state: Vector) -> Point:  # Any: a Target that Provide
 def step(
     rng: np.random.Generator, point: Point, target: Any, lengths: Vector
 ) -> tuple[Point, StepInfo[Vector]]:
-    """Take one step; evaluates the target once, at the proposed state.
+    """Take one step from `point`; evaluates the target once, at the proposed state.
 
-    Parameters
-    ----------
-    rng : Generator
-    point : Point
-        Where the chain is.
-    target : Target that ProvidesGradient
-    lengths : (d,) float64, > 0
-        The step size times the scales.
-
-    Returns
-    -------
-    point : Point
-        The proposed one or, after a rejection, the argument itself.
-    info : StepInfo
-
-    Raises
-    ------
-    SamplerError
-        As `evaluate` does.
+    lengths (d,) float64 > 0, the step size times the scales. The point returned is the proposed one
+    or, after a rejection, the argument itself. Raises as `evaluate` does.
     """
     noise = rng.standard_normal(point.state.size)
     u = rng.random()
@@ -130,13 +102,8 @@ def log_q_ratio(noise: Vector, gradients: Vector, lengths: Vector) -> float:
     The way back takes the noise -(noise + shift), shift = lengths (g(current) + g(proposed)) / 2,
     so that the ratio is (|noise|^2 - |noise + shift|^2) / 2, here without cancellation.
 
-    Parameters
-    ----------
-    noise : (d,) float64
-        Standard normal; what led from the current state to the proposed one.
-    gradients : (d,) float64
-        Sum of the gradients at the two.
-    lengths : (d,) float64, > 0
+    noise (d,) float64, standard normal, led from the current state to the proposed one; gradients
+    (d,) float64, sum of those at the two; lengths (d,) float64 > 0.
     """
     shift = 0.5 * lengths * gradients
     return -float(shift @ (noise + 0.5 * shift))

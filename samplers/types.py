@@ -98,29 +98,17 @@ class StepCounts(NamedTuple, Generic[S]):
 
 
 class Exchanged(NamedTuple, Generic[S]):
-    """What steps of several replicas did that exchanged temperatures; coldest first.
+    """What steps of several replicas did that exchanged temperatures; coldest first."""
 
-    Attributes
-    ----------
-    states : tuple of S
-        Where the replica at each temperature is.
-    log_densities : tuple of float, nats
-        Their log densities, at inverse temperature 1.
-    counts : StepCounts
-        Moves of the coldest replica, and the best state that any replica visited.
-    probabilities : tuple of float
-        Of each pair of neighbors, the probabilities of a swap summed over all rounds of swaps,
-        those included in which it was not this pair's turn.
-    tried, accepted : tuple of float
-        How often each pair tried to swap, and did.
-    """
-
-    states: tuple[S, ...]
-    log_densities: tuple[float, ...]
+    states: tuple[S, ...]  # where the replica at each temperature is
+    log_densities: tuple[float, ...]  # nats, at inverse temperature 1
+    # moves of the coldest replica, and the best state that any replica visited
     counts: StepCounts[S]
+    # of each pair of neighbors, the probabilities of a swap summed over all rounds of swaps, those
+    # included in which it was not this pair's turn
     probabilities: tuple[float, ...]
-    tried: tuple[float, ...]
-    accepted: tuple[float, ...]
+    tried: tuple[float, ...]  # how often each pair tried to swap
+    accepted: tuple[float, ...]  # how often each pair did
 
 
 class Target(Protocol[S_contra]):
