@@ -24,13 +24,7 @@ _MOST_EXACT = 2.0**53  # of whole numbers as floats
 
 
 def import_arviz() -> Any:
-    """Import ArviZ without its announcement of a successor.
-
-    Raises
-    ------
-    MissingExtraError
-        If it, or what writes its files, is not installed.
-    """
+    """Import ArviZ without its FutureWarning; MissingExtraError without it or its writer."""
     check_traces()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module="arviz")
@@ -42,12 +36,9 @@ def import_arviz() -> Any:
 def read_arviz(path: str | Path) -> Iterator[Any]:
     """Open a netCDF file as ArviZ does, for a block that reads it.
 
-    Raises
-    ------
-    DataError
-        If the file, or the block, meets damage that it cannot read. Nothing of the file is open
-        then: h5netcdf closes half-opened files when they are collected, which fails, too, and
-        Python would print that beside the error.
+    DataError if the file, or the block, meets damage that it cannot read. Nothing of the file is
+    open then: h5netcdf closes half-opened files when they are collected, which fails, too, and
+    Python would print that beside the error.
     """
     arviz = import_arviz()
     if is_damaged(path):  # of such a file HDF5 may never return
@@ -105,16 +96,8 @@ def to_arviz(
 ) -> Any:
     """Build what this version of ArviZ calls inference data, without its time stamps.
 
-    Parameters
-    ----------
-    posterior, sample_stats : mapping of str to (n_chains, n_draws, ...) array
-        What there is of each draw, by name.
-    coords : mapping of str to sequence of str
-        What stands along each further dimension.
-    dims : mapping of str to list of str
-        Further dimensions, by name of the array.
-    attributes : mapping of str to object
-        What is said of all.
+    posterior, sample_stats: arrays (n_chains, n_draws, ...) by name; dims: the further dimensions
+    of an array, by its name; coords: the labels along each further dimension.
     """
     arviz = import_arviz()
     groups = {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}

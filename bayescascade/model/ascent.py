@@ -39,30 +39,11 @@ def ascend(
 ) -> samplers.Run[Vector]:
     """Climb from each start, and return the ends as a run without draws.
 
-    Parameters
-    ----------
-    posterior : samplers.types.ProvidesGradient
-    starts : sequence of (d,) float64
-    max_iter : int >= 0
-        Iterations from each start, at most.
-    optimizer : {"lbfgs", "cg"}
-        Limited-memory quasi-Newton steps or conjugate gradients.
-    progress : callable, optional
-        Called after every round.
-    section : samplers.CheckpointSection, optional
-        Where the ends so far are kept, and may have been before.
-    also : mapping, optional
-        What else must be as it was where a climb goes on; plain JSON types.
-
-    Returns
-    -------
-    samplers.Run
-        Ctrl-C, or the watch in use, ends it with what was found: `interrupted`, or `timed_out`.
-
-    Raises
-    ------
-    samplers.CheckpointError
-        If the section is damaged, or of another posterior or other settings.
+    starts (d,) float64 each; max_iter >= 0 for each; optimizer "lbfgs" (limited-memory
+    quasi-Newton) or "cg" (conjugate gradients). Ctrl-C, or the watch in use, ends the run with what
+    was found: `interrupted`, or `timed_out`. The section keeps the ends so far, and a climb goes on
+    from those it has. CheckpointError if it is damaged, or of another posterior or other settings,
+    among them `also` (plain JSON types).
     """
     began = perf_counter()
     fingerprint = posterior.fingerprint() if hasattr(posterior, "fingerprint") else ""

@@ -50,7 +50,7 @@ class Baseline(ReadableDensity[D]):
 
     @abstractmethod
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        """Learn what `_own_record` told; `schema_` is set already.
+        """Restore what `_own_record` wrote; `schema_` is set already.
 
         Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
         """

@@ -74,22 +74,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Comparison(Printed):
-    """The outcomes of a table.
-
-    Parameters
-    ----------
-    table : Table
-    models : tuple of str
-    outcomes : tuple of Outcome
-        Halving by halving; fewer than all if it was interrupted.
-    titles : mapping of str to str
-        What models are called, by their names, if otherwise than these.
-    """
+    """The outcomes of the densities that are compared on a table."""
 
     table: Table
     models: tuple[str, ...]
-    outcomes: tuple[Outcome, ...]
-    titles: Mapping[str, str] = field(default_factory=dict)
+    outcomes: tuple[Outcome, ...]  # halving by halving; fewer than all if it was interrupted
+    titles: Mapping[str, str] = field(default_factory=dict)  # by model, if not its name
 
     @property
     def whole(self) -> "Comparison":
@@ -110,15 +100,8 @@ class Comparison(Printed):
     def plot(self, ax: "Axes | None" = None, *, legend: bool = True) -> "Axes":
         """Draw the held-out score of each density and halving by its parts, and return the axes.
 
-        One with fewer parts and a higher score is better. A point whose parts are more than 1.8e308
-        is left out.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
-        legend : bool
-            Whether to say which density each marker is.
+        A density with fewer parts and a higher score is better; one with more than 1.8e308 parts is
+        left out. `legend` says which density each marker is.
         """
         ax = axes_or_new(ax, *_SIZE)
         drawn = [outcome for outcome in self.outcomes if outcome.n_parts < math.inf]
@@ -137,8 +120,8 @@ class Comparison(Printed):
         """Return a table with a line for each density, of the halvings that all have finished.
 
         ``held out`` is the mean log likelihood of the rows that were not learned from, ``behind``
-        how far below the best of the densities; both with the standard error of their mean over
-        halvings, where there are several.
+        how far it is below the best; both with the standard error of their mean over several
+        halvings.
         """
         whole = self.whole
         heading = Heading(data_pieces(self.table, self.table.schema))
@@ -207,33 +190,14 @@ def compare(
     seed: int = 0,
     n_jobs: int | None = 1,
 ) -> Iterator[Outcome]:
-    """Yield what each density makes of each halving, as soon as it is known.
+    """Yield the outcome of each density in each halving as soon as it is known, halving by halving.
 
-    Parameters
-    ----------
-    table : Table
-    contenders : mapping of str to Learner
-        What is compared, by name, such as some of `methods.contenders.CONTENDERS`.
-    repeats : int >= 1
-        Halvings.
-    seed : int >= 0
-        A model's outcome in a halving depends on it, not on the other models or on `repeats`.
-    n_jobs : int or None
-        Densities that are learned at the same time, in processes, as joblib counts workers; changes
-        no outcome. Where joblib runs on a Dask cluster, other than 1: its workers learn them.
-
-    Yields
-    ------
-    Outcome
-        Halving by halving, models in the order given. Of an odd number of rows the half that is
-        learned from is the smaller.
-
-    Raises
-    ------
-    ParameterError, samplers.SamplerValueError
-        If a parameter is out of its range, or a model cannot be learned with its defaults.
-    DataError
-        If there are fewer than two rows.
+    The smaller half of an odd number of rows is learned from. repeats >= 1 counts halvings; an
+    outcome depends on seed >= 0, not on the other densities, `repeats` or `n_jobs`. `n_jobs`
+    densities are learned at the same time, in processes, as joblib counts workers; unless it is 1,
+    the workers of a Dask cluster learn them where joblib runs on one. ParameterError or
+    samplers.SamplerValueError if a parameter is out of its range, or a model cannot be learned with
+    its defaults; DataError if there are fewer than two rows.
     """
     check_integer("repeats", repeats, minimum=1)
     check_integer("seed", seed, minimum=0)
@@ -281,23 +245,12 @@ class _Experiment:
 
 
 def best_of(candidates: Sequence[Estimator], table: Table, seed: int) -> Estimator:
-    """Return the candidate whose settings suit the table best, fitted to it.
+    """Return the candidate whose settings suit the table best, fitted to it; the first of equals.
 
-    By the evidence where the exact search tells that of every candidate; else by the log likelihood
-    in folds, as in the thesis.
-
-    Parameters
-    ----------
-    candidates : sequence of estimators
-        All are fitted. The first of equally good ones is chosen.
-    table : Table
-    seed : int >= 0
-        Of the folds, which are the same for all candidates.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If Ctrl-C ended the search of one: it would not be the candidate's best.
+    It is the best by the evidence where the exact search computes that of every candidate; else by
+    the log likelihood in folds, as in the thesis. `seed` >= 0 deals the same folds for all
+    candidates. KeyboardInterrupt if Ctrl-C ended the search of one: it would not be the candidate's
+    best.
     """
     fitted = [fit_whole(candidate, table) for candidate in candidates]
     evidences = [_log_evidence(model) for model in fitted]

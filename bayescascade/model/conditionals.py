@@ -164,12 +164,9 @@ def _given_others(
 def _log_shares(
     density: Conditional, questions: Iterable[Question], first_row: int
 ) -> Iterator[Floats]:
-    """Yield, for each question, log probabilities (n_rows, n_combinations) that sum up to 1.
+    """Yield each question's log probabilities, (n_rows, n_combinations); probabilities sum to 1.
 
-    Raises
-    ------
-    DataError
-        If no combination is possible in a row.
+    DataError if no combination is possible in a row.
     """
     for batch in _batches(questions):
         blocks = [block for asked in batch for block in asked.blocks()]

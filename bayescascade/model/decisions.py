@@ -16,18 +16,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decision:
-    """A rule that names one class for each row.
+    """A rule that names a class for each row: by default the most probable, the first of equals."""
 
-    Parameters
-    ----------
-    threshold : float in [0, 1], optional
-        Of two classes, the second is named from that probability on.
-    costs : (n_classes, n_classes) float64 >= 0, optional
-        Of naming a class (column) for a row of another (row): the expected one is least. Without
-        either, the most probable class is named; of equals always the first.
-    """
-
+    # in [0, 1]: the second of two classes is named from that probability on
     threshold: float | None = None
+    # (n_classes, n_classes) >= 0, true by named: that of least expected cost is named
     costs: Floats | None = None
 
     @classmethod
@@ -36,10 +29,7 @@ class Decision:
     ) -> "Decision":
         """Return the rule that a user asks for, see `LabeledFiles.predict`.
 
-        Raises
-        ------
-        ParameterError
-            If both are given, or one is not what it must be for such classes.
+        ParameterError if both are given, or one is not what it must be for such classes.
         """
         if threshold is not None and class_costs is not None:
             raise ParameterError("class_costs must be None where threshold is given, got both")
@@ -53,12 +43,7 @@ class Decision:
         return cls() if class_costs is None else cls(costs=_costs(classes, class_costs))
 
     def choose(self, probabilities: Floats) -> NDArray[np.intp]:
-        """Return the position of the class that is named for each row, (n_rows,).
-
-        Parameters
-        ----------
-        probabilities : (n_rows, n_classes) float64
-        """
+        """Return the named class of each row, (n_rows,); probabilities (n_rows, n_classes)."""
         if self.threshold is not None:
             return (probabilities[:, 1] >= self.threshold).astype(np.intp)
         worth = probabilities if self.costs is None else -(probabilities @ self.costs)

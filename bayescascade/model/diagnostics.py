@@ -18,22 +18,13 @@ _FALL = 1.0  # nats: less is what a cold chain fluctuates by
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """Convergence of one traced quantity.
+    """Convergence of one traced quantity."""
 
-    Parameters
-    ----------
-    mean, sd : float
-        Over all draws of all chains.
-    r_hat : float
-        Rank-normalized split R-hat; 1 when the quantity never varies, NaN with fewer than 4 draws.
-    ess : float
-        Bulk effective sample size; the number of draws when the quantity never varies.
-    """
-
-    mean: float
+    mean: float  # over all draws of all chains, as `sd`
     sd: float
+    # rank-normalized, split; 1 if the quantity never varies, NaN with fewer than 4 draws
     r_hat: float
-    ess: float
+    ess: float  # bulk; the number of draws if the quantity never varies
 
     @property
     def is_fine(self) -> bool:

@@ -30,35 +30,22 @@ _NOT_PARAMETERS = (
 
 @dataclass(frozen=True, slots=True)
 class TraceLegend:
-    """What the traces of a posterior mean; every part may be left out.
+    """What the traces of a posterior mean; every part may be left out."""
 
-    Parameters
-    ----------
-    size : str or None
-        The traced quantity that says how large a state is, a whole number, such as "n_leaves".
-    diagnosed : tuple of str
-        The quantities whose convergence is reported with every fit, beside the log posterior; by
-        default the size or, where there is none, all that is traced.
-    columns : tuple of str
-        Names of the columns that a state may use.
-    columns_of : callable or None
-        State to the indices of the columns that it uses.
-    labels : mapping of str to callable
-        For each trace of codes, such as "first_feature", from a code >= 0 to what it stands for;
-        negative codes stand for none. Like `columns_of`, they can be pickled.
-    words : mapping of str to str
-        What quantities are called where `trace_words` does not say it.
-    parts_of : callable or None
-        State to what its parts hold, by their names, hashable: states of the same parts say the
-        same, whatever their parts are called. None stands for nothing.
-    """
-
+    # the traced whole number that says how large a state is, such as "n_leaves"
     size: str | None = None
+    # reported with every fit, beside the log posterior; by default the size, else all traces
     diagnosed: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # names of the columns that a state may use
+    # state to the indices of the columns that it uses; can be pickled
     columns_of: Callable[[Any], Sequence[int]] | None = None  # Any: a state of the posterior
+    # by trace of codes, such as "first_feature": what a code >= 0 stands for, negative ones for
+    # none; can be pickled
     labels: Mapping[str, Callable[[int], str]] = field(default_factory=dict)
+    # what quantities are called where `trace_words` does not say it
     words: Mapping[str, str] = field(default_factory=dict)
+    # state to what its parts hold, hashable, by their names; None stands for nothing. States of the
+    # same parts say the same, whatever their parts are called.
     parts_of: Callable[[Any], Mapping[str, Hashable]] | None = None  # Any: a state
 
     def diagnosed_of(self, traces: Mapping[str, Any]) -> list[str]:

@@ -136,10 +136,7 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
     def _solve(self, posterior: Any, search: Search) -> Solution[S]:  # Any: the family's own
         """Find the most probable state with a proof; for search "exact" and "auto".
 
-        Raises
-        ------
-        TooLargeError
-            If it would take too much memory or, for "auto", too much time.
+        TooLargeError if it would take too much memory or, for "auto", too much time.
         """
 
     @abstractmethod
@@ -315,14 +312,10 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
         return kept.draws, shares
 
     def _drawn_counted(self) -> tuple[Sequence[C], NDArray[np.float64]]:
-        """Return each distinct draw with its weights, and its share of the draws.
+        """Return each distinct draw with its weights, and its share of the draws, (n_distinct,).
 
-        Of a search that was ended before it drew any, it is the best state found, alone.
-
-        Raises
-        ------
-        ParameterError
-            If there are no draws to average over.
+        It is the best state found, alone, if the search was ended before it drew any.
+        ParameterError if there are no draws to average over.
         """
         counted, times = self._draws
         if not times and self.summary_.is_partial:

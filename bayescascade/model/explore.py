@@ -205,21 +205,12 @@ def explore_by(
 ) -> Found[S]:
     """Do what `explore` does, for estimators: by a `Search`, under their own name.
 
-    Parameters
-    ----------
-    title, told : str
-        What the model is called, and its parameters in words.
-    settings : mapping, optional
-        What a trace file says beside search, source and the posterior's parameters, and before.
-    starts : sequence of states or callable, optional
-        Where each chain starts, or what says so of the posterior if chains are run at all.
-    prepare : callable, optional
-        Called with the posterior before chains are run, if they are run at all.
-    quickly : callable, optional
-        Returns a state of the posterior at once, where Ctrl-C came before `solve` had any; None: it
-        is raised.
-    search, posterior, solve, default_steps, n_blocks, n_replicas, rounds
-        See `explore` and `Search.run`.
+    See `explore` and `Search.run` for what is not here. `title` is what the model is called, `told`
+    its parameters in words; a trace file says `settings` before search, source and the posterior's
+    parameters. If chains are run at all, `prepare` is called with the posterior before, and
+    `starts` (or what it returns for the posterior) says where they start. Where Ctrl-C came before
+    `solve` had any state, `quickly` returns one at once; if that is None, KeyboardInterrupt is
+    raised.
     """
     solution, reason = None, ""
     guess: samplers.Run[S] | None = None

@@ -67,20 +67,9 @@ def certified(
 ) -> float:
     """Return the log density of a state, and check it against what a solver claims.
 
-    Parameters
-    ----------
-    log_density : callable
-        The posterior's own, or what stands for it, such as minus an objective.
-    state : state
-    claimed : float
-        What the solver found the state to be worth, from its own numbers.
-    rounding : float >= 0
-        Proved bound on the rounding errors of both together.
-
-    Raises
-    ------
-    InternalError
-        If they differ by more.
+    log_density is the posterior's own, or what stands for it, such as minus an objective. The
+    solver claims from its own numbers. InternalError if the two differ by more than `rounding`
+    >= 0, a proved bound on the rounding errors of both together.
     """
     found = float(log_density(state))
     if not abs(found - claimed) <= rounding:  # NaN is no proof

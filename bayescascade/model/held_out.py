@@ -43,28 +43,14 @@ class Figures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """What was measured on rows held out.
+    """What was measured on rows held out."""
 
-    Parameters
-    ----------
-    n_rows, n_folds : int
-        Rows that were predicted, and the parts that all rows were dealt into.
-    is_once : bool
-        Whether only the first part was held out.
-    effort : str
-        How the folds were fitted, in words.
-    figures : tuple of Figures
-        The model first; empty if nothing was measured.
-    reason : str
-        Why nothing was measured; empty if something was.
-    """
-
-    n_rows: int = 0
-    n_folds: int = 0
-    is_once: bool = False
-    effort: str = ""
-    figures: tuple[Figures, ...] = ()
-    reason: str = ""
+    n_rows: int = 0  # that were predicted
+    n_folds: int = 0  # parts that all rows were dealt into
+    is_once: bool = False  # whether only the first part was held out
+    effort: str = ""  # how the folds were fitted, in words
+    figures: tuple[Figures, ...] = ()  # the model first; empty if nothing was measured
+    reason: str = ""  # why nothing was measured; empty if something was
 
     @property
     def extent(self) -> str:
@@ -132,20 +118,10 @@ def measure(
 ) -> HeldOut:
     """Return how a classifier and the baselines do on rows held out.
 
-    Parameters
-    ----------
-    fit : callable
-        ``fit(X, y, weights, seed)`` returns a classifier that learned from these rows.
-    X : DataFrame
-    y : (n_rows,) labels
-    weights : (n_rows,) float64 >= 0 or None
-    seeds : SeedSequence
-        Of the dealing, and of each fold.
-    name, effort : str
-        What the model is called, and how a fold is fitted.
-    n_folds : int >= 2
-    is_once : bool
-        Hold out only the first fold.
+    ``fit(X, y, weights, seed)`` returns a classifier that learned from these rows; y (n_rows,)
+    labels; weights (n_rows,) float64 >= 0. `seeds` are for the dealing and for each of n_folds >= 2
+    folds, of which only the first is held out if `is_once`. `name` is what the model is called, and
+    `effort` how a fold is fitted, in words.
     """
     weights = np.ones(len(X)) if weights is None else weights
     counts = weights > 0

@@ -11,20 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 def importance_shares(
     n_features: int, features: ArrayLike, gains: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return each feature's share of what splits win, (n_features,) float64 >= 0.
+    """Return each feature's share of what splits win; 0 if its splits together lose.
 
-    Parameters
-    ----------
-    n_features : int
-    features : (n_splits,) int
-        The feature of each split.
-    gains : (n_splits,) float64
-        What each split wins; features whose splits together lose have no share.
-
-    Returns
-    -------
-    (n_features,) float64
-        The sum is 1, or 0 if no split wins anything.
+    features (n_splits,) int; gains (n_splits,) float64; what is returned (n_features,) float64
+    >= 0, with sum 1, or 0 if no split wins anything.
     """
     sums = np.zeros(n_features)
     np.add.at(sums, np.asarray(features, np.intp), np.asarray(gains, np.float64))

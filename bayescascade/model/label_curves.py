@@ -31,13 +31,9 @@ def calibration_of(
 ) -> Calibration:
     """Return bins by quantiles, as scikit-learn's `calibration_curve`; equals are never parted.
 
-    Where probabilities are often the same, as a list of rules gives, bins are fewer.
-
-    Parameters
-    ----------
-    probabilities, hits, weights : (n,) float64
-        What was said, and of the weight that got it, how much was so.
-    n_bins : int >= 1
+    There are n_bins >= 1 or, where probabilities are often the same, as a list of rules gives,
+    fewer. probabilities, hits, weights (n,) float64: what was said, and of the weight that got it,
+    how much was so.
     """
     said, place = np.unique(probabilities[weights > 0], return_inverse=True)
     of_said, hit = (np.bincount(place, each[weights > 0], said.size) for each in (weights, hits))
@@ -54,14 +50,7 @@ def curves_of(
     """Return what a report shows of the probabilities: a sentence, a table and charts.
 
     Of two classes, curves are of the second; of more, ROC curves of the commonest few against the
-    rest, and the calibration of the predicted class.
-
-    Parameters
-    ----------
-    scores : LabelScores
-        With rows of some weight.
-    names : sequence of str
-        The classes.
+    rest, and the calibration of the predicted class. Some row in `scores` must have weight.
     """
     from sklearn.metrics import roc_curve  # long to import, and no fit needs it
 

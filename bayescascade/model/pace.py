@@ -34,14 +34,8 @@ def run_in_time(
 ) -> samplers.Run[S]:
     """Run an engine for as many of some steps as fit the time left, by how long a few of them take.
 
-    Of a run with a checkpoint, which later goes on, all steps are begun, whatever the time.
-
-    Parameters
-    ----------
-    blocks : str
-        The engine's parameter for `n_blocks`.
-    **how
-        Its other parameters.
+    A run with a checkpoint, which later goes on, begins all steps, whatever the time. `blocks` is
+    the engine's parameter for `n_blocks`, and `how` has its others.
     """
     n_fitting, n_fitting_blocks = n_steps, n_blocks
     if watch.left < inf and checkpoint is None:

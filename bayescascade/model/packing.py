@@ -42,14 +42,7 @@ def pack(numbers: NDArray[Any]) -> dict[str, Any]:
 
 
 class Unpacked:
-    """Arrays that `pack` wrote, of at most so many bytes in all.
-
-    Parameters
-    ----------
-    record : mapping of str to what `pack` returned
-        Of which nothing is sure.
-    most_bytes : int
-    """
+    """Arrays that `pack` wrote, of at most `most_bytes` in all; nothing in a record is trusted."""
 
     def __init__(self, record: Mapping[str, Any], most_bytes: int = MOST_BYTES) -> None:
         self._record, self._left = record, most_bytes
@@ -57,12 +50,8 @@ class Unpacked:
     def whole(self, name: str, size: int | None = None) -> NDArray[Any]:
         """Return an array of integers >= 0 of some size; None: of any.
 
-        Raises
-        ------
-        ModelFileError
-            If it is none, or takes more bytes than are left.
-        KeyError, TypeError, ValueError
-            If a field is missing or of a wrong type.
+        ModelFileError if it is none, or takes more bytes than are left; KeyError, TypeError or
+        ValueError if a field is missing or of a wrong type.
         """
         return self._array(name, size, _TYPES["whole"])
 

@@ -32,20 +32,9 @@ _ACROSS, _DOWN, _LEGEND_HEIGHT = 4.8, 3.4, 0.7  # inches
 def plot_traces(data: Any) -> "Figure":
     """Plot log posterior and size by draw, a line per chain.
 
-    Chains that have forgotten where they started look alike: no trend, no level of their own.
-
-    Parameters
-    ----------
-    data : PosteriorRun, Trace, arviz.InferenceData or xarray.DataTree
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    DataError
-        If there are no draws, or it is not the trace of a fit.
+    Chains that have forgotten where they started look alike: no trend, no level of their own. data:
+    PosteriorRun, Trace, arviz.InferenceData or xarray.DataTree. DataError if there are no draws, or
+    it is not the trace of a fit.
     """
     trace = _drawn(data)
     traced = trace.main
@@ -71,7 +60,7 @@ def plot_traces(data: Any) -> "Figure":
 def plot_sizes(data: Any) -> "Figure":
     """Plot the posterior of the number of leaves or rules: bars for all chains, a marker for each.
 
-    Parameters, returns and raises: see `plot_traces`.
+    See `plot_traces` for `data` and what is raised.
     """
     trace = _drawn(data)
     if trace.size is None:
@@ -99,10 +88,8 @@ def plot_sizes(data: Any) -> "Figure":
 def plot_ranks(data: Any) -> "Figure":
     """Plot how each chain's draws rank among all draws: flat if the chains agree.
 
-    Equal values are ranked among themselves at random (with a fixed seed): sizes have few
-    values, and would otherwise all stand in a few bins.
-
-    Parameters, returns and raises: see `plot_traces`.
+    Equal values are ranked among themselves at random (with a fixed seed): sizes have few values,
+    and would otherwise all stand in a few bins. See `plot_traces` for `data` and what is raised.
     """
     trace = _drawn(data)
     traced = trace.main
@@ -125,16 +112,8 @@ def plot_ranks(data: Any) -> "Figure":
 def plot_comparisons(comparisons: "Sequence[Comparison]") -> "Figure":
     """Plot the held-out score of each density and halving by its parts, a panel for each table.
 
-    One with fewer parts and a higher score is better (Goh 2018, figures 3-3c, 3-6, 3-7).
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        At least one. A point whose parts are more than 1.8e308 is left out.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    One with fewer parts and a higher score is better (Goh 2018, figures 3-3c, 3-6, 3-7). A point
+    whose parts are more than 1.8e308 is left out. There must be at least one comparison.
     """
     n_across = min(2, len(comparisons))
     n_down = -(-len(comparisons) // n_across)

@@ -49,18 +49,10 @@ class RarestRows:
         first_row: int,
         weights: NDArray[np.float64] | None = None,
     ) -> None:
-        """Add a block of rows.
+        """Add a block whose first row is number `first_row`; rows of weight zero are passed over.
 
-        Parameters
-        ----------
-        cells : (n, p) DataFrame
-        codes : (p, n) int32
-        scores : (n,) float64
-            Log densities, nats.
-        first_row : int
-            Number of the block's first row.
-        weights : (n,) float64, optional
-            Rows of weight zero are passed over.
+        cells (n, p); codes (p, n) int32; scores (n,) float64, log densities, nats; weights (n,)
+        float64.
         """
         if not self._n_rows:
             return

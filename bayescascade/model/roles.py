@@ -134,17 +134,10 @@ class Predicted(NamedTuple):
 
 @runtime_checkable
 class Predictor(Protocol):
-    """A model that says something of each row of a file.
+    """A model that predicts something of each row of a file from the columns `feature_texts`."""
 
-    Attributes
-    ----------
-    feature_texts : list of str
-        The columns that it reads.
-    takes_texts : bool
-        Whether it reads the cells of a text file as they stand, block by block; else it takes
-        columns typed as pandas types a whole file.
-    """
-
+    # whether it reads a text file's cells as they stand, block by block; else it takes columns
+    # typed as pandas types a whole file
     takes_texts: bool
 
     @property
@@ -155,12 +148,8 @@ class Predictor(Protocol):
     ) -> Predicted:
         """Return what is predicted of rows, the first of which has number `first_row`.
 
-        Told are, if asked for, how sure that is, where the model knows, and the reasons.
-
-        Raises
-        ------
-        DataError
-            If a cell cannot be read; names column, value and row.
+        If asked for, it comes with how sure it is, where the model knows, and with the reasons.
+        DataError if a cell cannot be read; it names column, value and row.
         """
 
 

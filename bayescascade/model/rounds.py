@@ -24,29 +24,18 @@ Traces = Mapping[str, NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How long chains go on if they do not agree.
+    """How long chains go on if they do not agree."""
 
-    Parameters
-    ----------
-    plain : int >= 1
-        Rounds of plain chains at most. There is no further one where, at the rate at which they
-        draw, the last would not have drawn enough.
-    exchange : int >= 0
-        Rounds of replica exchange, where plain chains did not come to agree; 0: none.
-    share : float > 0
-        Steps of each replica in its first round, of those of a plain chain.
-    usual : float > 0
-        Mean size of states up to which that is so; of larger ones, whose steps take longer, they
-        are fewer.
-    hottest : float
-        Least inverse temperature of a replica.
-    """
-
+    # >= 1, rounds of plain chains at most. There is no further one where, at the rate at which they
+    # draw, the last would not have drawn enough.
     plain: int = 4
+    # rounds of replica exchange, where plain chains did not come to agree; 0: none
     exchange: int = 0
-    share: float = 0.25
+    share: float = 0.25  # > 0, of a plain chain's steps: those of each replica in its first round
+    # > 0, mean size of states up to which `share` holds; of larger ones, whose steps take longer,
+    # steps are fewer
     usual: float = inf
-    hottest: float = 0.02
+    hottest: float = 0.02  # least inverse temperature of a replica
 
     def of_chains(self, posterior: Any) -> dict[str, Any]:
         """Return what an engine of plain chains is called with."""

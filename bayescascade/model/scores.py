@@ -21,19 +21,12 @@ _GAP = 3  # columns before each number of a table
 
 
 class LabelScores:
-    """Sums over rows with labels.
-
-    Attributes
-    ----------
-    n_rows : int
-    confusion : (n_classes, n_classes) float64
-        Weight of the rows of each true class (rows) by predicted class (columns).
-    """
+    """Sums over rows with labels."""
 
     def __init__(self, n_classes: int) -> None:
         """Start without rows."""
         self.n_rows = 0
-        self.confusion = np.zeros((n_classes, n_classes))
+        self.confusion = np.zeros((n_classes, n_classes))  # weights, true (rows) by predicted class
         self._log_probability = 0.0
         self._probabilities = np.empty((0, n_classes))  # the different ones
         self._weights = np.empty((0, n_classes))  # of the rows of each class that got them
@@ -45,17 +38,10 @@ class LabelScores:
         weights: NDArray[np.float64] | None = None,
         predicted: NDArray[np.integer] | None = None,
     ) -> None:
-        """Add a block of rows.
+        """Add a block of rows; weights are how many rows each stands for.
 
-        Parameters
-        ----------
-        labels : (n,) integers
-            Position of each true class.
-        probabilities : (n, n_classes) float64
-        weights : (n,) float64 >= 0, optional
-            How many rows each stands for.
-        predicted : (n,) integers, optional
-            Position of each class that was named, by default the most probable one.
+        labels, predicted (n,) int, positions of the true and the named class, by default the most
+        probable one; probabilities (n, n_classes) float64; weights (n,) float64 >= 0.
         """
         predicted = probabilities.argmax(axis=1) if predicted is None else predicted
         weights = np.ones(len(labels)) if weights is None else weights
@@ -130,9 +116,10 @@ class LabelScores:
     def confidences(
         self, names: Sequence[str]
     ) -> tuple[str, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return what is said of rows, each probability of it, the weight it was so for, and all.
+        """Return words for what is predicted, the probabilities, and weights of hits and of all.
 
-        It is the second one of two classes, else the predicted one.
+        It is the second of two classes, else the predicted one; arrays (n_different,), by
+        prediction.
         """
         rows = np.arange(len(self._weights))
         best = np.ones_like(rows) if len(names) == 2 else self._probabilities.argmax(axis=1)
@@ -144,14 +131,8 @@ class LabelScores:
         """Return who is taken for whom: true classes downward, predicted ones to the right.
 
         Where the predicted classes do not fit side by side, each true class is followed by those
-        that were predicted, most often first.
-
-        Parameters
-        ----------
-        target : str
-            Name of the labels.
-        names : sequence of str
-            The classes.
+        that were predicted, most often first. `target` is the name of the labels, `names` those of
+        the classes.
         """
         target, names = printable(target), [printable(name) for name in names]
         texts = np.reshape(count_texts(self.confusion.ravel().tolist()), self.confusion.shape)
@@ -169,31 +150,16 @@ class LabelScores:
 
 
 class WeightedMean:
-    """Sums over values; a weight is how many equal values one stands for.
-
-    Attributes
-    ----------
-    weight : float >= 0
-        Of all values.
-    mean : float
-        NaN without weight.
-    """
+    """Sums over values; a weight is how many equal values one stands for."""
 
     def __init__(self) -> None:
         """Start without values."""
         self.weight = 0.0
-        self.mean = math.nan
+        self.mean = math.nan  # without weight
         self._squares = 0.0  # of what the values differ from their mean
 
     def add(self, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> None:
-        """Add a block.
-
-        Parameters
-        ----------
-        values : (n,) float64
-        weights : (n,) float64 >= 0, optional
-            1 each by default.
-        """
+        """Add a block; values (n,) float64; weights (n,) float64 >= 0, by default 1 each."""
         weights = np.ones(len(values)) if weights is None else weights
         added = float(weights.sum())
         if added == 0.0:

@@ -44,13 +44,7 @@ Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How to look for states; the parameters are those of the estimators.
-
-    Raises
-    ------
-    ParameterError
-        If one is out of its range.
-    """
+    """How to look for states, by estimators' parameters; ParameterError if one is out of range."""
 
     search: str
     n_steps: int | None
@@ -110,25 +104,11 @@ class Search:
         If it has a ``schedule``, an annealing cools by that. If it has ``release()``, that is
         called in the end, to forget what it kept for further steps.
 
-        Parameters
-        ----------
-        posterior : samplers.Target
-            Such as a `Posterior`.
-        default_steps : int >= 1
-            Steps per chain and phase if the user gave none.
-        n_blocks : int >= 1
-            Draws to keep of each chain, and temperatures of an annealing.
-        n_replicas : int >= 2
-            Temperatures of a replica exchange.
-        rounds : Rounds
-            How long chains go on that do not agree, unless `n_steps` or `until` says how long.
-        starts : sequence of S, optional
-            Where each chain starts; by default wherever the posterior says.
-
-        Raises
-        ------
-        ParameterError
-            If the search needs a gradient that the posterior does not have.
+        Each chain takes default_steps >= 1 per phase, unless the user gave `n_steps`, and keeps
+        n_blocks >= 1 draws; an annealing has n_blocks temperatures, a replica exchange n_replicas
+        >= 2. `rounds` says how long chains go on that do not agree, unless `n_steps` or `until`
+        does. Chains start at `starts`, or else where the posterior says. ParameterError if the
+        search needs a gradient that the posterior does not have.
         """
         assert self.search in (*SAMPLED, *BY_GRADIENT), "exact searches are each family's own"
         try:
@@ -325,8 +305,7 @@ def default_steps(n_distinct: int) -> int:
 def most_blocks(n_distinct: int, n_steps: int | None = None) -> int:
     """Return fewer blocks for more rows, or for few steps of many rows.
 
-    Each begins by sorting all rows into a state's parts, which takes as long as a hundred steps or
-    more.
+    Each begins by sorting all rows into a state's parts, which takes as long as 100 steps or more.
     """
     n = max(n_distinct, 1)
     most = min(MOST_BLOCKS, MOST_BLOCKS * _MANY_ROWS // n)

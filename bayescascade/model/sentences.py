@@ -36,17 +36,8 @@ def doubt_sentences(
 ) -> list[str]:
     """Return how what was learned was found, what was proved of it, and what else may be true.
 
-    Parameters
-    ----------
-    summary : FitSummary
-    learned : str
-        What it is called, such as "tree".
-    size_words : (str, str) or None
-        One of what its size counts, and several.
-    size : int or None
-        Its size.
-    best : str
-        What the best one is called, where another is shown.
+    learned: what it is called, such as "tree"; size_words: one of what its size counts, and
+    several; best: what the best one is called, where another is shown.
     """
     found = [_proved(summary, learned, best)]
     for title, shares in summary.shares.items():
@@ -174,18 +165,9 @@ def _names(names: Sequence[str]) -> str:
 def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page, tuple[UnitChart, ...]]:
     """Return how well a model does on rows that it was not learned from: words, tables, charts.
 
-    Parameters
-    ----------
-    model : estimator
-    held_out : rows, or (rows, labels)
-        Labels of a classifier; rows that have them in the column `target_` need no others.
-
-    Raises
-    ------
-    ParameterError
-        If there are no rows, labels are missing, or the model neither scores nor classifies rows.
-    DataError
-        If the rows or labels cannot be read.
+    held_out: rows, or (rows, labels) for a classifier; rows that have them in the column `target_`
+    need no others. ParameterError if there are no rows, labels are missing, or the model neither
+    scores nor classifies rows; DataError if the rows or labels cannot be read.
     """
     if hasattr(model, "predict_proba") and not hasattr(model, "score_samples"):  # no density
         return _classified(model, *_with_labels(model, held_out))

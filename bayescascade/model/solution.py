@@ -61,40 +61,20 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Solution(Generic[S]):
-    """What an exact search found.
+    """What an exact search found."""
 
-    Parameters
-    ----------
-    result : object
-        The solver's own answer, which users see as ``exact_``.
-    state : S
-        The best state.
-    log_density : float
-        Its log posterior density, nats, unnormalized.
-    certificate : Certificate or None
-        None if nothing was proved.
-    seconds : float
-    draws : sequence of sequences of S
-        Independent posterior draws, as many chains of as many; empty if there are none.
-    shares : mapping of str to mapping of str to float
-        Exact posterior shares by title and label, which replace those of the draws.
-    interrupted : bool
-        Whether Ctrl-C ended the search.
-    timed_out : bool
-        Whether its time limit did.
-    chains : samplers.Run, optional
-        Chains from the best state, whose draws stand in for independent ones.
-    """
-
-    result: object
-    state: S
-    log_density: float
-    certificate: Certificate | None
+    result: object  # the solver's own answer, which users see as ``exact_``
+    state: S  # the best one
+    log_density: float  # of the state: log posterior, nats, unnormalized
+    certificate: Certificate | None  # None if nothing was proved
     seconds: float
+    # independent, from the posterior, (n_chains, n_draws); empty if there are none
     draws: Sequence[Sequence[S]] = ()
+    # exact posterior shares by title and label, which replace those of the draws
     shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    interrupted: bool = False
-    timed_out: bool = False
+    interrupted: bool = False  # whether Ctrl-C ended the search
+    timed_out: bool = False  # whether its time limit did
+    # from the best state; their draws stand in for independent ones
     chains: samplers.Run[S] | None = None
 
     def as_run(

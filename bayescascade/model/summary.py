@@ -263,22 +263,10 @@ def summarize(
     reason: str = "",
     time_limit: float | None = None,
 ) -> FitSummary:
-    """Return the summary of a run.
+    """Return the summary of a run; `method` is the search, and time_limit what it had, seconds.
 
-    Parameters
-    ----------
-    run : PosteriorRun
-    method : str
-        The search that was run.
-    data : DataFacts, optional
-        The rows, if there are any, such as a table.
-    solution : Solution, optional
-        Of an exact search: its draws are independent, which needs no diagnostics, unless they are
-        those of chains.
-    reason : str
-        Why another search was run than an exact one.
-    time_limit : float, optional
-        What the search had, seconds.
+    A solution's draws are independent, which needs no diagnostics, unless they are those of chains.
+    reason: why another search was run than an exact one.
     """
     is_sampled = any(run.draws)
     is_diagnosed = is_sampled and (solution is None or solution.chains is not None)

@@ -32,71 +32,42 @@ _LEGEND = ("size", "quantities", "words", "title", "told")  # attributes of a fi
 
 
 def trace_words(name: str) -> str:
-    """Return what a traced quantity is called unless its posterior says otherwise.
-
-    Such as "log posterior" for "log_posterior" and "leaves" for "n_leaves".
-    """
+    """Return by default what a traced quantity is called, such as "leaves" for "n_leaves"."""
     return COLUMNS_USED if name == "n_features" else name.removeprefix("n_").replace("_", " ")
 
 
 @dataclass(frozen=True, eq=False)
 class Trace(Printed):
-    """What was traced of each draw.
+    """What was traced of each draw; arrays are (n_chains, n_draws) unless said otherwise."""
 
-    Parameters
-    ----------
-    quantities : mapping of str to (n_chains, n_draws) float64
-        "log_posterior", nats, "log_likelihood" where the posterior tells its prior apart, and the
-        numbers that describe a state.
-    size : str or None
-        The quantity that says how large a state is, such as "n_leaves".
-    codes : mapping of str to (n_chains, n_draws) int64
-        Traces of codes, such as "first_feature", the column that the root splits.
-    labels : mapping of str to mapping of int to str
-        For each of them, what the codes >= 0 that occur stand for; others stand for none.
-    feature_used : (n_chains, n_draws, n_columns) bool
-        Which columns each draw uses; no draws if none were kept.
-    columns : tuple of str
-        Names of the columns, as far as known.
-    stats : mapping of str to (n_chains, n_draws) float64
-        How chains fare: "acceptance_rate" since the draw before, and "log_prior", nats, if known.
-    proposed, accepted : mapping of str to (n_chains, n_draws) int64
-        How often each move was tried and accepted since the draw before; empty of independent
-        draws.
-    settings : mapping of str to str or number
-        What the fit was: model, parameters, search, source, engine.
-    words : mapping of str to str
-        What quantities are called where `trace_words` does not say it.
-    title, told : str
-        What the model is called, and its parameters in words; empty if the file does not say.
-    """
-
+    # float64: "log_posterior", nats, "log_likelihood" where the posterior knows its prior apart,
+    # and the numbers that describe a state
     quantities: Mapping[str, NDArray[np.float64]]
-    size: str | None
+    size: str | None  # the quantity that says how large a state is, such as "n_leaves"
+    # int64, such as "first_feature", the column that the root splits
     codes: Mapping[str, NDArray[np.int64]]
+    # by name in `codes`: what the codes >= 0 that occur stand for; others stand for none
     labels: Mapping[str, Mapping[int, str]]
-    feature_used: NDArray[np.bool_]
-    columns: tuple[str, ...]
+    feature_used: NDArray[np.bool_]  # (n_chains, n_draws, n_columns); no draws if none were kept
+    columns: tuple[str, ...]  # names, as far as known
+    # float64: "acceptance_rate" since the draw before, and "log_prior", nats, if known
     stats: Mapping[str, NDArray[np.float64]]
+    # int64, how often each move was tried and accepted since the draw before; empty of independent
+    # draws
     proposed: Mapping[str, NDArray[np.int64]]
     accepted: Mapping[str, NDArray[np.int64]]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # what the fit was: model, parameters, search, source, engine
+    # what quantities are called where `trace_words` does not say it
     words: Mapping[str, str] = field(default_factory=dict)
-    title: str = ""
-    told: str = ""
+    title: str = ""  # what the model is called; empty if the file does not say, as `told`
+    told: str = ""  # its parameters in words
 
     @classmethod
     def of(cls, data: Any) -> "Trace":
         """Return the trace of a `PosteriorRun`, or of what its `to_inference_data` makes.
 
-        Parameters
-        ----------
-        data : PosteriorRun, Trace, arviz.InferenceData or xarray.DataTree
-
-        Raises
-        ------
-        DataError
-            If groups or variables are missing.
+        data: PosteriorRun, Trace, arviz.InferenceData or xarray.DataTree. DataError if groups or
+        variables are missing.
         """
         trace = getattr(data, "trace", data)
         if isinstance(trace, Trace):
@@ -295,10 +266,7 @@ class Trace(Printed):
 def read_trace(path: str | Path) -> Trace:
     """Read a trace file that `PosteriorRun.save_trace` wrote.
 
-    Raises
-    ------
-    DataError
-        If there is no such file, or it is not the trace of a fit.
+    DataError if there is no such file, or it is not the trace of a fit.
     """
     if not Path(path).is_file():
         raise DataError(f"no such file: {path}")
