@@ -28,24 +28,14 @@ _MOST_LANDMARKS = 2000
 
 @dataclass(frozen=True)
 class GaussianFeatures:
-    """The features of a Gaussian kernel on an interval.
+    """The features of a Gaussian kernel on the interval [low, high].
 
-    Parameters
-    ----------
-    bandwidth : float > 0
-        In units of the numbers.
-    low, high : float
-        The interval; outside of it the kernel is met less well.
-
-    Raises
-    ------
-    ParameterError
-        If the interval is more than about a thousand bandwidths wide.
+    Raises ParameterError if the interval is more than about a thousand bandwidths wide.
     """
 
-    bandwidth: float
+    bandwidth: float  # > 0, in the units of the numbers
     low: float
-    high: float
+    high: float  # outside of the interval the kernel is met less well
     _landmarks: Floats = field(init=False, repr=False, compare=False)
     _weights: Floats = field(
         init=False, repr=False, compare=False
@@ -70,9 +60,9 @@ class GaussianFeatures:
 
     @classmethod
     def around(cls, numbers: Floats, bandwidth: float) -> "GaussianFeatures":
-        """Return features of an interval that holds numbers, but for those very far out.
+        """Return features of an interval that holds all numbers but those very far out.
 
-        Far is more than 200 bandwidths from the median: such a number is as if alone.
+        Those are more than 200 bandwidths from the median: such a number is as if alone.
         """
         middle, most = float(np.median(numbers)), 200 * bandwidth
         low, high = float(numbers.min()), float(numbers.max())

@@ -32,12 +32,7 @@ def histogram_regressions(
 ) -> tuple[Predict, Predict]:
     """Return private regressions of y on x and of x on y, together (epsilon, 0)-private.
 
-    Parameters
-    ----------
-    x, y : (n,) float64
-        In [-1, 1].
-    epsilon : float > 0
-    noise : NoiseSource
+    x, y (n,) float64 in [-1, 1]; epsilon > 0.
     """
     n_cells = _cells(len(x), epsilon)
     edges = np.linspace(-1.0, 1.0, n_cells + 1)
@@ -51,8 +46,7 @@ def histogram_regressions(
 def regression_error(n: int, epsilon: float) -> float:
     """Return how far off a column's mean is, by noise, in half widths of the bounds.
 
-    It is the standard deviation if the (n,) rows are spread evenly, before smoothing, and depends
-    on no row.
+    It is the standard deviation before smoothing if n rows are spread evenly; no row is needed.
     """
     n_cells = _cells(n, epsilon)
     return float((n_cells * 2 * (2 / epsilon) ** 2 / 3) ** 0.5 / (n / n_cells))

@@ -21,28 +21,18 @@ _FEW = 3  # rows that may hold one value in any table
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Rows of two variables.
-
-    Parameters
-    ----------
-    x, y : (n_rows,) float64
-    names : mapping of str to str
-        What "x" and "y" are called.
-    """
+    """Rows of two variables; x, y (n_rows,) float64."""
 
     x: Floats
     y: Floats
-    names: Mapping[str, str]
+    names: Mapping[str, str]  # what "x" and "y" are called
 
     @classmethod
     def read(cls, x: Any, y: Any) -> "Pair":
-        """Read two columns; arrays, lists, Series, tables of one column.
+        """Read two columns: arrays, lists, Series or tables of one column.
 
-        Raises
-        ------
-        DataError
-            If a cell is missing, infinite or no number (names the row), a column has another shape,
-            the lengths differ, or there are fewer than 20 rows.
+        Raises DataError if a cell is missing, infinite or no number (names the row), a column has
+        another shape, the lengths differ, or there are fewer than 20 rows.
         """
         (x_name, x), (y_name, y) = (_column(*one) for one in (("x", x), ("y", y)))
         if len(x) != len(y):
@@ -66,17 +56,12 @@ class Pair:
         return Pair(scaled[0], scaled[1], self.names)
 
     def check_ties(self) -> None:
-        """Check that no value is in more than a tenth of a column's rows.
+        """Raise DataError, which names all three, if a value is in over a tenth of a column's rows.
 
-        Of columns with few values, or many ties, residuals seem to depend on the true cause. In
-        simulations of an effect that is cut into 2, 3 or 5 values (500 rows) it was called the
-        cause, by a wide difference of scores, in 87, 45 and 17 % of the cases, of ties at its
-        lowest value in 60 % (half of 500 rows) and 21 % (a fifth of 3,000); never of a tenth.
-
-        Raises
-        ------
-        DataError
-            If there is such a value; names the column, the value and the rows.
+        With few values, or many ties, residuals seem to depend on the true cause. In simulations of
+        an effect that is cut into 2, 3 or 5 values (500 rows) it was called the cause, by a wide
+        difference of scores, in 87, 45 and 17 % of the cases; with ties at its lowest value in 60 %
+        (half of 500 rows) and 21 % (a fifth of 3,000); never with a tenth of the rows.
         """
         for key, numbers in (("x", self.x), ("y", self.y)):
             values, counts = np.unique(numbers, return_counts=True)
@@ -97,10 +82,8 @@ class Pair:
 def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
     """Return declared bounds, low < high.
 
-    Raises
-    ------
-    ParameterError
-        If they are missing, and why they are needed; not two finite numbers; or not ascending.
+    Raises ParameterError if they are missing (and says why they are needed), are not two finite
+    numbers, or do not ascend.
     """
     if bounds is None:
         raise ParameterError(
@@ -118,7 +101,7 @@ def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
 
 
 def deal(n_rows: int, n_parts: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the part of each row, parts of the same size or one less, in an order that is random.
+    """Return the part of each row, (n_rows,), in random order; parts differ by one row at most.
 
     It depends on no cell, so that replacing a row leaves all others where they are.
     """

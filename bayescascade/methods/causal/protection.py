@@ -60,18 +60,9 @@ _PLACES = 1 << 50  # between the ends of a range
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Public settings of a private direction.
+    """Public settings of a private direction; the fields are those of `PrivateAdditiveNoiseModel`.
 
-    Parameters
-    ----------
-    score, epsilon, delta, protect, training, publish, regularization, bandwidth, proposed, \
-test_share
-        As of `PrivateAdditiveNoiseModel`.
-
-    Raises
-    ------
-    ParameterError
-        If one is out of its range, or does not go with the others.
+    Raises ParameterError if one is out of its range, or does not go with the others.
     """
 
     score: str
@@ -197,11 +188,11 @@ test_share
         return stability_threshold(self.epsilon * _TEST_SHARE, self.delta)
 
     def _proposed_for(self, m: int, shift: float) -> float:
-        """Return a proposal with which rows like normal ones pass the test about surely.
+        """Return a proposal with which rows like normal ones almost surely pass the test.
 
-        Distances must reach the threshold T; 2 T + 6 leaves room for the noise. Between so many
-        places around its quartiles the log of a normal IQR changes by 2.33 / m a place; residuals
-        are taken to have an IQR of 0.2 and a deviation of 0.15 of half the width of the bounds.
+        Distances must reach the threshold T; 2 T + 6 leaves room for the noise. Within that many
+        places of its quartiles the log of a normal IQR changes by 2.33 / m a place; residuals are
+        taken to have an IQR of 0.2 and a deviation of 0.15 of half the width of the bounds.
         """
         places = 2 * self._threshold + 6
         if self.score == "iqr":
@@ -213,15 +204,9 @@ test_share
 def agreement(margin: float, scale: float, quantities: int = 2) -> float:
     """Return the probability that Laplace noise leaves the order of two scores as it is.
 
-    Parameters
-    ----------
-    margin : float >= 0
-        How far apart they are.
-    scale : float > 0
-        Of each noise.
-    quantities : {2, 4}
-        Noise on each score (Kusner 2016, theorem 4), or on both terms of each, as where four log
-        IQRs are released (theorem 6).
+    margin >= 0 is their difference; scale > 0 is that of each noise. There is noise on each score
+    (2 quantities; Kusner 2016, theorem 4), or on both terms of each (4), as where four log IQRs are
+    released (theorem 6).
     """
     ratio = check_real("margin", margin, minimum=0.0) / check_real("scale", scale, above=0.0)
     if quantities == 2:
@@ -234,17 +219,10 @@ def agreement(margin: float, scale: float, quantities: int = 2) -> float:
 def credibility(margin: float, scale: float, largest: float) -> float:
     """Return the probability of an order, given a margin that was released with noise.
 
-    As if all margins without noise, from minus to plus `largest`, were as probable before: the part
-    of ``[margin - largest, margin + largest]``, where the noise is then, that is below the margin.
-
-    Parameters
-    ----------
-    margin : float >= 0
-        Of the scores with noise.
-    scale : float > 0
-        Of the noise on each.
-    largest : float > 0
-        Of a margin without noise; infinite if nothing is known.
+    All margins without noise, from minus to plus `largest`, are taken to be equally probable
+    before: the noise is then in ``[margin - largest, margin + largest]``, and what is returned is
+    the part below the margin. margin >= 0 is that of the noisy scores; scale > 0 is that of the
+    noise on each; largest > 0 is infinite if nothing is known.
     """
     if not math.isfinite(largest):
         return agreement(margin, scale)
@@ -308,21 +286,10 @@ class Plan(Readable):
 def planned(
     protection: Callable[[float], Protection], asked: str, known: Mapping[str, float]
 ) -> Plan:
-    """Return the plan whose missing number is found from the others.
+    """Return the plan whose missing number, `asked`, is found from the `known` ones.
 
-    Parameters
-    ----------
-    protection : callable
-        From an epsilon.
-    asked : {"n_rows", "margin", "epsilon", "probability"}
-        What is missing.
-    known : mapping of str to float
-        The others; see `Plan`.
-
-    Raises
-    ------
-    ParameterError
-        If the probability is out of its range, or no number would do.
+    They are fields of `Plan`: n_rows, margin, epsilon and probability; `protection` takes an
+    epsilon. Raises ParameterError if the probability is out of its range, or no number would do.
     """
 
     def reached(number: float) -> float:

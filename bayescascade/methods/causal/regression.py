@@ -43,10 +43,10 @@ def regression_words(regression: Any) -> str:
 
 
 def left_out_residuals(x: Floats, y: Floats) -> Floats:
-    """Return what kernel ridge regressions without a row leave of its y, (n,) float64.
+    """Return each row's residual from kernel ridge regression on the other rows, (n,) float64.
 
-    The bandwidth and the lambda are those that predict best the rows that are left out, each in
-    turn, so a row has a part in these two numbers; in nothing else.
+    The bandwidth and the lambda are those that predict the left-out rows best, so a row has a part
+    in these two numbers, but in nothing else.
     """
     if np.ptp(x) > 0.0:
         return _chosen(x, y)[2]
@@ -57,8 +57,8 @@ def left_out_residuals(x: Floats, y: Floats) -> Floats:
 def regressed(regression: Any, x: Floats, y: Floats) -> Predict:
     """Learn y from x, (n,) numbers each.
 
-    "kernel_ridge" takes the bandwidth and the lambda that predict best the rows that are left out,
-    each in turn (in closed form), and sets off the mean of y, which (4.6) would shrink.
+    "kernel_ridge" takes the bandwidth and the lambda that predict the left-out rows best, each left
+    out in turn (in closed form), and sets off the mean of y, which (4.6) would shrink.
     """
     if not _is_own(regression):
         learned = clone(regression).fit(x[:, np.newaxis], y)

@@ -28,30 +28,20 @@ Kernels = tuple[GaussianFeatures, GaussianFeatures]
 
 
 class Score(NamedTuple):
-    """What is known of a score.
+    """What is known of a score."""
 
-    Parameters
-    ----------
-    told : str
-        What it measures, in words.
-    independent : callable
-        From m rows to about how large the score is where nothing depends: of rank scores and HSIC
-        their mean, of spreads the standard deviation of both logarithms together, for normal rows.
-    largest : float
-        The score is between 0 and this, "hsic" of three rows or more (of many it is at most 1/2);
-        infinite of the sums of log spreads, which are anything.
-    undirected : float
-        Times `independent`: below this the scores of both directions differ in 99 of 100 pairs that
-        have none, normal ones on a straight line (100 to 2,000 rows, correlations 0 to 0.9).
-    n_right : int
-        Directions found by it of the `N_MEASURED` pairs whose cause is known and that have few
-        ties, of the Tuebingen cause-effect pairs (`tests/benchmarks/causal.py`).
-    """
-
-    told: str
+    told: str  # what it measures, in words
+    # About how large the score of m independent rows is: of rank scores and HSIC their mean, of
+    # spreads the standard deviation of both logarithms together, for normal rows.
     independent: Callable[[int], float]
+    # The score is between 0 and this; for "hsic" with three rows or more (with many it is at most
+    # 1/2). Infinite for the sums of log spreads, which have no bounds.
     largest: float
+    # Times `independent`: below this the scores of both directions differ in 99 of 100 pairs that
+    # have no direction, normal ones on a straight line (100 to 2,000 rows, correlations 0 to 0.9).
     undirected: float
+    # Directions found by it of the `N_MEASURED` Tuebingen cause-effect pairs whose cause is known
+    # and that have few ties (`tests/benchmarks/causal.py`).
     n_right: int
 
 
@@ -68,15 +58,9 @@ SCORES: Mapping[str, Score] = {
 
 
 def score_of(name: str, a: Floats, b: Floats, kernels: Kernels | None = None) -> float:
-    """Return the score of a cause and residuals.
+    """Return the score `name`, a key of `SCORES`, of a cause and residuals, (m,) float64 each.
 
-    Parameters
-    ----------
-    name : key of `SCORES`
-    a, b : (m,) float64
-        The cause and the residuals.
-    kernels : pair of GaussianFeatures, optional
-        Of each, for "hsic".
+    `kernels` are the features of each, for "hsic".
     """
     if name == "hsic":
         assert kernels is not None, "HSIC is of two kernels"
@@ -109,13 +93,9 @@ def kendall(a: Floats, b: Floats) -> float:
 
 
 def hsic_root(a: Floats, b: Floats, kernel: GaussianFeatures, other: GaussianFeatures) -> float:
-    """Return ``sqrt(trace(KHLH)) / (m - 1)`` in O(m r^2), r features.
+    """Return ``sqrt(trace(KHLH)) / (m - 1)`` in O(m r^2) for r features.
 
-    Parameters
-    ----------
-    a, b : (m,) float64
-    kernel, other : GaussianFeatures
-        Of K and of L.
+    a, b (m,) float64; `kernel` is that of K, `other` that of L.
     """
     left, right = kernel(a), other(b)
     crossed = left.T @ right - np.outer(left.sum(axis=0), right.sum(axis=0)) / len(a)

@@ -86,16 +86,8 @@ def rank_distance(
     pairs that are at most t apart: k training rows close gaps by 2 k R, and each test row is in
     m - 1 pairs. If test rows are not protected, they stay, and ``k (m - 1)`` is left out.
 
-    Parameters
-    ----------
-    score : {"spearman", "kendall"}
-    residuals : (m,) float64
-    proposed : float >= 0
-        0 asks for how long the score does not change at all.
-    shift : float > 0
-        R.
-    protects_test : bool
-        Whether replaced rows may be test rows.
+    residuals (m,) float64; shift > 0 is R; proposed >= 0, where 0 asks for how long the score does
+    not change at all; `protects_test` says whether replaced rows may be test rows.
     """
     if proposed >= 1.0:  # the score is in [0, 1]
         return _MOST
@@ -126,14 +118,9 @@ def iqr_distance(
     2 k R, 2 R) / (I_k - 2 (k + 1) R))``. If test rows are not protected, they stay, I_k is the
     IQR, and the next training row changes that by 2 R, whatever k is, in place of the maximum.
 
-    Parameters
-    ----------
-    samples : sequence of ((m,) float64, float >= 0)
-        Numbers, and R; the least distance of them all is returned.
-    proposed : float > 0
-        For each log IQR, nats.
-    protects_test : bool
-        Whether replaced rows may be test rows.
+    `samples` are pairs of numbers, (m,) float64, and their R >= 0; the least distance of them all
+    is returned. proposed > 0, nats, is for each log IQR; `protects_test` says whether replaced rows
+    may be test rows.
     """
     return min(
         _first_above(_iqr_bound(np.sort(numbers), shift, protects_test), proposed)
@@ -142,14 +129,9 @@ def iqr_distance(
 
 
 def farthest(score: str, m: int, proposed: float) -> float:
-    """Return the largest distance that any m rows have where test rows are protected.
+    """Return the largest distance that any m >= 3 rows have where test rows are protected.
 
-    Parameters
-    ----------
-    score : {"spearman", "kendall", "iqr"}
-    m : int >= 3
-    proposed : float >= 0
-        For the score.
+    The proposal, >= 0, is for the score "spearman", "kendall" or "iqr".
     """
     if score == "iqr":
         return interquartile(m)[0] if proposed > 0 else 0
