@@ -56,12 +56,13 @@ class Pair:
         return Pair(scaled[0], scaled[1], self.names)
 
     def check_ties(self) -> None:
-        """Raise DataError, which names all three, if a value is in over a tenth of a column's rows.
+        """Raise DataError if a value is in more than a tenth of a column's rows.
 
-        With few values, or many ties, residuals seem to depend on the true cause. In simulations of
-        an effect that is cut into 2, 3 or 5 values (500 rows) it was called the cause, by a wide
-        difference of scores, in 87, 45 and 17 % of the cases; with ties at its lowest value in 60 %
-        (half of 500 rows) and 21 % (a fifth of 3,000); never with a tenth of the rows.
+        The message names column, value and rows. With few values, or many ties, residuals seem to
+        depend on the true cause. In simulations of an effect that is cut into 2, 3 or 5 values (500
+        rows), the effect was called the cause, by a wide difference of scores, in 87, 45 and 17 %
+        of the cases; with ties at its lowest value, in 60 % (half of 500 rows) and 21 % (a fifth of
+        3,000); with ties of a tenth, never.
         """
         for key, numbers in (("x", self.x), ("y", self.y)):
             values, counts = np.unique(numbers, return_counts=True)

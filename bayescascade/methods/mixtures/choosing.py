@@ -48,42 +48,22 @@ class Candidate(NamedTuple):
 
 @dataclass
 class Chooser:
-    """Weighs settings by rows held out; see the module.
-
-    Parameters
-    ----------
-    table : Table
-    grid : (kinds, smoothings, numbers of components)
-        What may be chosen.
-    seed : SeedSequence
-    max_iter, tol
-        As `climb` takes them on all rows; here fewer steps will do.
-    n_threads : int
-    watch : Watch
-    report : callable
-        Takes how much is done, from 0 to 1.
-    most_steps : float
-        Operations that all candidates may take.
-
-    Attributes
-    ----------
-    dealt : list of (learned, held out)
-        The folds; none if there are too few rows, or nothing is to be chosen.
-    of_folds : dict of Settings to (n_folds,) float64
-        Log density of all rows held out in each fold, nats, of what was weighed.
-    """
+    """Weighs settings by rows held out; see the module."""
 
     table: Table
+    # kinds, smoothings and numbers of components that may be chosen
     grid: tuple[Sequence[str], Sequence[float], Sequence[int]]
     seed: np.random.SeedSequence
-    max_iter: int
+    max_iter: int  # this and `tol` are those of `climb` on all rows; here fewer steps will do
     tol: float
     n_threads: int
     watch: Watch
-    report: Callable[[float], None]
-    most_steps: float = _MOST_STEPS
+    report: Callable[[float], None]  # takes how much is done, from 0 to 1
+    most_steps: float = _MOST_STEPS  # operations that all candidates may take
     known: dict[Settings, float] = field(init=False, default_factory=dict)
+    # The folds, (learned, held out); none if there are too few rows, or nothing to choose.
     dealt: list[tuple[Table, Table]] = field(init=False, default_factory=list)
+    # For each setting weighed (n_folds,): log density of all rows held out in each fold, nats.
     of_folds: dict[Settings, Floats] = field(init=False, default_factory=dict)
     is_interrupted: bool = field(init=False, default=False)
 
@@ -194,11 +174,11 @@ def climb_all(
     n_threads: int,
     watch: Watch,
 ) -> tuple[list[list[Climb]], bool]:
-    """Return where EM arrives from every start, for each of some tables; and whether Ctrl-C came.
+    """Return where EM arrives from every start, for each table; and whether Ctrl-C came.
 
-    With one component all starts are one. In threads, each start with a seed of its own; of each
-    table the first start is tried even where no time is left. After Ctrl-C what runs ends with its
-    next step.
+    With one component all starts are one. Each start has a seed of its own, whatever the threads;
+    the first start of each table is tried even where no time is left. After Ctrl-C what runs ends
+    with its next step.
     """
     if settings.n_components == 1:
         n_starts = 1

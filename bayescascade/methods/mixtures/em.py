@@ -101,9 +101,9 @@ def climb(
     tol: float,
     is_over: Callable[[], bool],
 ) -> Climb:
-    """Return where EM arrives from rows that belong to classes so, (n, K).
+    """Return where EM arrives from the probabilities (n, K) that rows belong to each class.
 
-    It ends where a step wins less than `tol` nats a row, after `max_iter` steps, or at the first
+    It ends where a step gains less than `tol` nats a row, after `max_iter` steps, or at the first
     after which `is_over`.
     """
     if settings.kind == "dependent" and settings.n_components > 1:

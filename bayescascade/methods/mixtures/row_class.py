@@ -14,13 +14,11 @@ Floats = NDArray[np.float64]
 
 
 class RowClass(NamedTuple):
-    """What is inside a class: a forest of columns.
-
-    `tables` are, of each column, the probabilities of its levels; given the parent's, (parent's
-    levels, own levels), if it has one.
-    """
+    """What is inside a class: a forest of columns."""
 
     parents: tuple[int, ...]  # -1 for none
+    # For each column the probabilities of its levels; given the parent's, (parent's levels, own
+    # levels), if it has one.
     tables: tuple[Floats, ...]
 
     @property
@@ -37,8 +35,8 @@ class RowClass(NamedTuple):
     def pass_up(self, seen: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
         """Return the log probability of what is seen, (n,), and what reaches each column.
 
-        `seen` are, of each column, (n, n_levels) of which a 1 says that a level is possible; what
-        reaches it is that times the probability of all below, but for a factor a row.
+        seen: for each column (n, n_levels), where 1 says that a level is possible; what reaches the
+        column is that times the probability of all below, up to a factor for each row.
         """
         reached, log_mass = list(seen), np.zeros(seen[0].shape[0])
         for j in reversed(self.order):

@@ -29,28 +29,15 @@ def log_cells(table: Table) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Distinct rows as dense codes.
+    """Distinct rows as dense codes."""
 
-    Attributes
-    ----------
-    codes : (p, n) int64
-    weights : (n,) float64
-    starts, column : (p,) and (L,) int64
-        Of each column the place of its first level; of each level its column.
-    dense : (n, D) float32 or float64
-    expand : (L, D) float64
-        ``dense @ expand.T`` are the levels, one-hot.
-    prior : (L,) float64
-        Levels' shares of the imagined rows.
-    """
-
-    codes: Integers
-    weights: Floats
-    starts: Integers
-    column: Integers
-    dense: NDArray[np.floating]
-    expand: Floats
-    prior: Floats
+    codes: Integers  # (p, n)
+    weights: Floats  # (n,)
+    starts: Integers  # (p,), the place of each column's first level
+    column: Integers  # (L,), each level's column
+    dense: NDArray[np.floating]  # (n, D) float32 or float64
+    expand: Floats  # (L, D): ``dense @ expand.T`` are the levels, one-hot
+    prior: Floats  # (L,), levels' shares of the imagined rows
 
     @classmethod
     def of(cls, table: Table) -> "Rows":

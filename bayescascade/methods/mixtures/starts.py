@@ -14,9 +14,9 @@ _CERTAIN = 0.9  # of a row's class where it is in a cluster
 
 
 def _grown(rows: Rows, n_components: int, _: np.random.Generator) -> Floats:
-    """Start from boxes: of all, a level that explains most is split from its box, and so on.
+    """Start from boxes: the level that explains most, over all boxes, is split off, and so on.
 
-    What splits explain is the evidence of independent leaves, whose priors are worth a row.
+    What a split explains is the evidence of independent leaves, whose priors are worth a row.
     """
     alpha, place = 1.0 / np.bincount(rows.column)[rows.column], np.zeros(rows.weights.size, int)
     best = {0: _best_split(rows, place == 0, alpha)}

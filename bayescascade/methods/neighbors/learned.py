@@ -22,26 +22,19 @@ _APART = 1e-9  # of the largest coordinate: nearer, prototypes are in the same p
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compressed:
-    """Prototypes and the metric in which rows are near them.
+    """Prototypes and the metric in which rows are near them."""
 
-    Parameters
-    ----------
-    points : (n_prototypes, n_columns) float64
-        In the units of the rows.
-    labels : (n_prototypes,) int64
-        Position of each one's class, sorted; every class has one.
-    factor : (n_columns,) or (rank, n_columns) float64
-        The matrix A, or its diagonal, so that rows x and z are |A (x - z)| apart.
-    """
-
-    points: Floats
+    points: Floats  # (n_prototypes, n_columns), in the units of the rows
+    # (n_prototypes,), the position of each one's class, sorted; every class has one
     labels: NDArray[np.int64]
+    # The matrix A, (rank, n_columns), or its diagonal, (n_columns,): rows x and z are |A (x - z)|
+    # apart.
     factor: Floats
 
     def applied(self, rows: NDArray[Any]) -> Floats:
         """Return rows, (n_rows, rank) float64, such that their distances are Euclidean.
 
-        They are told from the prototypes' mean, which keeps digits.
+        They are measured from the prototypes' mean, which keeps digits.
         """
         centered = rows - self.points.mean(axis=0)
         found: Floats = (
@@ -54,18 +47,15 @@ class Compressed:
         return nearest_prototypes(self.applied(rows), _weights(self.applied(self.points)))
 
     def relabeled(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> "Compressed":
-        """Return the prototypes, each of the class that most of the rows nearest to it are of.
+        """Return the prototypes, each with the class that most of the rows nearest to it have.
 
-        The likelihood is of votes of all prototypes. Where rows of several classes coincide, so do
-        prototypes of several classes, and which is the nearest is nothing to it. Those in one place
-        are taken for one. Of equal classes, and where no row is nearest, a prototype keeps its own;
-        and one of each class keeps it where that costs least, so that all classes can be told.
+        The likelihood is of votes of all prototypes: where rows of several classes coincide, so do
+        prototypes of several classes, and it does not depend on which is the nearest. Prototypes in
+        one place are taken for one. If classes tie, or no row is nearest, a prototype keeps its
+        class; and one of each class keeps it where that costs least, so that every class can be
+        predicted.
 
-        Parameters
-        ----------
-        rows : (n_rows, n_columns)
-        labels : (n_rows,) int64
-            Position of each one's class.
+        rows (n_rows, n_columns); labels (n_rows,) int64, the position of each one's class.
         """
         points, n_classes = self.applied(self.points), int(self.labels[-1]) + 1
         together = KDTree(points).query_ball_point(points, _APART * np.abs(points).max())
@@ -87,13 +77,8 @@ class Compressed:
     def probabilities(self, rows: NDArray[Any], rule: str, n_neighbors: int) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes).
 
-        Parameters
-        ----------
-        rows : (n_rows, n_columns)
-        rule : {"nearest", "neighbors", "stochastic"}
-            By the nearest prototype, it is 1 for that one's class.
-        n_neighbors : int >= 1
-            Prototypes that vote by rule "neighbors".
+        rows (n_rows, n_columns). The rule is "nearest" (1 for the class of the nearest prototype),
+        "neighbors" (`n_neighbors` >= 1 prototypes vote) or "stochastic" (as in the likelihood).
         """
         n_classes = int(self.labels[-1]) + 1
         if rule == "nearest":
@@ -110,14 +95,10 @@ class Compressed:
     def to_sklearn(
         self, classes: NDArray[Any], n_neighbors: int, **options: Any
     ) -> KNeighborsClassifier:
-        """Return a fitted nearest-neighbor classifier over the prototypes.
+        """Return a fitted nearest-neighbor classifier over the prototypes; classes (n_classes,).
 
-        Parameters
-        ----------
-        classes : (n_classes,) array
-        n_neighbors : int >= 1
-        options : keywords
-            Of `sklearn.neighbors.KNeighborsClassifier`, such as ``algorithm="ball_tree"``.
+        Options are those of `KNeighborsClassifier`; raises ParameterError if they set the metric,
+        or ask for a k-d tree where columns have several scales.
         """
         for name in ("metric", "metric_params", "p"):
             if name in options:

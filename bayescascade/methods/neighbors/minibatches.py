@@ -30,21 +30,11 @@ def climb_by_minibatches(
     n_epochs: int,
     progress: Callable[[samplers.Progress], object] | None = None,
 ) -> tuple[State, bool]:
-    """Return a state that is more probable than `state`, and whether it was ended early.
+    """Return a state that is more probable than `state`, and whether the climb ended early.
 
-    By Ctrl-C, or the watch in use.
-
-    Parameters
-    ----------
-    posterior : PrototypePosterior
-    state : (n_parameters,) float64
-    rng : Generator
-    batch_size : int >= 1
-        Rows of a step; fewer where there are fewer than ten times as many.
-    n_epochs : int >= 1
-        How often every row is looked at.
-    progress : callable, optional
-        Called after every epoch.
+    States are (n_parameters,) float64. Ctrl-C and the watch in use end the climb. A step takes
+    `batch_size` >= 1 rows, fewer where there are fewer than ten times that number; each of the
+    `n_epochs` >= 1 looks at every row once, and `progress` is called after it.
     """
     rows, ends = posterior.rows.rows, posterior.rows.ends
     n_rows = len(rows)

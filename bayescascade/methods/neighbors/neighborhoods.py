@@ -27,36 +27,19 @@ _LEAST_THREADED = 1 << 20  # distances that threads pay for
 
 
 class Pulls(NamedTuple):
-    """What rows do to prototypes.
+    """What rows do to prototypes, with w_ij = p_ij (1[same class] / p_i - 1)."""
 
-    Attributes
-    ----------
-    log_likelihood : float
-        Sum of log p, nats.
-    weighted_rows : (n_prototypes, n_columns) float64
-        Sum over rows of w_ij x_i, w_ij = p_ij (1[same class] / p_i - 1).
-    weights : (n_prototypes,) float64
-        Sum over rows of w_ij.
-    """
-
-    log_likelihood: float
-    weighted_rows: Floats
-    weights: Floats
+    log_likelihood: float  # sum of log p, nats
+    weighted_rows: Floats  # (n_prototypes, n_columns): sum over rows of w_ij x_i
+    weights: Floats  # (n_prototypes,): sum over rows of w_ij
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassedRows:
-    """Rows sorted by class.
+    """Rows sorted by class."""
 
-    Parameters
-    ----------
-    rows : (n_rows, n_columns + 1) float32 or float64
-        The rows, and ones.
-    ends : (n_classes + 1,) int64
-        Where the rows of each class begin, and the last end.
-    """
-
-    rows: Rows
+    rows: Rows  # (n_rows, n_columns + 1) float32 or float64: the rows, and ones
+    # (n_classes + 1,): where the rows of each class begin, and the last end
     ends: NDArray[np.int64]
 
     @classmethod
@@ -70,16 +53,11 @@ class ClassedRows:
         return cls(sorted_rows, np.searchsorted(labels[order], np.arange(n_classes + 1)))
 
     def pulls(self, weights: Floats, starts: NDArray[np.int64], n_threads: int = 1) -> Pulls:
-        """Return log likelihood and pulls.
+        """Return log likelihood and pulls; the result does not depend on `n_threads`.
 
-        Parameters
-        ----------
-        weights : (n_columns + 1, n_prototypes) float64
-            2 B z, and -z'Bz in the last row, of prototypes sorted by class.
-        starts : (n_classes + 1,) int64
-            Where the prototypes of each class begin, and the last end.
-        n_threads : int >= 1
-            At most; few rows take one. The result does not depend on it.
+        weights (n_columns + 1, n_prototypes) float64: 2 B z, and -z'Bz in the last row, of
+        prototypes sorted by class; starts (n_classes + 1,) int64: where the prototypes of each
+        class begin, and the last end. At most `n_threads` are used; few rows take one.
         """
         given = weights.astype(self.rows.dtype)
         blocks = [
@@ -132,11 +110,7 @@ class ClassedRows:
 def class_probabilities(rows: Rows, weights: Floats, starts: NDArray[np.int64]) -> Floats:
     """Return the probability that each row's neighbor is of each class, (n_rows, n_classes).
 
-    Parameters
-    ----------
-    rows : (n_rows, n_columns)
-    weights, starts
-        See `ClassedRows.pulls`.
+    rows (n_rows, n_columns); weights and starts are those of `ClassedRows.pulls`.
     """
     shares = np.empty((len(rows), len(starts) - 1))
     for begin in range(0, len(rows), BLOCK):
@@ -149,13 +123,9 @@ def class_probabilities(rows: Rows, weights: Floats, starts: NDArray[np.int64]) 
 
 
 def nearest_prototypes(rows: Rows, weights: Floats) -> NDArray[np.int64]:
-    """Return the position of the prototype nearest to each row, (n_rows,); of equals the first.
+    """Return the position of the prototype nearest to each row, (n_rows,); the first in a tie.
 
-    Parameters
-    ----------
-    rows : (n_rows, n_columns)
-    weights
-        See `ClassedRows.pulls`.
+    rows (n_rows, n_columns); weights are those of `ClassedRows.pulls`.
     """
     found = np.empty(len(rows), np.int64)
     with single_threaded():  # blocks are too small for threads

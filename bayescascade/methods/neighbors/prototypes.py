@@ -18,24 +18,13 @@ State = Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """What the numbers of a state are.
+    """What the numbers of a state are."""
 
-    Parameters
-    ----------
-    labels : (n_prototypes,) int64
-        Position of each prototype's class, sorted.
-    n_columns : int >= 1
-    metric : {"scaled", "diagonal", "linear"}
-    rank : int >= 1
-        Rows of the matrix A; `n_columns` unless the metric is "linear".
-    held : (n_metric,) float64 or None
-        The metric's numbers where they are given; states are then prototypes alone.
-    """
-
-    labels: NDArray[np.int64]
+    labels: NDArray[np.int64]  # (n_prototypes,), the position of each prototype's class, sorted
     n_columns: int
-    metric: str
-    rank: int
+    metric: str  # "scaled", "diagonal" or "linear"
+    rank: int  # rows of the matrix A; `n_columns` unless the metric is "linear"
+    # the metric's numbers, (n_metric,), if given: states are prototypes alone
     held: Floats | None = None
 
     @property
@@ -58,7 +47,7 @@ class Layout:
     def state(self, points: Floats, metric: Floats) -> State:
         """Return a state of prototypes (n_prototypes, n_columns) and the metric's numbers.
 
-        Numbers of a metric that is held are left out.
+        The numbers of a metric that is held are left out.
         """
         return np.concatenate([points.ravel(), metric if self.held is None else ()])
 
@@ -74,7 +63,7 @@ class Layout:
     def metric_like(self, scale: float) -> Floats:
         """Return the numbers of the metric that is `scale` > 0 times the identity.
 
-        Of a linear one of fewer rows than columns, it keeps the first columns.
+        A linear metric with fewer rows than columns keeps the first columns.
         """
         if self.metric == "linear":
             return scale * np.eye(self.rank, self.n_columns).ravel()
@@ -97,14 +86,11 @@ class Layout:
         return (rows @ factor.T) @ factor if self.metric == "linear" else rows * factor**2
 
     def metric_gradient(self, metric: Floats, scatter: Floats) -> Floats:
-        """Return the gradient of the metric's numbers, given the sum of weighted v v'.
+        """Return the gradient of the metric's numbers (n_metric,), given the sum of weighted v v'.
 
-        Parameters
-        ----------
-        metric : (n_metric,)
-        scatter : (n_columns, n_columns), or its diagonal (n_columns,) unless linear
-            Sum over rows i and prototypes j of w_ij v_ij v_ij', v_ij = x_i - z_j: erratum 4 of
-            `posterior`, the derivative of what is summed being -w_ij |A v_ij|^2.
+        scatter (n_columns, n_columns), or its diagonal (n_columns,) unless linear: the sum over
+        rows i and prototypes j of w_ij v_ij v_ij', v_ij = x_i - z_j. This is erratum 4 of
+        `posterior`, as the derivative of what is summed is -w_ij |A v_ij|^2.
         """
         factor = self.factor(metric)
         if self.metric == "linear":

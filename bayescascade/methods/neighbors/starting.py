@@ -51,12 +51,8 @@ Score = tuple[int, float]
 def shares_of_classes(n_prototypes: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many prototypes each class has: its share of the rows, and at least one.
 
-    Parameters
-    ----------
-    n_prototypes : int
-        From the number of classes to that of the rows.
-    sizes : (n_classes,) int64 >= 1
-        Rows of each class.
+    sizes (n_classes,) int64 >= 1, the rows of each class; `n_prototypes` is at least the number of
+    classes and at most that of the rows.
     """
     wanted = n_prototypes * sizes / sizes.sum()
     counts: NDArray[np.int64] = np.clip(np.floor(wanted).astype(np.int64), 1, sizes)
@@ -69,35 +65,19 @@ def shares_of_classes(n_prototypes: int, sizes: NDArray[np.int64]) -> NDArray[np
 
 
 class Tried(NamedTuple):
-    """What short climbs in several metrics have come to.
+    """What short climbs in several metrics have come to."""
 
-    Attributes
-    ----------
-    score : Score
-        That of the best metric.
-    step : int
-        Its place among those that were compared.
-    metric : (n_metric,) float64
-        Its numbers.
-    points : (n_prototypes, n_columns) float64
-        Prototypes at the end of its climb.
-    prior_scale : float or None
-        In which all climbed.
-    is_right : (n_held_out,) bool
-        Which rows held out are taken right.
-    """
-
-    score: Score
-    step: int
-    metric: Floats
-    points: Floats
-    prior_scale: float | None
-    is_right: NDArray[np.bool_]
+    score: Score  # that of the best metric
+    step: int  # its place among those that were compared
+    metric: Floats  # numbers of the best metric, (n_metric,)
+    points: Floats  # (n_prototypes, n_columns), at the end of its climb
+    prior_scale: float | None  # of the prior in which all climbed
+    is_right: NDArray[np.bool_]  # (n_held_out,): which rows held out are taken right
 
     def is_beaten_by(self, other: "Tried") -> bool:
         """Return whether another takes more rows right, by over a standard error.
 
-        Or no fewer, and makes their classes more probable.
+        It also wins if it takes no fewer right, and makes their classes more probable.
         """
         n_gained = int(np.sum(other.is_right & ~self.is_right))
         n_lost = int(np.sum(self.is_right & ~other.is_right))
@@ -107,24 +87,13 @@ class Tried(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What a climb starts with.
+    """What a climb starts with."""
 
-    Attributes
-    ----------
-    center, units : (n_columns,) float64
-        What is taken from the rows, and what they are divided by then.
-    start : Start
-        Draws further starts in these units.
-    best : Tried
-    is_stopped : bool
-        Whether Ctrl-C ended the choice.
-    """
-
-    center: Floats
-    units: Floats
-    start: "Start"
+    center: Floats  # (n_columns,), subtracted from the rows
+    units: Floats  # (n_columns,), what they are divided by then
+    start: "Start"  # draws further starts in these units
     best: Tried
-    is_stopped: bool
+    is_stopped: bool  # whether Ctrl-C ended the choice
 
 
 def choose_start(
@@ -138,26 +107,11 @@ def choose_start(
 ) -> Chosen:
     """Return the units of the columns in which prototypes do best, and where to start there.
 
-    Parameters
-    ----------
-    rows : (n_rows, n_columns) float64
-    standardize : {"auto", "yes", "no"}
-        Whether columns are divided by their own standard deviations, or all by one number; "auto"
-        does what is better for rows held out.
-    names : sequence of str
-        Of the columns, for messages.
-    rng : Generator
-    prior_scale : float > 0, None or "auto"
-        See `PrototypePosterior`; "auto" takes what is best for rows held out.
-    progress : callable, optional
-        Called after every short climb.
-    more : keywords
-        Of `Start` beside.
-
-    Raises
-    ------
-    DataError
-        If numbers are too large to be squared.
+    rows (n_rows, n_columns) float64. Columns are divided by their own standard deviations
+    (`standardize` "yes"), all by one number ("no"), or as is better for rows held out ("auto").
+    `prior_scale` is that of `PrototypePosterior`, or "auto" for what is best for rows held out.
+    `names` of columns are for messages; `progress` is called after every short climb; `more` goes
+    to `Start`. Raises DataError if numbers are too large to be squared.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         center, spread = rows.mean(axis=0), rows.std(axis=0)
@@ -196,30 +150,15 @@ def choose_start(
 class Start:
     """Where a climb starts, for rows of one scaling.
 
-    Parameters
-    ----------
-    rows : (n_rows, n_columns) float64
-    labels : (n_rows,) int64
-        Position of each one's class; every class has rows.
-    counts : (n_classes,) int64
-        Prototypes of each class.
-    how : {"kmeans", "sample"}
-        Cluster centers of each class, or rows drawn from it.
-    rng : Generator
-    classified : callable
-        Classes of rows: ``classified(model, rows)`` for a `Compressed` and (n_rows, n_columns) rows
-        returns (n_rows,) int64.
-    labeled : callable
-        ``labeled(model, rows, labels)`` returns the model as it classifies once it has learned.
-    options : keywords
-        Of `PrototypePosterior`: metric, rank, prior_scale, dtype, n_threads.
+    rows (n_rows, n_columns) float64; labels (n_rows,) int64, the position of each one's class,
+    where every class has rows; counts (n_classes,) int64, the prototypes of each class. They are
+    cluster centers of each class (`how` "kmeans") or rows drawn from it ("sample").
+    ``classified(model, rows)`` returns the classes of rows, (n_rows,) int64, by a `Compressed`;
+    ``labeled(model, rows, labels)`` returns the model as it classifies once it has learned. Options
+    are those of `PrototypePosterior`: metric, rank, prior_scale, dtype, n_threads.
 
-    Attributes
-    ----------
-    n_held_out : int
-        Rows that choose.
-    is_stopped : bool
-        Whether Ctrl-C ended the search for a metric.
+    `n_held_out` is the number of rows that choose; `is_stopped` says whether Ctrl-C ended the
+    search for a metric.
     """
 
     def __init__(
