@@ -37,19 +37,11 @@ Antecedent: TypeAlias = tuple[Condition, ...]
 
 @dataclass(frozen=True, eq=False)
 class Antecedents:
-    """All candidates for rules over the columns of a schema, by size, then by condition.
-
-    Parameters
-    ----------
-    schema : Schema
-    items : (n_items, 3) int32
-        The conditions that occur, ascending.
-    members : (n_candidates, max_size) int32
-        The items of each candidate, ascending, -1 behind them.
-    """
+    """All candidates for rules over the columns of a schema, by size, then by condition."""
 
     schema: Schema
-    items: NDArray[np.int32]
+    items: NDArray[np.int32]  # (n_items, 3): the conditions that occur, ascending
+    # (n_candidates, max_size): the items of each, ascending, -1 behind them
     members: NDArray[np.int32]
 
     def __len__(self) -> int:
@@ -138,9 +130,9 @@ def antecedent_dict(
 ) -> dict[str, Any]:
     """Return an antecedent as plain data: what each column must be, by name.
 
-    A list of levels, neighbors if the column is ordinal; ``{"interval": [low, high]}`` if it is
-    continuous; ``[None]`` for the missing level of any. With `is_open` an end of an interval at the
-    range's end is None, for there is no end.
+    That is a list of levels, neighbors if the column is ordinal; ``{"interval": [low, high]}`` if
+    it is continuous; ``[None]`` for the missing level of any. With `is_open` an end of an interval
+    at the end of the range is None, for there is no end.
     """
     record: dict[str, Any] = {}
     for index, low, high in antecedent:

@@ -30,7 +30,7 @@ def average_probabilities(
 ) -> NDArray[np.float64]:
     """Return the mean probability of each class over draws, (n_rows, n_classes) float64.
 
-    `times` (n_draws,) float64 > 0 is how often each was drawn; codes (n_columns, n_rows) int32.
+    times (n_draws,) > 0: how often each was drawn; codes (n_columns, n_rows).
     """
     total = np.zeros((codes.shape[1], draws[0].n_classes))
     for labels, n in zip(draws, times, strict=True):
@@ -48,8 +48,8 @@ def average_intervals(
     """Return equal-tailed credible intervals over draws, (n_rows, n_classes, 2) float64.
 
     `level`, in (0, 1), is the posterior probability that one class's probability is inside, for
-    each class by itself. The rest is as in `average_probabilities`; all draws have one
-    concentration.
+    each class by itself. All draws must have one concentration; the arrays are those of
+    `average_probabilities`.
     """
     level = check_probability("level", level, strict=True)
     columns = sorted({c.column for labels in draws for rule in labels.rules for c in rule})
@@ -112,10 +112,10 @@ def mixture_quantiles(
 ) -> Floats:
     """Return where the distribution function of each mixture reaches each level, in (0, 1).
 
-    `of_class` and `of_others` (n_components, n_classes) float64 > 0 are both parameters of each
-    component's Beta distributions, of which a class has one; `weights` (n_mixtures, n_components)
-    sparse float64 >= 0, each row sums up to 1. Returned are (n_mixtures, n_classes, n_levels)
-    float64 to 1e-10: four digits are printed, but twice as many cost just a step or two more.
+    of_class, of_others (n_components, n_classes) > 0: both parameters of each component's Beta
+    distributions, one for each class; weights (n_mixtures, n_components) >= 0, whose rows sum to 1;
+    what is returned (n_mixtures, n_classes, n_levels) is correct to 1e-10: four digits are printed,
+    but twice as many cost just a step or two more.
     """
     n_mixtures, n_classes = weights.shape[0], of_class.shape[1]
     quantiles = np.empty((n_mixtures, n_classes, len(levels)))

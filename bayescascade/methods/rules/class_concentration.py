@@ -20,7 +20,7 @@ _STEPS = 20_000  # of an annealing; the default search takes 50,000 or more in e
 def with_chosen_concentration(posterior: LabelListPosterior) -> LabelListPosterior:
     """Return the posterior, whose concentration is 1, with the one that is chosen.
 
-    It depends on the rows alone, and on no seed.
+    The choice depends on the rows alone, and on no seed.
     """
     n_classes = posterior.class_weights.size
     if n_classes == 2:

@@ -193,9 +193,9 @@ class DensityList(ListedRules, DensityParts):
         return sorted({condition.column for rule in self.rules for condition in rule})
 
     def _score_open(self, cells: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the log density of rows of which all columns but the rules' are there.
+        """Return the log density of rows whose cells are missing only in the rules' columns.
 
-        `cells` (n_rule_columns, n_rows) are those of the rules' columns, -1 where missing.
+        cells (n_rule_columns, n_rows): those of the rules' columns, -1 where missing.
         """
         from bayescascade.methods.rules.kernels.layout import new_space
         from bayescascade.methods.rules.kernels.volumes import score_open_rows
@@ -248,11 +248,8 @@ class DensityList(ListedRules, DensityParts):
         """Return the list as plain data.
 
         ``{"n_rules": k, "rules": [{"if": {name: levels, ...}, "count": n, "volume": v,
-        "probability": p, "density": p / v}, ...], "else": {the same without "if"}}``. The levels
-        are a list, of
-        neighbors if the column is ordinal; ``{"interval": [low, high]}`` if it is continuous; and
-        ``[None]`` for the missing level of any. A volume beyond the largest float, 1.8e308, is
-        infinite.
+        "probability": p, "density": p / v}, ...], "else": {the same without "if"}}``; the levels
+        are those of `antecedent_dict`. A volume beyond the largest float, 1.8e308, is infinite.
         """
         with np.errstate(over="ignore"):  # over a thousand binary columns
             volumes = np.exp(self.log_volumes)

@@ -88,13 +88,9 @@ def encode_for_labels(
     Columns are matched by name, in any order, and there may be more. A `missing` cell is an
     "error"; the missing "level" of its column, and where there is none an unknown level; or with
     "none" satisfies no condition where there is no missing level. `unknown` is "none" or "error";
-    `first_row` is the number of the first row, for messages. Levels that are let pass are said in
-    an `UnknownLevelWarning`.
-
-    Raises
-    ------
-    DataError
-        If a column is missing, or a cell has no code; names column, value and row.
+    `first_row` is the number of the first row, for messages. An `UnknownLevelWarning` names the
+    levels that are let pass. Raises DataError if a column is missing, or a cell has no code; it
+    names column, value and row.
     """
     frame = with_date_parts(frame, schema.names, first_row)
     names = [str(name) for name in frame.columns]

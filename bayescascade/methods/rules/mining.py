@@ -41,24 +41,11 @@ def mine_antecedents(
 ) -> tuple[Antecedents, RowArrays]:
     """Return the candidates, and the rows as bits of their conditions.
 
-    Parameters
-    ----------
-    schema, codes, weights, labels, n_classes
-        The features, and their rows as in `row_arrays`.
-    max_size : int >= 1
-        Most conditions of a candidate; each is on a column of its own, so that more than there are
-        columns is no more than these.
-    min_support : float in [0, 1)
-        Share of the rows, by weight, that a candidate captures at least; 0 takes all candidates,
-        those that capture no row included.
-    memory_limit : float > 0
-        Gigabytes that candidates and bits may take.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range, no candidate reaches the support, or the candidates
-        would take more memory; the message says which parameters to change.
+    The rows are those of `row_arrays`. A candidate has at most `max_size` >= 1 conditions, each on
+    a column of its own, and captures at least the share `min_support`, in [0, 1), of the rows by
+    weight; 0 takes all candidates, those that capture no row included. Raises ParameterError if a
+    parameter is out of its range, no candidate reaches the support, or candidates and bits would
+    take more than `memory_limit` gigabytes; the message says which parameters to change.
     """
     max_size = min(check_integer("max_size", max_size, minimum=1), schema.n_columns)
     check_real("min_support", min_support, minimum=0.0, below=1.0)
@@ -147,8 +134,8 @@ def row_arrays(
 ) -> RowArrays:
     """Return rows as kernels read them.
 
-    codes (p, n) uint8 or uint16; weights (n,) float64 > 0; labels (n,) int in [0, n_classes); items
-    (n_items, 3) int32: column, low, high of the conditions whose bits are wanted.
+    codes (p, n) uint8 or uint16; weights (n,) > 0; labels (n,) in [0, n_classes); items (n_items,
+    3): column, low, high of the conditions whose bits are wanted.
     """
     position = np.empty(weights.size, np.int64)  # of each row's bit
     runs: list[tuple[int, int, int, float]] = []

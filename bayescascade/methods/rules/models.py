@@ -52,20 +52,11 @@ Floats = NDArray[np.float64]
 class ListPrior:
     """A Poisson on the number of rules and one on the conditions of each, both truncated.
 
-    Parameters
-    ----------
-    expected_rules : float in (0, 10,000]
-        Mean of the Poisson on the number of rules, before it is truncated at 62 (or at the number
-        of candidates). Means near 62 and beyond ask for the longest lists there are.
-    expected_size : float in (0, 10,000]
-        Mean of the Poisson on a rule's number of conditions, before it is truncated.
-
-    Raises
-    ------
-    ParameterError
-        If a mean is out of its range.
+    Both means are in (0, 10,000], before truncation; ParameterError is raised if one is not.
     """
 
+    # Truncated at 62, or at the number of candidates. Means near 62 and beyond ask for the longest
+    # lists there are.
     expected_rules: float = PriorParameters.expected_rules.default
     expected_size: float = PriorParameters.expected_size.default
 
@@ -90,7 +81,7 @@ class ListPrior:
     def log_prior(self, sizes: Sequence[int], n_of_size: NDArray[np.int64]) -> float:
         """Return the log prior of a list of different candidates, volumes aside.
 
-        `sizes` are the conditions of each rule, in order; `n_of_size` (max_size + 1,) int64 the
+        sizes: the number of conditions of each rule, in order; n_of_size (max_size + 1,): the
         number of candidates of 0 (none), 1, .. conditions.
         """
         lengths = self.log_lengths(int(n_of_size.sum()))
@@ -111,8 +102,8 @@ class ListPrior:
 def density_log_likelihood(counts: Floats, log_volumes: Floats, concentration: float) -> float:
     """Return the log likelihood of a density list, nats.
 
-    counts (m + 1,) float64 >= 0, and log_volumes (m + 1,) float64, finite, nats, are those of the
-    rows and of the domain that each part captures.
+    counts (m + 1,) >= 0: weights of the rows that each part captures; log_volumes (m + 1,), finite,
+    nats: of what it captures of the domain.
     """
     total = math.fsum(counts)
     some = counts > 0.0

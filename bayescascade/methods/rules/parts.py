@@ -33,7 +33,7 @@ Box = Mapping[int, Sequence[int]]
 def parts_of_codes(codes: NDArray[np.int32], rules: Sequence[Antecedent]) -> NDArray[np.int64]:
     """Return the part of each row, (n_rows,) int64 from 0 to ``len(rules)``, the `else`.
 
-    A cell of the codes, (n_columns, n_rows) int32, that is -1 satisfies no condition.
+    codes (n_columns, n_rows): a cell of -1 satisfies no condition.
     """
     from bayescascade.methods.rules.kernels.volumes import first_parts
 
@@ -56,12 +56,8 @@ def log_first_volumes(
     """Return the log volume that each part of a list of at most 62 rules captures first.
 
     (len(rules) + 1,) float64 nats, the `else` last; -inf where nothing is captured. Evidence is the
-    codes that columns are restricted to, by index; other cells have no volume.
-
-    Raises
-    ------
-    ParameterError
-        If there are more rules: kernels keep a set of them as bits.
+    codes that columns are restricted to, by index; other cells have no volume. Raises
+    ParameterError if there are more rules: kernels keep a set of them as bits.
     """
     from bayescascade.methods.rules.kernels.layout import MAX_RULES, new_space
     from bayescascade.methods.rules.kernels.volumes import first_log_volumes
@@ -88,9 +84,10 @@ def draw_from_part(
     rng: np.random.Generator,
     evidence: Evidence,
 ) -> NDArray[np.int32]:
-    """Return (n_columns, n) codes drawn uniformly from what a part captures first, a cell at least.
+    """Return (n_columns, n) codes drawn uniformly from what a part captures first.
 
-    The part is from 0 to ``len(rules)``, the `else`; evidence is as in `log_first_volumes`.
+    It must capture at least one cell. The part is from 0 to ``len(rules)``, the `else`; evidence is
+    that of `log_first_volumes`.
     """
     box: dict[int, Sequence[int]] = {
         j: evidence.get(j, range(column.n_levels)) for j, column in enumerate(schema.columns)

@@ -40,9 +40,9 @@ Floats = NDArray[np.float64]
 
 
 def label_rounding(counts: Floats, weights: Floats, concentration: float, of_prior: float) -> float:
-    """Return the rounding of a list with labels: counts (K, C) of its parts, weights of all rows.
+    """Return the rounding of the log density of a list with labels, nats.
 
-    `of_prior` are its `prior_sizes`; nats.
+    counts (K, C): of its parts; weights: of all rows; of_prior: its `prior_sizes`.
     """
     spread: float = entropies(counts).sum()
     sizes = label_sizes(counts.sum(axis=0), counts.shape[0], concentration, spread)
@@ -68,7 +68,7 @@ def label_sizes(
 ) -> float:
     """Return the sizes of the log likelihood of at most `n_parts` parts; counts (C,) of all rows.
 
-    `spread` is the entropy of the parts, at most that of the whole.
+    `spread` is the entropy of the parts, or by default that of all rows, which is no less.
     """
     most = float(entropies(counts)) if spread is None else float(spread)
     total, n_classes = float(counts.sum()), counts.size
@@ -91,8 +91,8 @@ def density_sizes(weights: Floats, n_parts: int, concentration: float, schema: "
 def prior_sizes(prior: "ListPrior", n_of_size: NDArray[np.int64], n_parts: int) -> float:
     """Return the sizes of the terms of the log prior of lists of at most `n_parts` parts.
 
-    Of each rule: its weight and the sizes' summed weight, at most twice; candidates of a size, and
-    what they lessen by; of the number of rules, ``ln lam`` and the logarithm of its factorial.
+    For each rule: its weight and the sizes' summed weight, at most twice; candidates of a size, and
+    what they lessen by; for the number of rules, ``ln lam`` and the logarithm of its factorial.
     """
     weights = float(np.abs(prior.log_sizes(n_of_size.size - 1)[1:]).max(initial=0.0))
     candidates = log(max(1, int(n_of_size.sum())))

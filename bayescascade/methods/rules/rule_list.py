@@ -34,15 +34,9 @@ _MOST_CANDIDATES = 1 << 53
 
 @dataclass(frozen=True, slots=True)
 class RuleList:
-    """An ordered choice of candidates, ended by an `else` that is not listed.
+    """An ordered choice of candidates, ended by an `else` that is not listed."""
 
-    Parameters
-    ----------
-    rules : tuple of int
-        Indices into the posterior's `Antecedents`, the rule tried first at the front; no repeats.
-    """
-
-    rules: tuple[int, ...] = ()
+    rules: tuple[int, ...] = ()  # positions in the posterior's `Antecedents`, in order; no repeats
 
     @property
     def n_rules(self) -> int:
@@ -106,7 +100,7 @@ class ListedRules(Pictured):
     def _log_likelihoods(self) -> tuple[Floats, Floats]:
         """Return log likelihoods by the shares of the rows, nats, each (n_rules + 1,) float64.
 
-        Of the rows of each part; and of those from each part on, as if they were one.
+        The first are of the rows of each part; the second of those from each part on, taken as one.
         """
 
     @property
@@ -147,7 +141,7 @@ class ListedRules(Pictured):
     ) -> Table:
         """Return the table "if ..", "else if ..", "else" downward, and what is below each part.
 
-        Of a long list, parts with the least `weights`, each's share of a `measure`, may be folded.
+        In a long list, parts with the least `weights`, each's share of a `measure`, may be folded.
         """
         sizes = self.counts.reshape(self.n_rules + 1, -1).sum(axis=1)
         fold = Fold(weights.tolist(), measure, ("rule", "rules"), sizes.tolist(), keeps_last=True)
@@ -189,15 +183,10 @@ def read_rules(
 ) -> tuple[tuple[Antecedent, ...], NDArray[np.float64]]:
     """Return rules and counts of what `ListedRules.to_record` returned, checked.
 
-    `n_candidates` (max_size + 1,) int64 are those of each size; `n_classes` is None without labels.
-
-    Raises
-    ------
-    ModelFileError
-        If a rule is none over the schema's columns, rules repeat or are more than candidates,
-        or the weights are not those of as many parts and classes.
-    KeyError, TypeError, ValueError
-        If a field is missing or of a wrong type.
+    n_candidates (max_size + 1,): those of each size; `n_classes` is None without labels. Raises
+    ModelFileError if a rule is none over the schema's columns, rules repeat or are more than
+    candidates, or the weights are not those of as many parts and classes; KeyError, TypeError or
+    ValueError if a field is missing or of a wrong type.
     """
     rules = tuple(_read_rule(rule, schema) for rule in record["rules"])
     if len(set(rules)) < len(rules) or len(rules) > MAX_RULES:

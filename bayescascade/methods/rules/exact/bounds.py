@@ -101,9 +101,9 @@ class _Further(NamedTuple):
 
 
 class _FurtherRules:
-    """The bounds of a posterior, kept for each vector of how many rules have each size.
+    """The bounds of a posterior, kept for each vector of the numbers of rules of each size.
 
-    `lengths` (M + 1,): what a list of 0, 1, .. rules has for its length, ``H``.
+    lengths (M + 1,): what a list of 0, 1, .. rules has for its length, ``H``.
     """
 
     def __init__(self, posterior: RuleListPosterior) -> None:
@@ -248,9 +248,9 @@ class Prefix:
         self.enter((), self.root_sizes)
 
     def enter(self, rules: tuple[int, ...], used: tuple[int, ...]) -> bytes:
-        """Look at the prefix of these rules, of which `used` have 0 (none), 1, .. conditions.
+        """Look at the prefix of these rules; return a key of what it leaves, and its sizes.
 
-        Return a key that tells apart what it leaves, and its sizes.
+        used: how many of the rules have 0 (none), 1, .. conditions.
         """
         self._rules, self._used = rules, used
         self._after = self.further.after(used)

@@ -38,21 +38,11 @@ from bayescascade.model.guard import UNIT
 
 @dataclass(frozen=True, slots=True)
 class SearchRounding:
-    """The rounding of a search's own numbers.
+    """The rounding of a search's own numbers."""
 
-    Parameters
-    ----------
-    bound : float > 0, nats
-        On the rounding of a value, or of a bound, of lists.
-    is_whole : bool
-        Whether sums of weights can be rounded to whole numbers.
-    n_parts : int
-        Most parts of a list.
-    """
-
-    bound: float
-    is_whole: bool
-    n_parts: int = MAX_RULES + 1
+    bound: float  # > 0, nats: on the rounding of a value, or of a bound, of lists
+    is_whole: bool  # whether sums of weights can be rounded to whole numbers
+    n_parts: int = MAX_RULES + 1  # most parts of a list
 
     @classmethod
     def of(cls, posterior: RuleListPosterior, points: Points, n_parts: int) -> "SearchRounding":

@@ -48,60 +48,29 @@ _SECONDS_BETWEEN_REPORTS = 0.5
 
 
 class BoundPoint(NamedTuple):
-    """Where a search stands.
+    """Where a search stands."""
 
-    Attributes
-    ----------
-    seconds : float
-        Since it began.
-    n_visited : int
-        Prefixes looked at.
-    log_density : float, nats
-        Of the best list so far.
-    upper_bound : float, nats
-        No list's log density is higher.
-    """
-
-    seconds: float
-    n_visited: int
-    log_density: float
-    upper_bound: float
+    seconds: float  # since it began
+    n_visited: int  # prefixes looked at
+    log_density: float  # of the best list so far, nats
+    upper_bound: float  # nats; no list's log density is higher
 
 
 @dataclass(frozen=True, slots=True)
 class CertifiedList:
-    """The best list found, and how much better any list can be at most.
-
-    Attributes
-    ----------
-    state : RuleList
-    log_density : float, nats
-        Of the list.
-    upper_bound : float, nats
-        No list's log density is higher. Of a search that ended it is above `log_density` by the
-        rounding.
-    rounding : float >= 0, nats
-        Proved bound on the rounding of the proof; see `exact.rounding`.
-    is_optimal : bool
-        Whether the search ended: no list is more probable by more than `rounding`.
-    interrupted : bool
-        Whether Ctrl-C ended it early.
-    n_visited : int
-        Prefixes looked at.
-    seconds : float
-    trace : tuple of BoundPoint
-        Whenever a better list was found, and about twice a second.
-    """
+    """The best list found, and how much better any list can be at most."""
 
     state: RuleList
-    log_density: float
+    log_density: float  # of the list, nats
+    # Nats; no list's log density is higher. If the search ended, it is above
+    # `log_density` by the rounding.
     upper_bound: float
-    rounding: float
-    is_optimal: bool
-    interrupted: bool
-    n_visited: int
+    rounding: float  # >= 0, nats: proved bound on the rounding of the proof; see `exact.rounding`
+    is_optimal: bool  # the search ended: no list is more probable by more than `rounding`
+    interrupted: bool  # whether Ctrl-C ended the search early
+    n_visited: int  # prefixes looked at
     seconds: float
-    trace: tuple[BoundPoint, ...]
+    trace: tuple[BoundPoint, ...]  # whenever a better list was found, and about twice a second
 
     @property
     def gap(self) -> float:
@@ -124,35 +93,15 @@ def best_list(
 ) -> CertifiedList:
     """Search for the most probable list until it is certain, or as long as allowed.
 
-    Nothing is random. Ctrl-C ends the search early, with what was found and a valid bound.
+    Nothing is random. Ctrl-C ends the search early, with what was found and a valid bound; so does
+    `time_limit` >= 0, seconds, and `max_visited` >= 1 prefixes. Beyond `memory_limit` > 0, bytes,
+    of prefixes that wait, the search goes on depth first. It begins with `start`: the better that
+    list is, such as the best that annealing found, the more can be left out. `progress` is called
+    about twice a second.
 
-    Parameters
-    ----------
-    posterior : DensityListPosterior or LabelListPosterior
-    time_limit : float >= 0, seconds, optional
-        When to stop.
-    memory_limit : float > 0, bytes
-        What may wait in memory; beyond it the search goes on depth first.
-    start : RuleList, optional
-        A list to begin with. The better it is, such as the best that annealing found, the more can
-        be left out.
-    progress : callable, optional
-        Called with a `BoundPoint` about twice a second.
-    max_visited : int >= 1, optional
-        Most prefixes to look at.
-
-    Returns
-    -------
-    CertifiedList
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range.
-    TooLargeError
-        If the cells of a density's domain take more memory than `memory_limit`.
-    InternalError
-        If the best list's log density is not what the search took it for: see `guard.certified`.
+    Raises ParameterError if a parameter is out of its range; TooLargeError if the cells of a
+    density's domain take more than `memory_limit`; InternalError if the best list's log density is
+    not what the search took it for, see `guard.certified`.
     """
     if time_limit is not None:
         check_real("time_limit", time_limit, minimum=0.0)

@@ -104,14 +104,12 @@ def extend(
     found: Array,
     largest: Array,
 ) -> int:
-    """Write the antecedents that extend `parents` by an item of a later column.
+    """Write the antecedents that extend `parents` by an item of a later column; return how many.
 
     items (I, 3) int32; parents (n, k) int32: items, ascending; least_weight: weight of the rows
     that an antecedent captures at least, nothing is counted if it is 0; captured (2, W) uint64 and
     counts (C,) float64: scratch; found (>= n I, k + 1) int32 is written; largest (1,) float64: the
     largest weight met, raised.
-
-    Returns the number found.
     """
     n_items = items.shape[0]
     n_words = captured.shape[1]

@@ -34,12 +34,12 @@ def exchange(
 ) -> None:
     """Run steps of K lists, each at its temperature, and swap every `between` steps.
 
-    works: of K lists, as `layout.new_works` has it; betas (K,) float64, coldest first; n_rounds:
-    rounds of swaps before, which say whose turn it is; levels (K, 3) float64: as of `sweep`;
-    holders (K,) int64: written, which list is at each temperature; counts (2, 2, 6) int64: steps
-    proposed and accepted, of the coldest and of all others, added to; swaps (3, K - 1) float64: of
-    each pair of neighbors the sum of probabilities of a swap over all rounds, and how often it was
-    tried and accepted, added to.
+    works: of K lists, from `layout.new_works`; betas (K,) float64, coldest first; n_rounds: rounds
+    of swaps before, which decide whose turn it is; levels (K, 3) float64: those of `sweep`; holders
+    (K,) int64: written, which list is at each temperature; counts (2, 2, 6) int64: steps proposed
+    and accepted, of the coldest and of all others, added to; swaps (3, K - 1) float64: for each
+    pair of neighbors the sum of probabilities of a swap over all rounds, and how often it was tried
+    and accepted, added to.
     """
     n_lists = betas.shape[0]
     for k in range(n_lists):

@@ -71,11 +71,11 @@ class ModelArrays(NamedTuple):
     """Prior and likelihood as kernels read them; see `bayescascade.methods.rules.models`.
 
     kind: DENSITY or LABELS; alpha: Dirichlet concentration; total: weight of all rows; log_domain:
-    log volume of the domain, nats; max_rules; log_length (max_rules + 1,) float64: log prior of so
-    many rules; log_size (H + 1,) float64: log weight, unnormalized, of a rule's size; log_proposal
-    (H + 1,) float64: log probability that one certain candidate of that size is proposed; size_cdf
-    (H + 1,) float64: of the sizes proposed; log_gamma (G,) float64: lnG(n + alpha) of whole n;
-    log_gamma_all (G,): lnG(n + C alpha); both empty where weights are not whole.
+    log volume of the domain, nats; max_rules; log_length (max_rules + 1,) float64: log prior of
+    each number of rules; log_size (H + 1,) float64: log weight, unnormalized, of a rule's size;
+    log_proposal (H + 1,) float64: log probability that one certain candidate of that size is
+    proposed; size_cdf (H + 1,) float64: of the sizes proposed; log_gamma (G,) float64: lnG(n +
+    alpha) of whole n; log_gamma_all (G,): lnG(n + C alpha); both empty where weights are not whole.
     """
 
     kind: int

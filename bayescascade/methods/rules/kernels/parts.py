@@ -166,11 +166,10 @@ def partition(
 ) -> bool:
     """Write the best value of groups parted in their order into at most 1, 2, .. parts.
 
-    features (G, F) float64; weights (G,) float64: of the groups, not all zero; members (L,) int64,
-    intervals (L, L), firsts (L,) and sums (F,) float64: scratch for up to L groups that are left;
-    best (K,) float64: of densities, ``sum s ln(s / n v)``.
-
-    Returns whether there were few enough groups; nothing is written if not.
+    Returns whether there were few enough groups; nothing is written if not. features (G, F)
+    float64; weights (G,) float64: of the groups, not all zero; members (L,) int64, intervals (L,
+    L), firsts (L,) and sums (F,) float64: scratch for up to L groups that are left; best (K,)
+    float64: of densities, ``sum s ln(s / n v)``.
     """
     n = 0
     for group in range(weights.shape[0]):
@@ -209,11 +208,11 @@ def partition(
 class Stairs(NamedTuple):
     """Scratch: a grid of B even steps over the weight captured so far on the two axes.
 
-    overheads (B + 1, B + 1) float64: least overhead of a part that goes on by so many steps;
-    ends (B + 1, B + 1) float64: overhead of the `else` if the list ends at a step; cheapest (2, B +
-    1, B + 1) float64: least cost of a rule of which no more than so many steps lie on the other
-    axis, and which goes on by so many on this one; to_go (S, B + 1, B + 1) float64: least cost from
-    a step to an end, for each slope.
+    overheads[i, j]: least overhead of a part that goes on by i and j steps; ends[i, j]: overhead of
+    the `else` if the list ends at a step; cheapest[axis, j, i]: least cost of a rule that goes on
+    by at least i steps on this axis and by at most j on the other; to_go[slope, i, j]: least cost
+    from a step to an end. All are float64, of shapes (B + 1, B + 1) twice, (2, B + 1, B + 1) and
+    (S, B + 1, B + 1).
     """
 
     overheads: Array
@@ -258,10 +257,10 @@ def climb(
 
 @inner_kernel
 def _at_least(model, weight):
-    """Return what a sum of weights is at least that is more than `weight` but for rounding.
+    """Return a lower bound on a sum of weights that is more than `weight`, up to rounding.
 
-    Whole weights have a whole sum. `overhead` takes no others of them: it rounds each of its sums,
-    and the overhead of a sum rounded up with parts rounded down may be too high.
+    Whole weights have a whole sum, and `overhead` takes no other: it rounds each of its sums, and
+    the overhead of a sum rounded up with parts rounded down may be too high.
     """
     weight *= 1.0 - 1e-8
     return np.ceil(weight - 0.01) if model.is_whole else weight

@@ -148,8 +148,8 @@ def lookup(candidates, members, size):
 def edit(rng, candidates, rule, members):
     """Propose a candidate that differs from `rule` by one condition, and the log ratio.
 
-    One condition is exchanged, added, or dropped, each a third of the time; -1 if that gives none.
-    members (H,) int64 is scratch.
+    One condition is exchanged, added, or dropped, each a third of the time; the candidate is -1 if
+    that gives none. members (H,) int64 is scratch.
     """
     kind = np.int64(3.0 * rng.random())
     size = np.int64(candidates.sizes[rule])
@@ -193,10 +193,10 @@ def edit(rng, candidates, rule, members):
 
 @inner_kernel
 def measure(candidates, work, first, last, gone, new):
-    """Write the log volumes of parts first .. last of the list proposed.
+    """Write the log volumes of parts first .. last of the list proposed; False if one has no cell.
 
-    Rules from `first` on may have got `gone` (-1: none) taken from before them and `new` put there;
-    a part that is disjoint from both keeps its volume. Returns False if a part captures no cell.
+    Before the rules from `first` on, `gone` (-1: none) may have been taken and `new` put; a part
+    that is disjoint from both keeps its volume.
     """
     rules, n_rules = work.rules[TRIAL], work.sizes[TRIAL]
     shift = work.sizes[TRIAL] - work.sizes[CURRENT]
@@ -309,8 +309,8 @@ def load(
 def propose(rng, candidates, model, work, move):
     """Write a list into the proposal; return its log ratio, and what it changes.
 
-    The log ratio is NaN if the move has nowhere to go. Also returned: the first and the last part
-    that can have changed, and the candidates taken and put, -1 for none.
+    The log ratio is NaN if the move has nowhere to go. What it changes is the first and the last
+    part that can differ, and the candidates taken and put, -1 for none.
     """
     rules, trial = work.rules[CURRENT], work.rules[TRIAL]
     n_rules = work.sizes[CURRENT]

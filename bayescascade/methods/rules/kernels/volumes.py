@@ -196,10 +196,10 @@ def _next_piece(candidates, rules, on_column, column, at, high):
 
 @inner_kernel
 def uncovered(candidates, rules, active, space):
-    """Share of the box's volume, which is positive, that no active rule covers.
+    """Return the share of the box's volume, which is positive, that no active rule covers.
 
     rules (m,) int64: candidates; active: bits of those that hold somewhere in the box. The box is
-    the same afterwards. What would be recursion is a stack: numba's disk cache cannot hold
+    the same afterwards. A stack replaces recursion, because numba's disk cache cannot hold
     functions that call themselves.
     """
     box, users, masks, shares = space.box, space.users, space.masks, space.shares
@@ -282,10 +282,10 @@ def uncovered(candidates, rules, active, space):
 
 @inner_kernel
 def first_log_volume(candidates, rules, part, rule, space):
-    """Log share of the domain that `rule` (-1: anything) captures after the first `part` rules.
+    """Return the log share of the domain that `rule` captures after the first `part` rules.
 
-    The space's box is the domain, as `reset_box` leaves it, and the same afterwards. -inf if
-    nothing is captured.
+    Rule -1 captures anything; -inf is returned if nothing is captured. The space's box must be the
+    domain, as `reset_box` leaves it, and is the same afterwards.
     """
     box = space.box
     log_share = 0.0
