@@ -154,8 +154,8 @@ def main() -> NoReturn:
 def _shown_once() -> Callable[..., None]:
     """Return what shows warnings as lines on stderr, equal ones once.
 
-    What chains lack is told by the commands themselves; the class of that warning is known by name,
-    as it is scikit-learn's, which takes long to load.
+    The commands themselves report what chains lack; that warning's class is known by name, because
+    it is scikit-learn's, which takes long to load.
     """
     shown = set[str]()
 

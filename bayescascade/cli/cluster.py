@@ -40,11 +40,8 @@ def with_cluster(command: Callable[..., Result]) -> Callable[..., Result]:
 def _joblib_on(address: str) -> Iterator[None]:
     """Let joblib, and whatever asks it where to run, use a cluster.
 
-    Raises
-    ------
-    click.ClickException
-        If distributed is not installed, the cluster does not answer, its workers do not have this
-        version, or it is lost while it is used.
+    Raises click.ClickException if distributed is not installed, the cluster does not answer, its
+    workers do not have this version, or it is lost while it is used.
     """
     try:
         from distributed import Client, KilledWorker

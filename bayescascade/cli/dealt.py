@@ -28,24 +28,11 @@ def test_share_option(told: str) -> Callable[[Callable[..., Any]], Callable[...,
 def read_dealt(
     source: "Source", options: Mapping[str, Any], shares: Sequence[float], owner: str
 ) -> "DealtRows":
-    """Read a file and deal its rows, of each class alike.
+    """Read a file and deal its rows into parts with these shares, of each class alike.
 
-    Parameters
-    ----------
-    source : Source
-    options : mapping
-        Of the command: target, columns, drop, seed (None: one at random), test_share.
-    shares : sequence of float
-        What part of the rows each part gets.
-    owner : str
-        The command, for messages.
-
-    Raises
-    ------
-    DataError
-        As `read_labeled`, or if labels are no classes or there is one only.
-    click.UsageError
-        If a part would be empty.
+    `options` are the command's: target, columns, drop, seed (None: one at random), test_share;
+    `owner` is its name. Raises DataError as `read_labeled`, or if labels are no classes or there is
+    only one; click.UsageError if a part would be empty.
     """
     import numpy as np
 

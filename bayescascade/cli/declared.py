@@ -27,7 +27,7 @@ Models: TypeAlias = Mapping[str, type[Parameters]]
 def options_of(models: Models, *, of_runs: bool) -> tuple[Option, ...]:
     """Return an option for each parameter of some models: of how they run, or of what they are.
 
-    What an option is, is taken from the first model that has it; defaults are those of each.
+    The first model that has a parameter defines its option; defaults are those of each.
     """
     of_run = {**SearchParameters.declared(), **MemoryParameters.declared()}
     names = dict.fromkeys(name for model in models.values() for name in model.declared())

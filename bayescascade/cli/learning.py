@@ -136,29 +136,13 @@ def set_up(
     parameters: type[Parameters],
     taken: Sequence[str] = (),
 ) -> Task:
-    """Return what a command has to learn; whatever is wrong with its options is told here.
+    """Return what a command has to learn; every error in its options is raised here.
 
-    Parameters
-    ----------
-    name : str
-        What saved files call the estimator.
-    data : str
-        The data file, which is not read yet.
-    options : dict
-        Of the command, by the parameters.
-    parameters : class of Parameters
-        What the estimator declares.
-    taken : sequence of str
-        Of what says how to read columns, the parameters of the estimator.
-
-    Raises
-    ------
-    click.UsageError
-        If a file cannot be written or is the data's, or there is nothing to resume.
-    MissingExtraError
-        If a trace is wanted that nothing installed can write.
-    ParameterError
-        If a parameter is out of its range.
+    `name` is what saved files call the estimator; `options` has the command's values by parameter;
+    `taken` names the options on columns that are parameters of the estimator. The data file is not
+    read yet. Raises click.UsageError if a file cannot be written or is the data's, or there is
+    nothing to resume; MissingExtraError if nothing installed can write the trace; ParameterError if
+    a parameter is out of its range.
     """
     from bayescascade.base.extras import check_traces
     from bayescascade.model.record import model_class
@@ -188,8 +172,8 @@ def learn(
 ) -> None:
     """Fit the model to rows, save it and print it; exit with 130 if Ctrl-C ended it early.
 
-    What was found by then is saved and printed as a whole: another Ctrl-C waits for that. Once the
-    model is fitted, `measure` may say how it does on rows held out.
+    What was found by then is saved and printed as a whole: another Ctrl-C waits for that. `measure`
+    is called once the model is fitted, and returns how it does on rows held out.
     """
     model = task.model
     if task.trace is not None and model.search == "exact" and not model.draws_states:

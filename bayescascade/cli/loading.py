@@ -21,14 +21,10 @@ UNKNOWN_OPTION = click.option(
 
 
 def load_model(path: str, unknown: str | None = None) -> Any:  # Any: each family has its own
-    """Return a saved model, to which unknown levels are from now on what the option says.
+    """Return a saved model that treats unknown levels as the option says from now on.
 
-    Raises
-    ------
-    click.UsageError
-        If they cannot be that to such a model.
-    ModelFileError
-        If it cannot be read.
+    Raises click.UsageError if such a model cannot treat them so, ModelFileError if it cannot be
+    read.
     """
     from bayescascade.model.record import load
 
@@ -54,24 +50,10 @@ def open_for(model: Any, data: "str | ReadAs") -> "Source":
 
 
 def in_role(role: Any, thing: Any, what: str, path: str, hint: str = "") -> Any:
-    """Return what was loaded if it has a role of `bayescascade.model.roles`.
+    """Return a model, or what it learned, if it has a role, a protocol of `model.roles`.
 
-    Parameters
-    ----------
-    role : protocol
-    thing : object
-        A model, or what it learned.
-    what : str
-        A command or an option; the message begins with it.
-    path : str
-        The file of the model.
-    hint : str
-        What the message ends with.
-
-    Raises
-    ------
-    click.ClickException
-        If it has not.
+    Otherwise raises click.ClickException, whose message begins with `what`, a command or an option,
+    and ends with `hint`.
     """
     if isinstance(thing, role):
         return thing

@@ -78,7 +78,7 @@ class Real(_Checked[float | str]):
 class Bounds(click.ParamType):  # type: ignore[type-arg] # before click 8.4
     """LOW,HIGH, two numbers; or if `named`, NAME=LOW,HIGH of a column, of all others without NAME.
 
-    What takes them looks at their order.
+    Their order is checked by the callee.
     """
 
     name = "low,high"

@@ -99,14 +99,9 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
 
 
 def save_plot(plot: Callable[[], "Axes"], path: str) -> None:
-    """Write what `plot` draws in a new figure of pyplot into a PNG file, whatever it is called.
+    """Write what `plot` draws in a new figure of pyplot into a PNG file, whatever its name is.
 
-    Raises
-    ------
-    MissingExtraError
-        If nothing can be drawn.
-    FileError
-        If the file cannot be written.
+    Raises MissingExtraError if nothing can be drawn, FileError if the file cannot be written.
     """
     from bayescascade.base.extras import check_plots
 
@@ -124,10 +119,7 @@ def save_plot(plot: Callable[[], "Axes"], path: str) -> None:
 
 
 def check_picture(option: str, path: str | None) -> None:
-    """Raise click.UsageError if a picture's file is none that can be drawn into.
-
-    And MissingExtraError if nothing can be drawn.
-    """
+    """Raise click.UsageError if a file cannot be a picture's, MissingExtraError if none is drawn."""
     if path is None:
         return
     from bayescascade.base.extras import check_plots
@@ -160,10 +152,7 @@ def shown_rows(
 def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
     """Raise click.UsageError if a file to be written cannot be, before anything is computed.
 
-    Parameters
-    ----------
-    outputs, inputs : mapping of str to str or None
-        Paths by option or argument; None where it was not given.
+    Both mappings hold paths by option or argument, None where it was not given.
     """
     real = os.path.realpath
     taken = {real(path): name for name, path in inputs.items() if path is not None}

@@ -29,12 +29,8 @@ _PATIENCE = 2.0  # seconds after which the first compilation is why nothing is h
 def progress_bar(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress"], None]]:
     """Show a bar while the block runs; yields what an estimator takes as `progress`.
 
-    Parameters
-    ----------
-    size : str
-        The quantity that says how large a state is, such as "n_leaves".
-    sizes : str
-        What it counts, such as "leaves".
+    `size` is the quantity that says how large a state is, such as "n_leaves"; `sizes` is the noun
+    for what it counts, such as "leaves".
     """
     bar = Progress(
         TextColumn("{task.description:9}"),
@@ -61,7 +57,7 @@ def count_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
 def rows_bar(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Show a bar while the block runs; yields what takes how many rows of about `total` are done.
 
-    Without a total, which not every file tells, only how many and how fast.
+    Without a total, which not every file has, it shows only their number and speed.
     """
     with _bar(description, total, _Rows(), _Left()) as show:
         yield show

@@ -63,14 +63,9 @@ class _Heard(NamedTuple):
 
 
 class ProgressLines:
-    """A line when a search turns out to be long, and then one a minute.
+    """Passes `say` a line when a search turns out to be long, and then one a minute.
 
-    Parameters
-    ----------
-    say : callable
-        Takes a line.
-    clock : callable
-        Returns seconds.
+    `clock` returns seconds.
     """
 
     def __init__(

@@ -48,12 +48,8 @@ def read_blocks(
 ) -> Iterator[tuple[int, pd.DataFrame, Any]]:
     """Yield the number of a block's first row, its cells in columns `names`, and its weights.
 
-    Weights are (n,) float64, None without a column of them.
-
-    Raises
-    ------
-    DataError
-        If a column is missing or stands twice, a weight is no number >= 0, or there are no rows.
+    Weights are (n,) float64, None without a column of them. Raises DataError if a column is missing
+    or stands twice, a weight is no number >= 0, or there are no rows.
     """
     needed = list(names) if weights is None else [*names, weights]
     source = with_parts(source, needed)
@@ -123,26 +119,11 @@ def read_labeled(
     as_texts: Sequence[str] | None = (),
     **kinds: Any,
 ) -> tuple[pd.DataFrame, Cells, Floats | None]:
-    """Return the cells of the features, the labels, and the weights.
+    """Return the cells of the features, the labels in `target`, and the weights.
 
-    Parameters
-    ----------
-    source : Source
-    target : str
-        Column of the labels.
-    columns, drop : sequence of str or None
-        The features, all by default, and those that are none.
-    weights : str or None
-        Column of the weights.
-    as_texts : sequence of str or None
-        Columns whose cells are not typed, where they are in use; None: all.
-    **kinds
-        What `Declarations` takes beside.
-
-    Raises
-    ------
-    DataError
-        If a column is unknown or no feature is left, or as `read_blocks`.
+    By default all other columns are features. Cells of columns `as_texts` (None: all) keep the text
+    of the file, where they are used; `kinds` are further arguments of `Declarations`. Raises
+    DataError if a column is unknown or no feature is left, or as `read_blocks`.
     """
     check_distinct_names(source.names)
     check_known("target", [target], source.names)

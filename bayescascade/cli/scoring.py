@@ -103,13 +103,7 @@ class ScoredLabels:
         self._unknown = UnknownRows()
 
     def blocks(self) -> Generator[Columns, None, None]:
-        """Predict the rows, block by block.
-
-        Raises
-        ------
-        DataError
-            If a label is missing or unknown.
-        """
+        """Predict the rows, block by block; raises DataError if a label is missing or unknown."""
         model, target = self._model, self._target
         for first_row, cells, weights in read_for(model, self._source, [target], self._weights):
             labels = _labels_of(model, target, cells, first_row)

@@ -54,18 +54,13 @@ def tell_blocks(
 
 
 def write_blocks(path: str, blocks: Generator[Columns, None, None]) -> None:
-    """Write blocks into a file: Parquet if it is called so, else CSV with a header.
+    """Write blocks into a file: Parquet if its name says so, else CSV with a header.
 
     The file is there, in place of one of that name, once it is complete. After Ctrl-C, it has the
-    blocks finished by then, which is told, and the command exits with 130; unless these are all.
-
-    Raises
-    ------
-    FileError
-        If it cannot be written. It is then as it was before, as it is if a block raises.
-    DataError
-        If a file of Parquet gets a block whose columns are not those of the first, or hold text
-        where that has numbers.
+    blocks finished by then, which a note says, and the command exits with 130; unless these are
+    all. Raises FileError if the file cannot be written, and DataError if a block of Parquet has
+    other columns than the first, or text where that has numbers; the file is then as it was before,
+    as it is if a block raises.
     """
     n_rows, is_complete = 0, True
     with ExitStack() as stack:
@@ -129,13 +124,7 @@ class _ParquetFile:
         self._writer: Any = None  # a pyarrow.parquet.ParquetWriter, once columns are known
 
     def write(self, columns: Columns) -> None:
-        """Append a block; the first one says of which type the columns are.
-
-        Raises
-        ------
-        DataError
-            If the block has others.
-        """
+        """Append a block; raises DataError if its columns' types differ from the first block's."""
         table = _table(columns)
         if self._writer is None:
             self._writer = pyarrow.parquet.ParquetWriter(self._path, table.schema)

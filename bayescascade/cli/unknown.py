@@ -9,13 +9,9 @@ from bayescascade.report.page import counted
 
 
 class UnknownRows:
-    """Counts rows with unknown levels over the blocks of a file.
+    """Counts rows with unknown levels (`n_rows`) over the blocks of a file.
 
-    Attributes
-    ----------
-    n_rows : int
-    levels : dict of str to str or None
-        By the columns that are concerned, the first such level; None if it is missing.
+    `levels` has the first such level by column, None if it is missing.
     """
 
     def __init__(self) -> None:

@@ -21,18 +21,9 @@ _DENSER, _RARER = (67, 137, 205), (240, 150, 50)  # red, green, blue
 
 
 def axes_or_new(ax: "Axes | None", width: float, height: float) -> "Axes":
-    """Return axes, of a new figure of pyplot if there are none; a notebook shows that by itself.
+    """Return axes, or those of a new figure of pyplot for None; a notebook shows that by itself.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes or None
-    width, height : float > 0
-        Of the new figure, inches.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
+    width, height float > 0, inches, of the new figure. Raises MissingExtraError without matplotlib.
     """
     if ax is not None:
         return ax

@@ -18,27 +18,13 @@ _OF_CHARACTER = 0.018  # of the axes' width that a character of a note takes
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar, or where its parts are none a heading of those below.
+    """A bar of one or more parts, or without parts a heading of the bars below."""
 
-    Parameters
-    ----------
-    label : str
-        To the left of it.
-    parts : tuple of float >= 0
-        Lengths of its parts, from the left.
-    note : str
-        Beyond its end.
-    colors : tuple of str
-        One for each part; of a heading they are of no effect.
-    interval : tuple of float, or None
-        From where to where the end of the first part may be.
-    """
-
-    label: str
-    parts: tuple[float, ...] = ()
-    note: str = ""
-    colors: tuple[str, ...] = ("C0",)
-    interval: tuple[float, ...] | None = None
+    label: str  # to the left of the bar
+    parts: tuple[float, ...] = ()  # lengths >= 0, from the left
+    note: str = ""  # beyond the bar's end
+    colors: tuple[str, ...] = ("C0",)  # of each part; unused by headings
+    interval: tuple[float, ...] | None = None  # in which the first part may end
 
 
 def plot_bars(
@@ -49,24 +35,9 @@ def plot_bars(
     most: float | None = None,
     legend: Sequence[str] = (),
 ) -> "Axes":
-    """Draw bars from the top down, and return the axes.
+    """Draw at least one bar from the top down, and return the axes; the figure is new by default.
 
-    Parameters
-    ----------
-    bars : sequence of Bar
-        At least one.
-    ax : matplotlib Axes, optional
-        Where to draw; by default in a new figure that is high enough.
-    x_label : str
-        What the lengths are.
-    most : float > 0, optional
-        Length that the axis is for at least.
-    legend : sequence of str
-        What parts of bars are called; nothing if they go without saying.
-
-    Returns
-    -------
-    matplotlib Axes
+    The axis reaches `most` > 0 at least; `legend` names the parts of bars, if that is needed.
     """
     labels = [wrap(bar.label, _LABEL_WIDTH) for bar in bars]
     heights = [_LINE * len(lines) + _GAP for lines in labels]

@@ -29,37 +29,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BoxTree:
-    """A tree of boxes.
+    """A tree of boxes, whose parents precede their children, the first of them drawn at the top."""
 
-    Parameters
-    ----------
-    texts : sequence of sequence of str
-        The lines in every box.
-    fills : sequence of str
-        The color of every box, as in "#4389cd"; white where empty.
-    parents : (n_nodes,) int
-        Parents precede their children, of which the first is drawn at the top; -1 at the root.
-    """
-
-    texts: Sequence[Sequence[str]]
-    fills: Sequence[str]
-    parents: NDArray[np.integer]
+    texts: Sequence[Sequence[str]]  # the lines in every box
+    fills: Sequence[str]  # the color of every box, as in "#4389cd"; white where empty
+    parents: NDArray[np.integer]  # (n_nodes,), -1 at the root
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the tree, scaled to fit into axes; by default in a new figure that is large enough.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        matplotlib Axes
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
+        Raises MissingExtraError if matplotlib is not installed.
         """
         check_plots()
         with missing_glyphs_ignored():
@@ -74,12 +53,7 @@ class BoxTree:
     def save(self, path: "str | PathLike[str]") -> None:
         """Draw the tree into a PNG file, as large as needed and there only once it is complete.
 
-        Raises
-        ------
-        FileError
-            If the file cannot be written.
-        MissingExtraError
-            If matplotlib is not installed.
+        Raises FileError if it cannot be written, MissingExtraError if matplotlib is not installed.
         """
         with missing_glyphs_ignored():
             figure = blank_figure(self._places.width, self._places.height)

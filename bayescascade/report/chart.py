@@ -25,36 +25,20 @@ figcaption .series::before{content:"\\25CF";color:var(--of);margin-right:.35em}
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line, or dots.
-
-    Parameters
-    ----------
-    name : str
-    across, up : sequence of float in [0, 1]
-        The points.
-    sizes : sequence of float > 0
-        How large the area of each dot is beside others; empty for a line.
-    """
+    """A line, or dots, through points in [0, 1] x [0, 1]."""
 
     name: str
     across: Sequence[float]
     up: Sequence[float]
-    sizes: Sequence[float] = ()
+    sizes: Sequence[float] = ()  # > 0, relative area of each dot; empty for a line
 
 
 @dataclass(frozen=True, slots=True)
 class UnitChart:
-    """A square with its diagonal, and what is drawn in it.
-
-    Parameters
-    ----------
-    title, across, up : str
-        What it is, and what its axes are.
-    series : sequence of Series
-    """
+    """A square with its diagonal, and what is drawn in it."""
 
     title: str
-    across: str
+    across: str  # title of the axis, as `up`
     up: str
     series: Sequence[Series]
 

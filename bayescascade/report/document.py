@@ -88,55 +88,25 @@ footer{margin-top:1.5rem}
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a report under a title of its own.
-
-    Parameters
-    ----------
-    title : str
-    sentences : sequence of str
-        Paragraphs.
-    items : sequence of (str, str)
-        A list: what each is about, or nothing, and what is told of it; a line break may be in it.
-    noun : (str, str)
-        What one item is called, and several, where there are many.
-    page : Page
-        What follows.
-    charts : sequence of UnitChart
-        Side by side, at the end.
-    is_beside : bool
-        Whether what is told of items stands to the right of them, where there is room.
-    is_folded : bool
-        Whether only the title is seen at first.
-    """
+    """A part of a report under a title of its own."""
 
     title: str
-    sentences: Sequence[str] = ()
-    items: Sequence[tuple[str, str]] = ()
-    noun: tuple[str, str] = ("item", "items")
-    page: Page = ()
-    charts: Sequence[UnitChart] = ()
-    is_beside: bool = False
-    is_folded: bool = False
+    sentences: Sequence[str] = ()  # paragraphs
+    items: Sequence[tuple[str, str]] = ()  # subject or "", text, which may have line breaks
+    noun: tuple[str, str] = ("item", "items")  # of one item and of several, where there are many
+    page: Page = ()  # after the items
+    charts: Sequence[UnitChart] = ()  # side by side, at the end
+    is_beside: bool = False  # items' text stands to the right of their subjects, if there is room
+    is_folded: bool = False  # only the title is seen at first
 
 
 def to_document(
     title: str, kind: str, lede: str, facts: Sequence[str], sections: Sequence[Section], foot: str
 ) -> str:
-    """Return a report as a file's text.
+    """Return a report as a file's text; sections without content are left out.
 
-    Parameters
-    ----------
-    title : str
-    kind : str
-        What it is about, above the title; not repeated if it is the title.
-    lede : str
-        A sentence below it.
-    facts : sequence of str
-        A few words each, such as "2,201 rows".
-    sections : sequence of Section
-        Those without content are left out.
-    foot : str
-        A sentence at the end.
+    `kind` is the subject above the title, not repeated if it is the title; `lede` a sentence below
+    it; `facts` a few words each, such as "2,201 rows"; `foot` a sentence at the end.
     """
     told = "".join(element("span", text(fact)) + " " for fact in facts)
     header = (

@@ -20,12 +20,9 @@ _MOST_PIXELS = 2**16 - 1  # along a side, of matplotlib's renderer
 
 
 def blank_figure(width: float, height: float, **options: Any) -> "Figure":
-    """Return a figure of so many inches, which pyplot does not know; `options` are matplotlib's.
+    """Return a figure, width and height in inches, which pyplot does not know.
 
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
+    `options` are matplotlib's. Raises MissingExtraError if matplotlib is not installed.
     """
     check_plots()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -37,13 +34,7 @@ def blank_figure(width: float, height: float, **options: Any) -> "Figure":
 
 
 def save_png(figure: "Figure", path: "str | PathLike[str]") -> None:
-    """Write a figure into a PNG file, which is there only once it is complete.
-
-    Raises
-    ------
-    FileError
-        If it cannot be written.
-    """
+    """Write a figure into a PNG file, there only once it is complete; raises FileError if not."""
     width, height = figure.get_size_inches()
     with missing_glyphs_ignored(), replaced_file(str(path)) as temporary:
         dpi = min(_DPI, _MOST_PIXELS / max(width, height))

@@ -34,11 +34,7 @@ _ALL = "all: --full, in Python to_text(full=True)"
 def folded(page: Page, most_rows: int = MOST_ROWS) -> Page:
     """Return a page whose long trees, lists and pieces are folded, each with a note that says so.
 
-    Parameters
-    ----------
-    page : Page
-    most_rows : int >= 1
-        About how many lines a tree or list has then. Up to half as many more are left as they are.
+    Each then has about `most_rows` >= 1 lines. Up to half as many more are left as they are.
     """
     return tuple(block for one in page for block in _folded(one, most_rows))
 
@@ -89,15 +85,8 @@ def _note(fold: Fold, hidden: set[int], n_folded: int, of_what: str) -> Pieces:
 def fold_words(fold: Fold, count: int, size: float, total: float, n_splits: int = 0) -> str:
     """Return what is folded into a line, such as "12 leaves in 3 splits, 85 rows (4.0 %)".
 
-    Parameters
-    ----------
-    fold : Fold
-    count : int
-        Rows of the table, of a tree its leaves.
-    size, total : float >= 0
-        What they stand for, by `fold.sizes`, and of how many.
-    n_splits : int
-        Splits of a tree among what is folded.
+    `count` is the number of rows of the table, or of leaves of a tree; `size` is what they stand
+    for, by `fold.sizes`, of `total`; `n_splits` is the number of splits folded.
     """
     words = counted(count, *fold.nouns)
     if n_splits:

@@ -76,12 +76,7 @@ background-position:calc(var(--room)*var(--from)) 50%;background-repeat:no-repea
 
 
 def to_html(page: Page) -> str:
-    """Return a page as one HTML element, its styles included.
-
-    Parameters
-    ----------
-    page : Page
-    """
+    """Return a page as one HTML element, its styles included."""
     return element("div", element("style", STYLES) + blocks(page), "bayescascade")
 
 

@@ -17,13 +17,7 @@ _CODES = {"bold": "1", "dim": "2", "more": "36", "less": "33", "warning": "33"}
 
 
 class Ink:
-    """Colors text for a terminal, or leaves it as it is.
-
-    Parameters
-    ----------
-    color : bool
-        Whether to write ANSI codes.
-    """
+    """Colors text for a terminal by ANSI codes, or leaves it as it is if not `color`."""
 
     def __init__(self, color: bool) -> None:
         self._color = color
@@ -73,19 +67,10 @@ def _broken(word: str, width: int) -> list[str]:
 def flow(
     pieces: Iterable[str], width: int, indent: int, *, first: str = "", gap: str = GAP
 ) -> list[str]:
-    """Put pieces side by side, as many on a line as fit, longer ones wrapped.
+    """Put pieces side by side, as many on a line of `width` columns as fit, longer ones wrapped.
 
-    Parameters
-    ----------
-    pieces : iterable of str
-    width : int
-        Most columns of a line.
-    indent : int
-        Spaces before each line but the first.
-    first : str
-        What the first line begins with, at most `indent` columns.
-    gap : str
-        Between two pieces.
+    All lines but the first have `indent` spaces; `first`, of at most `indent` columns, begins the
+    first line; `gap` is between two pieces.
     """
     lines: list[str] = []
     start = line = first

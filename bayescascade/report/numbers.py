@@ -109,7 +109,7 @@ def density_text(
     *,
     is_average: bool = False,
 ) -> str:
-    """Return what is known of a leaf or part for a sentence, "30 of 40 rows, probability 0.73, ..".
+    """Return a leaf or part in words, as in "30 of 40 rows, probability 0.73, ..".
 
     `log_density` is in nats, `relative` is the density as a multiple of the uniform one; it
     `is_average` where it is not the same everywhere in the leaf.

@@ -27,35 +27,16 @@ _WIDE_GUIDE, _NARROW_GUIDE = 3, 2  # columns per level of a tree
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Texts side by side, as many on a line as fit, longer ones wrapped.
-
-    Parameters
-    ----------
-    pieces : sequence of str
-    style : str
-        Of all lines; see `Ink`.
-    indent : int
-        Spaces before each line but the first.
-    first : str
-        What the first line begins with, at most `indent` columns.
-    gap : str
-        Between two pieces.
-    most_lines : int or None
-        Pieces that would begin a further line are left out, all of them if none fits.
-    noun : str
-        What the pieces are, such as "column", if they may be folded where there are many.
-    most_pieces : int >= 1
-        How many are left where they are folded.
-    """
+    """Texts side by side, as many on a line as fit, longer ones wrapped."""
 
     pieces: Sequence[str]
-    style: str = ""
-    indent: int = 2
-    first: str = ""
-    gap: str = GAP
-    most_lines: int | None = None
-    noun: str = ""
-    most_pieces: int = 12
+    style: str = ""  # of all lines; see `Ink`
+    indent: int = 2  # spaces before each line but the first
+    first: str = ""  # begins the first line, at most `indent` columns
+    gap: str = GAP  # between two pieces
+    most_lines: int | None = None  # pieces beyond are left out, all of them if none fits
+    noun: str = ""  # for one piece, such as "column", if many may be folded
+    most_pieces: int = 12  # >= 1, left where they are folded
 
     def lines(self, width: int, ink: Ink) -> Iterator[str]:
         """Yield the lines, each of at most `width` columns."""
@@ -91,30 +72,14 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A column of a table: numbers as text, aligned on the right.
+    """A column of a table: numbers as text, aligned on the right."""
 
-    Parameters
-    ----------
-    header : str
-        A line break may be in it.
-    texts : sequence of str
-        One for each row.
-    styles : sequence of str
-        Of each text; see `Ink`. Empty for none.
-    least_width : int
-        Columns of the terminal that it takes at least.
-    bars : sequence of float in [-1, 1]
-        Of each text, the length of a bar behind it where there are pictures; empty for none.
-    is_centered : bool
-        Whether bars start in the middle, those < 0 to the left; else all are >= 0.
-    """
-
-    header: str
-    texts: Sequence[str]
-    styles: Sequence[str] = ()
-    least_width: int = 0
-    bars: Sequence[float] = ()
-    is_centered: bool = False
+    header: str  # may have line breaks
+    texts: Sequence[str]  # one for each row
+    styles: Sequence[str] = ()  # of each text, see `Ink`; empty for none
+    least_width: int = 0  # in columns of the terminal
+    bars: Sequence[float] = ()  # in [-1, 1], lengths of bars behind the texts in pictures; or empty
+    is_centered: bool = False  # bars start in the middle, those < 0 to the left; else all are >= 0
 
     @property
     def width(self) -> int:
@@ -124,72 +89,31 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What is told of a table's rows where there are too many to show: see `report.folding`.
+    """How a table's rows are summed up where there are too many to show: see `report.folding`."""
 
-    Parameters
-    ----------
-    weights : sequence of float >= 0
-        How much each row tells; those that tell most stay.
-    measure : str
-        What the weights are parts of, such as "what is spent".
-    nouns : (str, str)
-        What one row is called, and several; of a tree, a leaf.
-    sizes : sequence of float
-        How many of `counted` each row stands for, a node of a tree for all below it; or empty.
-    counted : str
-        One of what `sizes` count.
-    keeps_last : bool
-        Whether the last row stays, such as an `else`.
-    labels : sequence of str
-        Of a tree, shorter labels of its nodes; empty for the tree's own.
-    """
-
-    weights: Sequence[float]
-    measure: str
-    nouns: tuple[str, str]
-    sizes: Sequence[float] = ()
-    counted: str = "row"
-    keeps_last: bool = False
-    labels: Sequence[str] = ()
+    weights: Sequence[float]  # >= 0, of each row; the rows of largest weight stay
+    measure: str  # what the weights are parts of, such as "what is spent"
+    nouns: tuple[str, str]  # for one row and several; for leaves, of a tree
+    sizes: Sequence[float] = ()  # how many of `counted` a row, or all below a node, is; or empty
+    counted: str = "row"  # one of what `sizes` count
+    keeps_last: bool = False  # the last row stays, such as an `else`
+    labels: Sequence[str] = ()  # shorter labels of a tree's nodes; empty for the tree's own
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Labels on the left, wrapped where they are long, and numbers on the right.
+    """Labels on the left, wrapped where they are long, and numbers on the right."""
 
-    Parameters
-    ----------
-    labels : sequence of str
-        One for each row.
-    columns : sequence of Numbers
-    header : str
-        What is above the labels.
-    styles : sequence of str
-        Of each row's line; empty for none.
-    below : sequence of Pieces or None
-        What stands below each row; empty for nothing.
-    hanging : int
-        Spaces before a label's further lines, and before what stands below.
-    least_label : int
-        Columns that labels take at least.
-    gaps : (int, int)
-        Least and most columns before each number.
-    stacks : bool
-        Whether labels that have no room beside the numbers stand above them.
-    fold : Fold or None
-        How rows are folded where there are many; None if they are not.
-    """
-
-    labels: Sequence[str]
+    labels: Sequence[str]  # one for each row
     columns: Sequence[Numbers]
-    header: str = ""
-    styles: Sequence[str] = ()
-    below: Sequence[Pieces | None] = ()
-    hanging: int = 2
-    least_label: int = 8
-    gaps: tuple[int, int] = (2, 3)
-    stacks: bool = False
-    fold: Fold | None = None
+    header: str = ""  # above the labels
+    styles: Sequence[str] = ()  # of each row's line; empty for none
+    below: Sequence[Pieces | None] = ()  # what stands below each row; empty for nothing
+    hanging: int = 2  # spaces before a label's further lines, and before what is below
+    least_label: int = 8  # least width of labels
+    gaps: tuple[int, int] = (2, 3)  # least and most columns before each number
+    stacks: bool = False  # labels without room beside the numbers stand above them
+    fold: Fold | None = None  # None if rows are not folded
 
     def room(self, width: int) -> int:
         """Return how many columns numbers leave for labels."""
@@ -211,28 +135,14 @@ class Guided:
 
     Where the tree is too deep for its guides, a subtree is cut off, numbered, and printed after the
     rest, under the heading of its first node.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        The root's first, every node's before those of its children.
-    parents : sequence of int
-        Of each node; that of the root is of no effect.
-    columns : sequence of Numbers
-    heading : callable
-        From a node to the words that lead there.
-    below : sequence of Pieces or None
-        What stands below each node; empty for nothing.
-    fold : Fold or None
-        How nodes are folded where there are many; None if they are not.
     """
 
-    labels: Sequence[str]
-    parents: Sequence[int]
+    labels: Sequence[str]  # the root's first, every node's before those of its children
+    parents: Sequence[int]  # of each node; that of the root is unused
     columns: Sequence[Numbers]
-    heading: Callable[[int], str]
-    below: Sequence[Pieces | None] = ()
-    fold: Fold | None = None
+    heading: Callable[[int], str]  # from a node to the words that lead there
+    below: Sequence[Pieces | None] = ()  # what stands below each node; empty for nothing
+    fold: Fold | None = None  # None if nodes are not folded
 
     header: ClassVar[str] = ""
     styles: ClassVar[Sequence[str]] = ()
@@ -298,21 +208,12 @@ class Guided:
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """One page or another, by whether a table leaves enough room for its labels.
-
-    Parameters
-    ----------
-    table : Table
-    room : int
-        Columns that are enough.
-    wide, narrow : Page
-        What is printed if there are as many, and if not.
-    """
+    """One page or another, by whether a table leaves enough room for its labels."""
 
     table: Table
-    room: int
-    wide: "Page"
-    narrow: "Page"
+    room: int  # columns that are enough
+    wide: "Page"  # printed if there are as many
+    narrow: "Page"  # printed if not
 
     def chosen(self, width: int) -> "Page":
         """Return the page for so many columns."""
@@ -329,20 +230,9 @@ Page: TypeAlias = tuple[Block, ...]
 
 
 def render(page: Page, *, width: int = 80, color: bool = False) -> str:
-    """Return a page as text, without a line break at the end.
+    """Return a page as text in lines of at most `width` columns, without a line break at the end.
 
-    Parameters
-    ----------
-    page : Page
-    width : int >= 60
-        Most columns of a line.
-    color : bool
-        Whether to write ANSI codes.
-
-    Raises
-    ------
-    ParameterError
-        If the width is too small to be read.
+    Writes ANSI codes if `color`; raises ParameterError if `width` is below 60.
     """
     check_integer("width", width, LEAST_WIDTH)
     ink = Ink(color)
@@ -350,19 +240,7 @@ def render(page: Page, *, width: int = 80, color: bool = False) -> str:
 
 
 def named(names: Sequence[str], noun: str, first: str = "", style: str = "") -> Pieces:
-    """Return a block of names with commas, which may be folded where there are many.
-
-    Parameters
-    ----------
-    names : sequence of str
-        At least one.
-    noun : str
-        What one of them is called.
-    first : str
-        What stands before them.
-    style : str
-        See `Ink`.
-    """
+    """Return one or more names with commas, after `first`; many of them may be folded."""
     pieces = [*(f"{name}," for name in names[:-1]), names[-1]]
     told = [first + pieces[0], *pieces[1:]]
     return Pieces(told, style, gap=" ", noun=noun, most_pieces=_MOST_NAMES)

@@ -28,31 +28,17 @@ _LEGEND = (0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class PairArcs:
-    """A panel.
-
-    Parameters
-    ----------
-    title : str
-    names : sequence of str
-        Those that are in a pair.
-    pairs : sequence of (int, int, float)
-        Positions of two names, and how probable it is that they go together.
-    """
+    """A panel of names, and of pairs of them joined by arcs."""
 
     title: str
-    names: Sequence[str]
-    pairs: Sequence[tuple[int, int, float]]
+    names: Sequence[str]  # those that are in a pair
+    pairs: Sequence[tuple[int, int, float]]  # two names' positions, and the pair's probability
 
 
 def plot_arcs(panels: Sequence[PairArcs], ax: "Axes | None" = None) -> "Axes":
-    """Draw panels side by side, lines as wide as they are probable, and return the axes.
+    """Draw at least one panel side by side, and return the axes; the figure is new by default.
 
-    Parameters
-    ----------
-    panels : sequence of PairArcs
-        At least one.
-    ax : matplotlib Axes, optional
-        Where to draw; by default in a new figure that is large enough.
+    Lines are as wide as they are probable.
     """
     across = min(_MOST_ACROSS, len(panels))
     titles = [wrap(panel.title, _TITLE_WIDTH) for panel in panels]
