@@ -119,7 +119,7 @@ def save_plot(plot: Callable[[], "Axes"], path: str) -> None:
 
 
 def check_picture(option: str, path: str | None) -> None:
-    """Raise click.UsageError if a file cannot be a picture's, MissingExtraError if none is drawn."""
+    """Raise click.UsageError if no picture can be in a file, MissingExtraError if none is drawn."""
     if path is None:
         return
     from bayescascade.base.extras import check_plots

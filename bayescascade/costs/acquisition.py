@@ -66,64 +66,32 @@ class Walkable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AcquisitionStep:
-    """One feature acquired, and what is known then.
+    """One feature acquired, and what is known then."""
 
-    Parameters
-    ----------
-    feature : str or int
-        Name of the column or, if it has none, its index.
-    value : object
-        What was fetched.
-    cost : float >= 0
-        What was paid for it, its groups included if they had not been paid.
-    total_cost : float >= 0
-        What has been paid so far.
-    probabilities : (n_classes,) float64
-        Mean over the trees of the shares of the classes at the nodes reached so far.
-    prediction : object
-        The most probable class so far, the first of equals.
-    n_waiting : int >= 0
-        Trees that need a further feature.
-    """
-
-    feature: str | int
-    value: object
-    cost: float
-    total_cost: float
-    probabilities: NDArray[np.float64]
-    prediction: Any
-    n_waiting: int
+    feature: str | int  # the column's name, or its index if it has none
+    value: object  # what was fetched
+    cost: float  # paid for the feature, and for its groups if they were not paid yet
+    total_cost: float  # paid so far
+    probabilities: NDArray[np.float64]  # (n_classes,), mean of trees' shares at nodes reached
+    prediction: Any  # the most probable class so far, the first of equals
+    n_waiting: int  # trees that need a further feature
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acquisition(Printed):
     """The features acquired for one row, in order.
 
-    Parameters
-    ----------
-    steps : tuple of AcquisitionStep
-        Perhaps none.
-    status : {"complete", "max_cost", "interrupted", "failed"}
-        Why it ended: no tree needs more; every feature needed would pass `max_cost`; Ctrl-C; a
-        value could not be fetched or read.
-    max_cost : float or None
-        The most that was allowed to be paid.
-    needed : tuple of str or int
-        Features that trees wait for, in the order of the columns; none if complete.
-    start_probabilities : (n_classes,) float64
-    start_waiting : int
-        Those, and the trees that waited, before anything was acquired.
-    model : Walkable
-        What the row goes through.
+    `status` says why it ended: "complete", no tree needs more; "max_cost", every feature needed
+    would pass `max_cost`; "interrupted", by Ctrl-C; "failed", a value could not be fetched or read.
     """
 
     steps: tuple[AcquisitionStep, ...]
     status: str
-    max_cost: float | None
-    needed: tuple[str | int, ...]
-    start_probabilities: NDArray[np.float64]
-    start_waiting: int
-    model: Walkable = field(repr=False)
+    max_cost: float | None  # the most that was allowed to be paid
+    needed: tuple[str | int, ...]  # features that trees wait for, in the columns' order
+    start_probabilities: NDArray[np.float64]  # (n_classes,), before anything was acquired
+    start_waiting: int  # trees that waited then
+    model: Walkable = field(repr=False)  # what the row goes through
 
     @property
     def is_complete(self) -> bool:

@@ -40,27 +40,14 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What decided between a classifier and buying nothing.
+    """What decided between a classifier and buying nothing."""
 
-    Parameters
-    ----------
-    rows : str
-        Which rows, such as "validation rows" or "rows in 5-fold cross-validation".
-    n_rows : int >= 1
-    error, error_of_nothing : float in [0, 1]
-        Share of them that the classifier takes wrong, and the commonest class.
-    standard_error : float >= 0
-        Of the difference of both; infinite of a single row.
-    commonest : str
-        That class.
-    """
-
-    rows: str
+    rows: str  # which, such as "validation rows" or "rows in 5-fold cross-validation"
     n_rows: int
-    error: float
-    error_of_nothing: float
-    standard_error: float
-    commonest: str
+    error: float  # share of them that the classifier gets wrong
+    error_of_nothing: float  # the same of predicting the commonest class
+    standard_error: float  # of the difference of both; infinite for a single row
+    commonest: str  # class
 
     @classmethod
     def of(cls, rows: str, wrong: Bools, nothing: Bools, training: TrainingRows) -> Self:

@@ -334,23 +334,14 @@ Costs: TypeAlias = (
 class CostItems:
     """What columns cost: things to pay for, features or groups, each once for a row.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Feature or group of each item; features first, in the order of the columns. A column that
-        has an index only is "x3".
-    costs : (n_items,) float64 > 0
-        What is free is no item.
-    starts, items : (n_columns + 1,) int64, (n_incurred,) int64
-        Column ``j`` incurs ``items[starts[j]:starts[j + 1]]``.
-    n_groups : int >= 0
-        The last items are groups, as many as this.
+    Features come first, in the order of the columns, and groups last. Column ``j`` incurs
+    ``items[starts[j]:starts[j + 1]]``.
     """
 
-    names: tuple[str, ...]
-    costs: NDArray[np.float64]
-    starts: NDArray[np.int64]
-    items: NDArray[np.int64]
+    names: tuple[str, ...]  # of features and groups; "x3" for a column that has an index only
+    costs: NDArray[np.float64]  # (n_items,) > 0: what is free is no item
+    starts: NDArray[np.int64]  # (n_columns + 1,)
+    items: NDArray[np.int64]  # (n_incurred,)
     n_groups: int = 0
 
     @property
@@ -377,10 +368,7 @@ class CostItems:
     def of_features(self, source: Sequence[int] | NDArray[np.integer]) -> "CostItems":
         """Return the same items for other columns, each made of one of these.
 
-        Parameters
-        ----------
-        source : (n_matrix_columns,) int
-            The column that each one is made of.
+        source (n_matrix_columns,) int: the column that each one is made of.
         """
         chosen = [self.of_column(int(column)) for column in source]
         return CostItems(self.names, self.costs, *_flattened(chosen), self.n_groups)
@@ -388,10 +376,7 @@ class CostItems:
     def paid(self, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the items that each row pays for, (n_rows, n_items) bool.
 
-        Parameters
-        ----------
-        used : (n_rows, n_columns) bool
-            The columns acquired.
+        used (n_rows, n_columns) bool: the columns acquired.
         """
         paid = np.zeros((used.shape[0], self.n_items), np.bool_)
         for column in range(self.n_columns):

@@ -32,13 +32,7 @@ def is_within(cost: float, budget: float) -> bool:
 def too_low(budget: float, least: float, what: str) -> BudgetError:
     """Return the error that a budget is below the least feasible one.
 
-    Parameters
-    ----------
-    budget : float >= 0
-    least : float > 0
-        The least feasible budget.
-    what : str
-        What costs that much, as in "the mean cost of the cheapest first tree".
+    `what` is what costs that much, as in "the mean cost of the cheapest first tree".
     """
     scale = 10.0 ** (5 - max(ceil(log10(least)), -300))
     shown = f"{ceil(least * scale) / scale:.10g}"  # six digits or so, not below it
@@ -46,12 +40,9 @@ def too_low(budget: float, least: float, what: str) -> BudgetError:
 
 
 def check_amounts(name: str, values: object) -> list[float]:
-    """Return the numbers of a list, an array or a Series, which must be finite and >= 0.
+    """Return the numbers, at least one, finite and >= 0, of a list, an array or a Series.
 
-    Raises
-    ------
-    ParameterError
-        If it is something else, or there is none.
+    Raises ParameterError if it is something else.
     """
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ParameterError(f"{name} must be a list of numbers >= 0, got {values!r}")

@@ -29,22 +29,16 @@ _MOST_WRITTEN = 30.0  # epsilon
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a release gives away.
+    """The privacy loss of a release, which is (epsilon, delta)-private and rho-concentrated.
 
-    Parameters
-    ----------
-    epsilon : float >= 0
-    delta : float in [0, 1)
-        The release is (epsilon, delta)-private.
-    rho : float >= 0 or None
-        The release is rho-concentrated: of any order a > 1, the Renyi divergence between its laws
-        on neighbors is at most rho a. None: epsilon**2 / 2 if delta is 0 (Bun and Steinke,
-        Proposition 1.4), and else unknown.
+    The latter means that, of any order a > 1, the Renyi divergence between its laws on neighbors is
+    at most rho a. A rho of None is epsilon**2 / 2 if delta is 0 (Bun and Steinke, Proposition 1.4),
+    and else unknown.
     """
 
-    epsilon: float
-    delta: float = 0.0
-    rho: float | None = None
+    epsilon: float  # >= 0
+    delta: float = 0.0  # in [0, 1)
+    rho: float | None = None  # >= 0
 
     def __post_init__(self) -> None:
         check_real("epsilon", self.epsilon, minimum=0.0)
@@ -257,13 +251,8 @@ class LostLedger:
 def concentrated_epsilon(rho: float, delta: float) -> float:
     """Return an epsilon for which all that is rho-concentrated is (epsilon, delta)-private.
 
-    The least over orders a > 1 of rho a + (log(1 / delta) + (a - 1) log(1 - 1 / a) - log(a)) /
-    (a - 1) (Canonne, Kamath and Steinke, Section 2.3), each of which is one.
-
-    Parameters
-    ----------
-    rho : float >= 0
-    delta : float in (0, 1)
+    The least over orders a > 1 of rho a + (log(1 / delta) + (a - 1) log(1 - 1 / a) - log(a)) / (a -
+    1) (Canonne, Kamath and Steinke, Section 2.3), each of which is one. rho >= 0; delta in (0, 1).
     """
     if rho == 0.0:
         return 0.0
@@ -298,12 +287,9 @@ def _rho(cost: Cost) -> float:
 
 
 def times_text(epsilon: float) -> str:
-    """Return e**epsilon with three digits, of what it is above 1 where that is less than e.
+    """Return e**epsilon, for epsilon >= 1e-9, as text that never says less than is true.
 
-    Parameters
-    ----------
-    epsilon : float from 1e-9
-        Above 30 the text is like "e^31". It never tells less than is true.
+    It has three digits, of the excess over 1 where that is less than e; above 30 it is like "e^31".
     """
     if epsilon > _MOST_WRITTEN:
         return f"e^{epsilon:g}"

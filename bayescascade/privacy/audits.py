@@ -25,28 +25,14 @@ from bayescascade.report.printed import Printed
 
 @dataclass(frozen=True, slots=True)
 class Audit(Printed):
-    """What an audit found.
-
-    Parameters
-    ----------
-    epsilon_lower : float >= 0
-        With the confidence stated, no smaller epsilon is true.
-    confidence, delta : float
-        As asked for.
-    event : str
-        What was more frequent on one neighbor than on the other.
-    frequencies : (float, float)
-        How often it was, on either neighbor; the first is that which had it more often.
-    n_samples : int
-        How often the mechanism was run on each neighbor, half of them to choose the event.
-    """
+    """The result of an audit: with `confidence`, no epsilon below `epsilon_lower` >= 0 is true."""
 
     epsilon_lower: float
     confidence: float
     delta: float
-    event: str
-    frequencies: tuple[float, float]
-    n_samples: int
+    event: str  # what was more frequent on one neighbor than on the other
+    frequencies: tuple[float, float]  # of the event; the higher one first
+    n_samples: int  # runs on each neighbor, half of them to choose the event
 
     def page(self) -> Page:
         """Return the bound and the event that proves it."""

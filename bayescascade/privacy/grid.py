@@ -34,14 +34,9 @@ _MOST_FINE, _MOST_NOISE = 2.0**44, 2.0**46  # steps of a noise scale, for the ro
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A step, and how many of them neighbors are apart.
+    """A grid of step 2**exponent, on which rounded neighbors are at most `moves` > 0 steps apart.
 
-    Parameters
-    ----------
-    exponent : int
-        The step is 2**exponent.
-    moves : float > 0
-        At most so many steps apart, in the norm of the sensitivity, are rounded neighbors.
+    That distance is in the norm of the sensitivity.
     """
 
     exponent: int
@@ -66,15 +61,9 @@ class Grid:
 def grid_for(sensitivity: float, error: float, roundings: float, scales: float) -> Grid:
     """Return the grid for values of a sensitivity, if integers have room for the noise.
 
-    Parameters
-    ----------
-    sensitivity : float from 1e-100 to 1e100
-    error : float >= 0
-        By how much each value may be wrong.
-    roundings : float >= 1
-        The norm of as many ones as there are values.
-    scales : float > 0
-        The noise's scale for a sensitivity of 1.
+    sensitivity from 1e-100 to 1e100; error >= 0: by how much each value may be wrong; roundings >=
+    1: the norm of a vector of ones, one for each value; scales > 0: the noise's scale for a
+    sensitivity of 1.
     """
     sensitivity = check_real("sensitivity", sensitivity, minimum=1e-100, maximum=1e100)
     error = check_real("error", error, minimum=0.0, maximum=1e100)

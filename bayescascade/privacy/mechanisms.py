@@ -33,25 +33,13 @@ _BLUR = 3.0  # tau in the proof of `gaussian`
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
-    """What was released, and nothing else: no true value, no distance, no noise.
+    """What was released, and nothing else: no true value, no distance, no noise."""
 
-    Parameters
-    ----------
-    values : (k,) float64 array
-    scale : float >= 0
-        Of the noise of each value, in its units: Laplace's b, Gauss's sigma, 0 for none.
-    distribution : {"Laplace", "Gaussian", "none"}
-        Of the noise.
-    cost : Cost
-    is_private : bool
-        Whether the noise was; else it was simulated.
-    """
-
-    values: NDArray[np.float64]
-    scale: float
-    distribution: str
+    values: NDArray[np.float64]  # (k,)
+    scale: float  # of each value's noise, in its units: Laplace's b, Gauss's sigma, 0 for none
+    distribution: str  # of the noise: "Laplace", "Gaussian" or "none"
     cost: Cost
-    is_private: bool
+    is_private: bool  # the noise was private, not simulated
 
     @property
     def value(self) -> float:
@@ -67,23 +55,12 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen by its private score.
+    """What was chosen by its private score."""
 
-    Parameters
-    ----------
-    index : int
-        Its place.
-    scale : float > 0
-        A score greater by this is e times as probable.
-    cost : Cost
-    is_private : bool
-        Whether the noise was; else it was simulated.
-    """
-
-    index: int
-    scale: float
+    index: int  # place of what was chosen
+    scale: float  # > 0; a score greater by this is e times as probable
     cost: Cost
-    is_private: bool
+    is_private: bool  # the noise was private, not simulated
 
     @property
     def text(self) -> str:
@@ -105,16 +82,9 @@ def laplace(
     P(r + noise = o) / P(r' + noise = o) = prod_i exp((abs(o_i - r'_i) - abs(o_i - r_i)) epsilon /
     D) <= exp(epsilon).
 
-    Parameters
-    ----------
-    values : float or (k,) floats
-        Clipped at 2**60 steps of the grid, which is beyond 2**14 noise scales.
-    sensitivity : float > 0
-        By how much the values may change together, sum_i abs(x_i - x'_i), between neighbors.
-    epsilon : float from 1e-9 to 1e6
-    noise : NoiseSource
-    error : float >= 0
-        By how much each value, as it was computed, may be wrong: its floating-point error.
+    values (k,) float, clipped at 2**60 steps of the grid, which is beyond 2**14 noise scales;
+    sensitivity > 0: the most that neighbors' values differ by together, sum_i abs(x_i - x'_i);
+    epsilon from 1e-9 to 1e6; error >= 0: the floating-point error that each value may have.
     """
     numbers, epsilon = _numbers("values", values), _check_epsilon(epsilon)
     grid = grid_for(sensitivity, error, numbers.size, 1.0 / epsilon)
@@ -151,13 +121,8 @@ def gaussian(
     rho = D**2 / (2 s**2): divergences of coordinates add, and that of order a between the discrete
     Gaussian and itself d_i away is at most a d_i**2 / (2 s**2) (Canonne, Kamath and Steinke).
 
-    Parameters
-    ----------
-    values, epsilon, noise, error
-        As of `laplace`.
-    sensitivity : float > 0
-        By how much the values may change together, sqrt(sum_i (x_i - x'_i)**2), between neighbors.
-    delta : float in (0, 1)
+    sensitivity > 0: the most that neighbors' values differ by together, sqrt(sum_i (x_i -
+    x'_i)**2); delta in (0, 1); values, epsilon and error as in `laplace`.
     """
     numbers, epsilon = _numbers("values", values), _check_epsilon(epsilon)
     delta = check_probability("delta", delta, strict=True)
@@ -184,14 +149,8 @@ def exponential(
     the weight of i changes by a factor of at most exp(epsilon / 2), and so does the sum of all.
     The privacy loss has a range of epsilon, hence rho (Cesar and Rogers).
 
-    Parameters
-    ----------
-    scores : (n,) floats
-        High ones are good.
-    sensitivity : float > 0
-        By how much any one of them may change between neighbors.
-    epsilon, noise, error
-        As of `laplace`.
+    scores (n,) float; sensitivity > 0: the most that any one score differs by between neighbors;
+    epsilon and error as in `laplace`.
     """
     numbers, epsilon = _numbers("scores", scores), _check_epsilon(epsilon)
     grid = grid_for(sensitivity, error, 1.0, 2.0 / epsilon)
@@ -212,7 +171,7 @@ def propose_test_release(
     error: float = 0.0,
     test_share: float = 0.5,
 ) -> Release | None:
-    """Release values with noise for a proposed sensitivity, if the data are stable enough.
+    """Release values with noise for a proposed sensitivity, if the data are stable enough, or None.
 
     Tested is whether `distance` with Laplace noise of scale 1 / epsilon_1 reaches
     `stability_threshold`; then the values are released as by `laplace` with epsilon_2, where
@@ -226,28 +185,12 @@ def propose_test_release(
     distances are 0, the tests have the same law and pass with probability at most delta, so that
     P(M(x) in E) <= P(M(x) fails, in E) + delta = P(M(x') fails, in E) + delta.
 
-    Parameters
-    ----------
-    distance : int >= 0
-        At most the number of rows to substitute until there are neighbors whose values differ by
-        more than `proposed` in L1, one of them the data then: 0 if there are such now. It must
-        itself change by at most 1 between neighbors.
-    values : float or (k,) floats
-    proposed : float >= 0
-        A public number. If it is 0, values of neighbors must be equal to the last bit where
-        distances say that they are.
-    epsilon, noise
-        As of `laplace`.
-    delta : float in (0, 1)
-    error : float >= 0
-        As of `laplace`; must be 0 if `proposed` is.
-    test_share : float in (0, 1)
-        Share of epsilon that the test has; of no effect if `proposed` is 0.
-
-    Returns
-    -------
-    Release or None
-        None if the test failed.
+    distance >= 0: at most the number of rows to substitute until there are neighbors whose values
+    differ by more than `proposed` in L1, one of them the data then: 0 if there are such now. It
+    must itself change by at most 1 between neighbors. proposed >= 0 is a public number; if it is 0,
+    values of neighbors must be equal to the last bit where distances say that they are, and error
+    must be 0. delta in (0, 1); test_share in (0, 1): epsilon_1 / epsilon, unless proposed is 0;
+    values, epsilon and error as in `laplace`.
     """
     distance, epsilon = check_integer("distance", distance, 0), _check_epsilon(epsilon)
     delta = check_probability("delta", delta, strict=True)
@@ -269,15 +212,10 @@ def propose_test_release(
 def stability_threshold(epsilon: float, delta: float) -> int:
     """Return the smallest integer T >= 1 with P(noise >= T) <= delta.
 
-    Discrete Laplace noise of scale 1 / epsilon reaches T with probability q**T / (1 + q), q =
-    exp(-epsilon), so T is log(1 / (delta (1 + q))) / epsilon, rounded up. (Kusner's thesis prints
-    1 + log(1 / delta), which for epsilon < 1 is passed far too often.)
-
-    Parameters
-    ----------
-    epsilon : float > 0
-        Of the test alone.
-    delta : float in (0, 1)
+    Discrete Laplace noise of scale 1 / epsilon, epsilon > 0 of the test alone, reaches T with
+    probability q**T / (1 + q), q = exp(-epsilon), so T is log(1 / (delta (1 + q))) / epsilon,
+    rounded up. (Kusner's thesis prints 1 + log(1 / delta), which for epsilon < 1 is passed far too
+    often.)
     """
     needed = -(math.log(delta) + math.log1p(math.exp(-epsilon))) / epsilon
     return max(1, math.ceil(needed * (1.0 + 1e-12)))

@@ -35,19 +35,10 @@ class NoiseSource(Protocol):
 
 
 def noise_source(name: str, seed: int | np.random.Generator | None = None) -> NoiseSource:
-    """Return a source of noise.
+    """Return the source of noise "opendp" or "simulated"; the latter protects nobody, and says so.
 
-    Parameters
-    ----------
-    name : {"opendp", "simulated"}
-        "simulated" noise protects nobody, and whatever is released through it says so.
-    seed : int, Generator or None
-        Of the simulated noise. That of OpenDP has no seed by design, and this is of no effect.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such source, or OpenDP is not installed.
+    OpenDP's noise has no seed by design, so `seed` is for simulated noise only. Raises
+    ParameterError if there is no such source, or OpenDP is not installed.
     """
     if check_choice("noise", name, ("opendp", "simulated")) == "simulated":
         return _Simulated(np.random.default_rng(seed))

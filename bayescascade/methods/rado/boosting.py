@@ -38,33 +38,15 @@ _LEAST_EDGE = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boosted:
-    """What boosting found, and the way there.
+    """What boosting found, and the way there."""
 
-    Parameters
-    ----------
-    theta : (n_columns,) float64
-        Of the least risk so far.
-    best_round : int >= 0
-        After which that was; 0 is theta = 0.
-    features : (n_rounds,) int64
-        That were picked.
-    edges : (n_rounds,) float64
-        r, as clipped.
-    log_risks : (n_rounds,) float64
-        Logarithm of the mean of exp(-theta pi) after each round.
-    log_bounds : (n_rounds,) float64
-        What it is at most.
-    has_converged : bool
-        Whether no feature was better than chance in the end.
-    """
-
-    theta: Floats
-    best_round: int
-    features: NDArray[np.int64]
-    edges: Floats
-    log_risks: Floats
-    log_bounds: Floats
-    has_converged: bool
+    theta: Floats  # (n_columns,), of the least risk so far
+    best_round: int  # that found theta; 0 is theta = 0
+    features: NDArray[np.int64]  # (n_rounds,), picked
+    edges: Floats  # (n_rounds,), r, as clipped
+    log_risks: Floats  # (n_rounds,), log of the mean of exp(-theta pi) after each round
+    log_bounds: Floats  # (n_rounds,), upper bounds of log_risks
+    has_converged: bool  # no feature was better than chance in the end
 
     @property
     def n_rounds(self) -> int:
@@ -87,17 +69,9 @@ def boost(
 ) -> Boosted:
     """Boost over rados, or over edges of examples; the watch in use ends it after a round.
 
-    Parameters
-    ----------
-    vectors : (n, n_columns) float64
-        Finite.
-    n_rounds : int >= 1
-    weak_learner : {"best", "prudential"}
-    kappa : float >= 1
-        Divides theta.
-    update : {"rado", "ada"}
-        Of the weights: as above, or AdaBoost's w_j <- w_j exp(-a z_jk) (Schapire and Singer, 1999),
-        where `vectors` are edges of examples.
+    vectors (n, n_columns) float64, finite; n_rounds >= 1; weak_learner "best" or "prudential";
+    kappa >= 1 divides theta; update of the weights: "rado" as above, or "ada", AdaBoost's
+    w_j <- w_j exp(-a z_jk) (Schapire and Singer, 1999), where `vectors` are edges of examples.
     """
     largest = np.abs(vectors).max(axis=0)
     used = np.flatnonzero(largest > np.finfo(np.float64).tiny)

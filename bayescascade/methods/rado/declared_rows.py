@@ -46,21 +46,10 @@ def read_declared(
 ) -> Rows:
     """Read rows of which nothing is learned, in units of which declared bounds are -1 and 1.
 
-    Parameters
-    ----------
-    classes : (level, level) or None
-        None if the type of `y` declares them, or `like` does.
-    bounds : (float, float), mapping of str to (float, float), or None
-        Of columns of numbers; not needed with `like`.
-    X, y, intercept, like, owner
-        See `read_rows`.
-
-    Raises
-    ------
-    ParameterError
-        If classes or bounds are not declared.
-    DataError
-        If a cell or label is not as declared, or rows and labels do not go together.
+    `classes` may be None if the type of `y` declares them, or `like` does; `bounds` of columns of
+    numbers are not needed with `like`; X, y, intercept, like and owner as in `read_rows`. Raises
+    ParameterError if classes or bounds are not declared; DataError if a cell or label is not as
+    declared, or rows and labels do not go together.
     """
     check_row_by_row(X)
     X, y, _ = with_labels(X, y, is_typed=False)

@@ -40,21 +40,10 @@ def read_hiding(
 ) -> tuple[Rows, int]:
     """Read rows whose protected feature is -1 or 1, and return the place of its column.
 
-    Parameters
-    ----------
-    feature : str or int
-        Name of a column, or its index where columns have none.
-    values : (level, level) or None
-        Its values; None if its type declares them, or `like` does.
-    X, y, standardize, intercept, like, owner
-        See `read_rows`.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such feature, or its two values are not declared.
-    DataError
-        If a cell of it has neither value, or as `read_rows`.
+    `feature` is a column's name, or its index where columns have none; `values` are its two levels,
+    or None if its type declares them, or `like` does; the others as in `read_rows`. Raises
+    ParameterError if there is no such feature, or its values are not declared; DataError if a cell
+    of it has neither value, or as `read_rows`.
     """
     check_row_by_row(X)
     texts = with_labels(X, y, is_typed=False).X if are_paths(X) else None

@@ -55,29 +55,18 @@ _MOST_TRIED = 150.0  # epsilon
 
 @dataclass(frozen=True, slots=True)
 class Promise(Printed):
-    """What somebody with the rados can learn of one row at most.
+    """The most that somebody with the rados can learn of one row, as a privacy guarantee.
 
-    Parameters
-    ----------
-    protects : {"feature", "rows"}
-        The coordinate of one feature, where data sets are neighbors if this feature differs in one
-        row; or all rados, where one row, its label included, is another.
-    epsilon, delta : float
-    feature : str
-        The protected one; empty if rows are protected.
-    noise : str
-        What hides the rows, such as "Gaussian noise of scale 2.31 on each edge".
-    is_private : bool
-        Whether randomness was the operating system's; else it was simulated, and nobody is
-        protected.
+    It protects "feature", the coordinate of one feature, where data sets are neighbors if this
+    feature differs in one row; or "rows", all rados, where one row, its label included, is another.
     """
 
     protects: str
     epsilon: float
     delta: float
-    feature: str
-    noise: str
-    is_private: bool
+    feature: str  # the protected one; empty if rows are protected
+    noise: str  # what hides the rows, such as "Gaussian noise of scale 2.31 on each edge"
+    is_private: bool  # randomness was the operating system's; if simulated, it protects nobody
 
     @property
     def guarantee(self) -> str:
@@ -149,11 +138,7 @@ def released_together(promises: list[Promise | None], *, same_rows: bool) -> Pro
 def cut_of(n_rows: int, truncation: float) -> int:
     """Return the fewest agreements K that signatures may have; at most half the rows.
 
-    Parameters
-    ----------
-    n_rows : int >= 1
-    truncation : float in [0, 1/2)
-        The paper's beta.
+    truncation in [0, 1/2) is the paper's beta.
     """
     return min(math.ceil(truncation * (n_rows + 1)), n_rows // 2)
 
@@ -179,16 +164,8 @@ def agreement_law(n_rows: int, cut: int) -> tuple[int, Floats]:
 def coordinate_delta(n_rows: int, cut: int, epsilon: float, n_rados: int = 1) -> float:
     """Return a delta such that the protected coordinate of n rados is (epsilon, delta)-private.
 
-    For one rado it is the least; for more it is a bound; see the module.
-
-    Parameters
-    ----------
-    n_rows : int >= 1
-        Rows that rados are made of.
-    cut : int from 0 to n_rows / 2
-        See `cut_of`.
-    epsilon : float >= 0
-    n_rados : int >= 1
+    For one rado it is the least; for more it is a bound; see the module. n_rows >= 1: rows that
+    rados are made of; cut from 0 to n_rows / 2: see `cut_of`; epsilon >= 0.
     """
     first, law = agreement_law(n_rows, cut)
     k = np.arange(first, first + len(law) - 1, dtype=np.float64)
@@ -217,20 +194,12 @@ def coordinate_delta(n_rows: int, cut: int, epsilon: float, n_rados: int = 1) ->
 def check_budget(
     n_rows: int, cut: int, epsilon: float, delta: float, n_rados: int, rounding: float = 0.0
 ) -> float:
-    """Return the delta that is promised at `epsilon`, at most the one asked for.
+    """Return the delta that is promised at `epsilon`, at most the one asked for, in (0, 1).
 
-    Parameters
-    ----------
-    n_rows, cut, epsilon, n_rados : as of `coordinate_delta`
-    delta : float in (0, 1)
-    rounding : float >= 0
-        Total variation by which each signature's law may be off: of one of the laws and the other,
-        it adds (1 + exp(epsilon)) times as much.
-
-    Raises
-    ------
-    PrivacyError
-        If that cannot be promised; says for which epsilon, or of how many rados, it could be.
+    rounding >= 0: total variation by which each signature's law may be off: of one of the laws and
+    the other, it adds (1 + exp(epsilon)) times as much; the others as in `coordinate_delta`. Raises
+    PrivacyError if that cannot be promised; it says for which epsilon, or for how many rados, it
+    could.
     """
 
     def promised(at: float, n: int) -> float:

@@ -35,24 +35,13 @@ from bayescascade.methods.rado.signatures import Edges, Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """What columns, labels and units mean.
-
-    Parameters
-    ----------
-    encoder : MatrixEncoder
-    classes : (2,) array
-        Sorted; the second is +1.
-    center, units : (n_matrix_columns,) float64
-        Cells x are taken as (x - center) / units, units > 0.
-    has_intercept : bool
-        Whether a column of ones follows.
-    """
+    """What columns, labels and units mean: cells x are taken as (x - center) / units."""
 
     encoder: MatrixEncoder
-    classes: NDArray[Any]
-    center: Floats
-    units: Floats
-    has_intercept: bool
+    classes: NDArray[Any]  # (2,), sorted; the second is +1
+    center: Floats  # (n_matrix_columns,)
+    units: Floats  # (n_matrix_columns,) > 0
+    has_intercept: bool  # a column of ones follows
 
     @property
     def columns(self) -> list[str]:
@@ -107,20 +96,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Rows that rados are made of, and how they are read.
-
-    Parameters
-    ----------
-    reading : Reading
-    matrix : (n_rows, n_matrix_columns) float64
-        Neither centered nor scaled.
-    signs : (n_rows,) float64
-        The labels, -1 and 1.
-    """
+    """Rows that rados are made of, and how they are read."""
 
     reading: Reading
-    matrix: Floats
-    signs: Floats
+    matrix: Floats  # (n_rows, n_matrix_columns), neither centered nor scaled
+    signs: Floats  # (n_rows,), the labels, -1 and 1
 
     def __len__(self) -> int:
         return len(self.signs)
@@ -150,25 +130,10 @@ def read_rows(
 ) -> Rows:
     """Read rows and labels.
 
-    Parameters
-    ----------
-    X : DataFrame, (n_rows, n_features) array or list of rows
-    y : (n_rows,) array
-    standardize : bool
-        Whether columns are centered at their mean, and divided by their standard deviation.
-    intercept : bool
-    like : Reading or None
-        Columns, classes, units and intercept, in place of what these rows say.
-    owner : str
-        For messages.
-    missing : {"error", "level"}
-        See `CellPolicy`; with `like`, it is that one's.
-
-    Raises
-    ------
-    DataError
-        If rows or labels cannot be used, there are not two classes or, with `like`, a label is
-        none of them.
+    `standardize` centers columns at their mean, and divides them by their standard deviation;
+    `like` has columns, classes, units and intercept in place of what these rows say, and decides on
+    `missing`, see `CellPolicy`; `owner` is for messages. Raises DataError if rows or labels cannot
+    be used, there are not two classes or, with `like`, a label is none of them.
     """
     X, y, _ = with_labels(X, y)
     X = as_frame(X)

@@ -48,21 +48,10 @@ def release_feature(
 ) -> Release:
     """Return sums that hide the feature of a column; see `Rados.sample_feature_private`.
 
-    Parameters
-    ----------
-    rows : Rows
-        With signs, as by `with_signs`.
-    place : int
-        The feature's column.
-    rng : Generator or None
-        Of simulated signatures; None draws the operating system's.
-
-    Raises
-    ------
-    PrivacyError
-        If the rows are too few for the budget; says what would do.
-    DataError
-        If the sum over all rows is too large for floats, whatever signatures are drawn.
+    `rows` have signs, as by `with_signs`; `place` is the feature's column; `rng` simulates
+    signatures, None draws the operating system's. Raises PrivacyError if the rows are too few for
+    the budget, which says what would do; DataError if the sum over all rows is too large for
+    floats, whatever signatures are drawn.
     """
     n_rows, cut = len(rows), cut_of(len(rows), truncation)
     draw, sizes, rounding = draw_by(rng), None, 0.0
@@ -112,17 +101,8 @@ def release_rows(
 ) -> Release:
     """Return sums that hide each row by Gaussian noise; see `Rados.sample_gaussian`.
 
-    Parameters
-    ----------
-    rows : Rows
-        Whose reading has bounds.
-    on_edges : bool
-        Whether noise is on the edges, in place of their sums.
-
-    Raises
-    ------
-    PrivacyError
-        If the ledger's budget does not allow for it; nothing is spent then.
+    The reading of `rows` must have bounds; noise is on the edges, or else (not `on_edges`) on their
+    sums. Raises PrivacyError if the ledger's budget does not allow for it; nothing is spent then.
     """
     n_rows, n_columns = len(rows), rows.reading.n_columns
     subsets, drawing = seed_sequence(random_state).spawn(2)

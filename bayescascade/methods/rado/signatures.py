@@ -56,16 +56,8 @@ def draw_subsets(
     size is uniform among those of that size, for no step prefers a row; and so is one that begins
     empty or full. The start is that from which it is least far.
 
-    Parameters
-    ----------
-    draw : callable
-    n_rows, n_subsets : int >= 1
-    sizes : (n_subsets,) int64 from 0 to n_rows, optional
-
-    Returns
-    -------
-    (ceil(n_rows / 8), n_subsets) uint8
-        Bit i of byte b says whether row 8 b + i is in the subset; those beyond the rows are 0.
+    sizes (n_subsets,) int64 from 0 to n_rows; what is returned (ceil(n_rows / 8), n_subsets) uint8:
+    bit i of byte b says whether row 8 b + i is in the subset; those beyond the rows are 0.
     """
     n_bytes = _n_bytes(n_rows)
     typical = n_rows / 2 if sizes is None else float(np.median(sizes))
@@ -86,14 +78,9 @@ def draw_subsets(
 
 
 def subset_sums(bits: Bits, edges: Edges, n_rows: int, n_columns: int) -> Floats:
-    """Return the sum of the edges over each subset, (n_subsets, n_columns).
+    """Return the sum of the edges over each subset, (n_subsets, n_columns) float64.
 
-    Parameters
-    ----------
-    bits : as of `draw_subsets`
-    edges : callable
-        Asked for blocks of rows in turn.
-    n_rows, n_columns : int >= 1
+    `bits` as `draw_subsets` returns them; `edges` is called for blocks of rows in turn.
     """
     out = np.zeros((bits.shape[1], n_columns))
     sums = np.empty((256, n_columns))

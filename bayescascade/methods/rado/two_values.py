@@ -22,12 +22,8 @@ def two_levels(name: str, given: Any) -> Two:
     """Return two declared levels, sorted: two texts, two numbers or two truth values.
 
     Numbers are such that floats hold their middle and half of their difference exactly, so that
-    cells are exactly -1 and 1 in these units, and a sum's last digits give nothing away.
-
-    Raises
-    ------
-    ParameterError
-        If they are not; calls them `name`.
+    cells are exactly -1 and 1 in these units, and a sum's last digits give nothing away. Raises
+    ParameterError if they are not; calls them `name`.
     """
     wrong = ParameterError(
         f"{name} must be two different texts, numbers or truth values, such as ('no', 'yes'), "
@@ -65,9 +61,9 @@ def two_of_type(cells: Cells) -> list[Any] | None:
 
 
 def codes_of_two(label: str, cells: Cells, levels: Two) -> NDArray[np.int64]:
-    """Return 0 or 1 for each cell; raises DataError if one has neither level, and calls them so.
+    """Return 0 or 1 for each cell; numbers and truth values may be written as text.
 
-    Numbers and truth values may be written as text.
+    Raises DataError, which calls the cells `label`, if one has neither level.
     """
     if isinstance(levels[0], str):
         factor = factorize(label, cells)
