@@ -96,35 +96,23 @@ class BudgetTree:
 class SplitCandidates:
     """Candidates, ordered by column and threshold, and where rows are among them.
 
-    Parameters
-    ----------
-    starts : (n_columns + 1,) int64
-        Candidates of column ``j`` are ``starts[j]`` to ``starts[j + 1] - 1``.
-    columns : (n_candidates,) int64
-        The column of each candidate.
-    thresholds : (n_candidates,) float64
-        A row goes left if its value as float32 is <= the threshold.
-    codes : (n_columns, n_rows) uint16
-        Number of the column's thresholds below a row's value: the row goes left at its candidates
-        from ``starts[j] + code`` on.
+    Those of column ``j`` are ``starts[j]`` to ``starts[j + 1] - 1``. A code is the number of the
+    column's thresholds below a row's value: the row goes left at candidates from
+    ``starts[j] + code`` on.
     """
 
-    starts: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    thresholds: NDArray[np.float64]
-    codes: NDArray[np.uint16]
+    starts: NDArray[np.int64]  # (n_columns + 1,)
+    columns: NDArray[np.int64]  # (n_candidates,), the column of each
+    thresholds: NDArray[np.float64]  # (n_candidates,); rows of float32 value <= it go left
+    codes: NDArray[np.uint16]  # (n_columns, n_rows)
 
     @classmethod
     def of(cls, X: NDArray[np.float32], n_thresholds: int) -> "SplitCandidates":
         """Return candidates halfway between values of each column, about evenly among the rows.
 
-        Parameters
-        ----------
-        X : (n_rows, n_columns) float32
-            Finite, or NaN, which is missing and goes right: a column that has such cells has one
-            more candidate, at which all others go left.
-        n_thresholds : int >= 1
-            Most thresholds of a column. A column of fewer distinct values has one between any two.
+        X (n_rows, n_columns), finite, or NaN, which is missing and goes right: a column that has
+        such cells has one more candidate, at which all others go left. n_thresholds >= 1: most
+        thresholds of a column; one of fewer distinct values has one between any two.
         """
         thresholds = [_thresholds(column, n_thresholds) for column in X.T]
         codes = [np.searchsorted(*pair) for pair in zip(thresholds, X.T, strict=True)]

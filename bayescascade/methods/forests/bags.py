@@ -58,20 +58,10 @@ def wrong_out_of_bag(
 ) -> Bools:
     """Return whether rows are classified wrongly by the trees that were not grown on them.
 
-    Parameters
-    ----------
-    pruned : Forest
-        All trees as they were pruned.
-    rows, labels
-        (n_rows, n_columns) and places of classes.
-    outside : (n_rows, n_trees) bool
-        Which trees were not grown on which rows.
-
-    Returns
-    -------
-    (n,) bool
-        Of the rows outside the bag of a tree. As in predictions, trees without a split do not vote
-        where others have one.
+    `pruned` has all trees as they were pruned; rows (n_rows, n_columns); labels (n_rows,), places
+    of classes; outside (n_rows, n_trees) says which trees were not grown on which rows; what is
+    returned (n,) bool, of the rows outside the bag of a tree. As in predictions, trees without a
+    split do not vote where others have one.
     """
     votes = votes_of(pruned, outside)
     leaves = pruned.apply(rows)

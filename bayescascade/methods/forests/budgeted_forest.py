@@ -72,26 +72,16 @@ _AUTOMATIC: Mapping[str, tuple[Share, ...]] = {
 class GrowthAlternative(NamedTuple):
     """One of the forests that the parameters allow.
 
-    Parameters
-    ----------
-    alpha, cost_exponent : float
-    max_features : int >= 1
-        Columns drawn for each split.
-    n_trees : int >= 0
-        Trees within the budget; 0 if the first one is beyond it.
-    cost : float
-        Mean cost of the validation rows; of the first tree, if it is beyond the budget.
-    error : float in [0, 1]
-        Share of validation rows that are classified wrongly or, in cross-validation, of the rows;
-        NaN without either, or a tree.
+    `error`, in [0, 1], is of the validation rows or, in cross-validation, of all rows; NaN without
+    either, or without a tree.
     """
 
     alpha: float
     cost_exponent: float
-    max_features: int
-    n_trees: int
-    cost: float
-    error: float
+    max_features: int  # >= 1, columns drawn for each split
+    n_trees: int  # trees within the budget; 0 if the first one is beyond it
+    cost: float  # mean over the validation rows; of the first tree if it is beyond the budget
+    error: float  # share of rows that are classified wrongly
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -8,15 +8,10 @@ from bayescascade.methods.forests.forest import Forest
 
 
 def forest_sql(forest: Forest, encoder: MatrixEncoder, values: Sequence[str]) -> str:
-    """Return the value at the leaf that a row comes to; of several trees, their mean.
+    """Return the value at the leaf that a row comes to, in SQL; of several trees, their mean.
 
-    Parameters
-    ----------
-    forest : Forest
-    encoder : MatrixEncoder
-        Of the forest's columns; where its policy refuses unknown levels, they make NULL.
-    values : sequence of str
-        Expressions of SQL, of every node of the forest; of numbers if there are several trees.
+    `encoder` is of the forest's columns; where its policy refuses unknown levels, they make NULL.
+    `values` are SQL expressions of every node of the forest, of numbers if there are several trees.
     """
     told, *others = (_tree_sql(forest, t, encoder, values) for t in range(forest.n_trees))
     if others:

@@ -68,14 +68,9 @@ class CodedColumns(NamedTuple):
 
     @classmethod
     def of(cls, X: NDArray[np.float32], max_bins: int | None = None) -> Self:
-        """Code a matrix.
+        """Code a matrix (n_rows, n_columns), in which NaN is missing.
 
-        Parameters
-        ----------
-        X : (n_rows, n_columns) float32
-            NaN is missing.
-        max_bins : int >= 2 or None
-            Columns of more distinct values than that are cut at quantiles.
+        Columns of more than `max_bins` >= 2 distinct values are cut at quantiles.
         """
         codes = np.empty(X.shape[::-1], np.int32)
         lows, highs = [], []
@@ -100,53 +95,24 @@ class CodedColumns(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeGrower:
-    """Grows trees on weighted rows.
-
-    Parameters
-    ----------
-    columns : CodedColumns
-    labels : (n_rows,) int64 >= 0
-    measure : ImpurityArrays
-    items : CostItems
-        What each column incurs.
-    n_classes : int >= 2
-    max_features : int >= 1
-        Columns looked at for each split, drawn at random unless it is all.
-    cost_exponent : float >= 0
-        The power that the cost of a column is raised to: 1 is the thesis's, 0 makes all of a cost
-        alike.
-    reuse_is_free : bool
-        Whether a column costs nothing below a node that has paid for it, and for its groups.
-    max_depth : int >= 0 or None
-    has_stumps : bool
-        Whether random cuts only are looked at.
-    """
+    """Grows trees on weighted rows."""
 
     columns: CodedColumns
-    labels: NDArray[np.int64]
+    labels: NDArray[np.int64]  # (n_rows,) >= 0
     measure: ImpurityArrays
-    items: CostItems
+    items: CostItems  # what each column incurs
     n_classes: int
-    max_features: int
-    cost_exponent: float = 1.0
-    reuse_is_free: bool = True
+    max_features: int  # >= 1, looked at for each split, drawn at random unless it is all
+    cost_exponent: float = 1.0  # >= 0, power of a column's cost: 1 as in the thesis, 0: all alike
+    reuse_is_free: bool = True  # a column, and its groups, cost nothing below a node that paid
     max_depth: int | None = None
-    has_stumps: bool = False
+    has_stumps: bool = False  # only random cuts are looked at
 
     def grow(self, rng: np.random.Generator, weights: NDArray[np.float64]) -> Forest:
-        """Grow a tree.
+        """Return a forest of one tree, grown on rows with these weights.
 
-        Parameters
-        ----------
-        rng : Generator
-            Draws columns and cuts, where these are random.
-        weights : (n_rows,) float64 >= 0
-            Whole numbers, so that no rounding makes a node of one class seem impure; not all zero.
-
-        Returns
-        -------
-        Forest
-            Of this tree alone.
+        `rng` draws columns and cuts, where these are random; weights (n_rows,) >= 0, not all zero,
+        are whole numbers, so that no rounding makes a node of one class seem impure.
         """
         n_rows = int(np.count_nonzero(weights))
         depth = n_rows if self.max_depth is None else self.max_depth
@@ -168,22 +134,15 @@ class TreeGrower:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrownForest:
-    """Trees within a budget.
+    """Trees within a budget, or None if there is none.
 
-    Parameters
-    ----------
-    trees : Forest or None
-        None if there is none.
-    costs : (n_trees,) float64 >= 0
-        Mean cost of the validation rows after each tree, not decreasing. If the first tree is
-        beyond the budget, its cost alone.
-    is_interrupted : bool
-        Whether Ctrl-C ended it.
+    `costs`, (n_trees,) >= 0, are means over the validation rows after each tree, not decreasing;
+    if the first tree is beyond the budget, they are its cost alone.
     """
 
     trees: Forest | None
     costs: NDArray[np.float64]
-    is_interrupted: bool = False
+    is_interrupted: bool = False  # by Ctrl-C
 
     @property
     def n_trees(self) -> int:
@@ -201,22 +160,11 @@ def add_trees(
     n_jobs: int | None,
     watch: Watch,
 ) -> GrownForest:
-    """Grow trees until the mean cost passes the budget, or there are enough.
+    """Grow trees until the mean cost passes the budget, or there are enough, one for each seed.
 
-    Parameters
-    ----------
-    grower : TreeGrower
-    seeds : sequence of SeedSequence
-        Of each tree, in order: the most that are grown, at least one.
-    validation_rows : (n_validation_rows, n_columns) float32
-    budget : float >= 0 or None
-        None is no limit.
-    bootstrap : bool
-        Whether each tree has its own draw of the rows; else it has each row once.
-    n_jobs : int or None
-        Trees grown at a time, in threads; no tree depends on it.
-    watch : Watch
-        Of a time after which none is begun but the first.
+    validation_rows (n_validation_rows, n_columns) float32. With `bootstrap`, each tree has its own
+    draw of the rows, else it has each row once. `n_jobs` trees are grown at a time, in threads; no
+    tree depends on it. After the time of `watch` no tree is begun but the first.
     """
     trees: list[Forest] = []
     costs: list[float] = []

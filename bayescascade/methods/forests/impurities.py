@@ -99,19 +99,9 @@ def impurity_arrays(
 ) -> ImpurityArrays:
     """Return an impurity as kernels read it.
 
-    Parameters
-    ----------
-    impurity : {"threshold_pairs", "powers"} or PolynomialImpurity
-    alpha : float >= 0
-        Of threshold-Pairs: the weight of a class that may be ignored.
-    order : int from 2 to 30
-        Of Powers.
-    n_classes : int >= 2
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of its range, or the polynomial is of another number of classes.
+    alpha >= 0, of threshold-Pairs: the weight of a class that may be ignored; order from 2 to 30,
+    of Powers. Raises ParameterError if a parameter is out of its range, or the polynomial is of
+    another number of classes.
     """
     alpha = check_real("alpha", alpha, minimum=0.0)
     order = check_integer("order", order, 2, 30)
@@ -140,11 +130,7 @@ def impurity_arrays(
 def impurity_values(arrays: ImpurityArrays, counts: ArrayLike) -> NDArray[np.float64]:
     """Return the impurities of sets of examples, (n,) float64 >= 0, infinite if they overflow.
 
-    Parameters
-    ----------
-    arrays : ImpurityArrays
-    counts : (n, n_classes) array of float >= 0
-        Weight of each class in each set.
+    counts (n, n_classes) >= 0: weight of each class in each set.
     """
     checked = np.ascontiguousarray(counts, np.float64)
     values = np.empty(len(checked))

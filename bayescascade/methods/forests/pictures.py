@@ -31,14 +31,7 @@ def class_tree_boxes(
 ) -> BoxTree:
     """Return one of a forest's trees as boxes; leaves have the color of their commonest class.
 
-    Parameters
-    ----------
-    forest : Forest
-    tree : int
-    encoder : MatrixEncoder
-    class_texts : sequence of str
-    imagined : float >= 0
-        Rows of each class that every node's counts have beyond those that were seen.
+    imagined >= 0: rows of each class that every node's counts have beyond those that were seen.
     """
     nodes = slice(*forest.tree_starts[tree : tree + 2].tolist())
     parents = forest.parents[nodes] - forest.tree_starts[tree]
@@ -78,7 +71,7 @@ def path_words(forest: Forest, leaf: int, encoder: MatrixEncoder) -> str:
 def split_words(encoder: MatrixEncoder, column: int, threshold: float, is_left: bool) -> str:
     """Return one side of a split of a matrix column in words, such as "age is at most 30".
 
-    Of a threshold above all numbers, the other side is that of missing cells.
+    If the threshold is above all numbers, the other side is that of missing cells.
     """
     place = int(encoder.source[column])
     name, levels = quoted(encoder.names[place]), encoder.levels[place]

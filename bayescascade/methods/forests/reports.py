@@ -159,9 +159,9 @@ def plot_costs(model: CostlyForest, ax: "Axes | None") -> "Axes":
 
 
 def acquired(model: CostlyForest) -> list[tuple[str, float, float]]:
-    """Return what rows acquire, its cost and their share, most is spent on first.
+    """Return what rows acquire, its cost and the share of rows, by what is spent, most first.
 
-    A feature is told with its own cost only.
+    A feature has its own cost only, without its groups'.
     """
     items = model.items_
     cost_of = dict(zip(items.names, items.costs.tolist(), strict=True))

@@ -41,16 +41,11 @@ Floats = NDArray[np.float64]
 
 
 class Frontier:
-    """Finds prunings within budgets, and remembers the corners that it has found.
+    """Finds prunings of a program within budgets, and remembers the corners that it has found.
 
-    Parameters
-    ----------
-    program : PruningProgram
-    feature : (n_splits,) int
-        The feature that each split is on.
-    error_of : function, optional
-        Returns the error of a pruning, (n_splits,) bool, by which ways to spend a budget are
-        compared; by default the program's.
+    feature (n_splits,) int: the feature that each split is on; `error_of` returns the error of a
+    pruning, (n_splits,) bool, by which ways to spend a budget are compared: by default the
+    program's.
     """
 
     def __init__(
@@ -65,15 +60,10 @@ class Frontier:
         self._corners: list[Pruning] = []  # ascending cost
 
     def within(self, budget: float) -> Pruning:
-        """Return a pruning whose cost is at most a budget, of as little error as can be found.
+        """Return a pruning of mean cost at most `budget` >= 0, of as little error as can be found.
 
-        Its tradeoff is the least at which a best pruning is within the budget. On Ctrl-C it is the
-        best one known by then.
-
-        Parameters
-        ----------
-        budget : float >= 0
-            Mean cost of a row, the work of splits included.
+        The cost includes the work of splits. The pruning's tradeoff is the least at which a best
+        pruning is within the budget. On Ctrl-C it is the best one known by then.
         """
         if not self._corners:
             corners = [self._cheapest(), FlowSolver(self.program).solve(0.0)]
@@ -183,12 +173,7 @@ def remove_features(
 ) -> Iterator[tuple[int, Bools]]:
     """Yield each feature removed, -1 at first, with the splits left; the last keeps none.
 
-    Parameters
-    ----------
-    program : PruningProgram
-    feature : (n_splits,) int
-        The feature that each split is on.
-    tradeoff : float >= 0
+    feature (n_splits,) int: the feature that each split is on.
     """
     kept = np.ones(program.n_splits, np.bool_)
     remaining = np.unique(feature).tolist()

@@ -127,17 +127,10 @@ def near_optimal(
 ) -> NearOptimalPrunings:
     """Sample prunings that are nearly as good as the best one; see `BudgetPrune.near_optimal`.
 
-    Parameters
-    ----------
-    items : CostItems
-        What the program's uses are of.
-    best : (n_splits,) bool
-        The best pruning. Each chain is heated from there, then cooled, and then sampled.
-    tradeoff : float >= 0
-        At which it is the best one.
-    temperature : float > 0, optional
-        By default, the highest at which half of the draws use at most half of the tolerance; see
-        `PruningPosterior`.
+    The program's uses are of `items`; best (n_splits,) bool is the best pruning at tradeoff >= 0:
+    each chain is heated from there, then cooled, and then sampled. temperature > 0 is by default
+    the highest at which half of the draws use at most half of the tolerance; see
+    `PruningPosterior`.
     """
     check_real("tolerance", tolerance, above=0.0)
     optimum = program.objective(best, tradeoff)

@@ -245,28 +245,16 @@ class PruningProgram:
 class Pruning:
     """What a solver returns: a pruning, and a bound that no pruning is below.
 
-    Parameters
-    ----------
-    kept : (n_splits,) bool
-        Splits kept, closed under parents.
-    tradeoff : float >= 0
-        Error rate that a unit of cost is worth.
-    objective : float
-        Error + tradeoff x cost; see `PruningProgram.objective`.
-    lower_bound : float
-        No pruning has a lower objective: what rounding may have done to the bound is taken off.
-    rounding : float >= 0
-        How far rounding alone may keep the objective above the bound.
-    interrupted : bool
-        Whether Ctrl-C ended the search.
+    What rounding may have done to the bound is taken off. `rounding` >= 0 is how far rounding alone
+    may keep the objective above the bound.
     """
 
-    kept: Bools
-    tradeoff: float
-    objective: float
-    lower_bound: float
+    kept: Bools  # (n_splits,), splits kept, closed under parents
+    tradeoff: float  # >= 0, error rate that a unit of cost is worth
+    objective: float  # error + tradeoff x cost; see `PruningProgram.objective`
+    lower_bound: float  # no pruning has a lower objective
     rounding: float
-    interrupted: bool = False
+    interrupted: bool = False  # by Ctrl-C
 
     @classmethod
     def of(

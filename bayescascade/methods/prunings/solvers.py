@@ -38,12 +38,7 @@ _LEAST_GAINS = 1e-200  # so that a unit is a float
 
 
 class FlowSolver:
-    """Finds best prunings, from one tradeoff to the next without starting anew.
-
-    Parameters
-    ----------
-    program : PruningProgram
-    """
+    """Finds best prunings of a program, from one tradeoff to the next without starting anew."""
 
     def __init__(self, program: PruningProgram) -> None:
         self.program = program
@@ -59,17 +54,9 @@ class FlowSolver:
     def solve(self, tradeoff: float) -> Pruning:
         """Return the best pruning; on Ctrl-C, the best one known by then.
 
-        Tradeoffs in ascending order are quickest: each begins where the one before has ended.
-
-        Parameters
-        ----------
-        tradeoff : float >= 0
-            Error rate that a unit of cost is worth.
-
-        Raises
-        ------
-        InternalError
-            If the pruning's objective is not what the flow took it for; see `guard.certified`.
+        tradeoff >= 0: error rate that a unit of cost is worth; ascending ones are quickest, because
+        each begins where the one before has ended. Raises InternalError if the pruning's objective
+        is not what the flow took it for; see `guard.certified`.
         """
         if tradeoff < self._tradeoff:
             self._tradeoff, self._network, self._room = self._unused()

@@ -41,10 +41,7 @@ class TradeoffPruner(ForestPruner):
         return "in_bag"
 
     def _chosen(self, solver: _Solver, training: TrainingRows) -> Pruning:
-        """Return the pruning of the tradeoff that rows decide on; see `choose_pruning`.
-
-        Raises ParameterError if there are no such rows.
-        """
+        """Return what `choose_pruning` chooses; raises ParameterError if no rows can decide."""
         return choose_pruning(self.program_, solver, self._wrong_elsewhere(training))
 
     def _wrong_elsewhere(self, training: TrainingRows) -> Callable[[Bools], Bools]:
@@ -83,20 +80,10 @@ class TradeoffPruner(ForestPruner):
 def choose_pruning(
     program: PruningProgram, solver: _Solver, wrong: Callable[[Bools], Bools]
 ) -> Pruning:
-    """Return the pruning of a tradeoff that rows decide on.
+    """Return the pruning of a tradeoff that rows decide on; on Ctrl-C, the best one known by then.
 
-    Parameters
-    ----------
-    program : PruningProgram
-    solver : FlowSolver, or what solves likewise
-    wrong : function
-        Takes the splits kept, (n_splits,) bool, and returns whether each of some rows, to which no
-        tree that votes nor the prunings were fitted, is classified wrongly, (n_rows,) bool.
-
-    Returns
-    -------
-    Pruning
-        If Ctrl-C comes, what is best by then.
+    `wrong` takes the splits kept, (n_splits,) bool, and returns whether each of some rows, to which
+    no tree that votes nor the prunings were fitted, is classified wrongly, (n_rows,) bool.
     """
     found: list[tuple[float, float, float, Pruning]] = []
     for pruning in _prunings(program, solver):

@@ -70,7 +70,7 @@ def boost(
     """Boost over rados, or over edges of examples; the watch in use ends it after a round.
 
     vectors (n, n_columns) float64, finite; n_rounds >= 1; weak_learner "best" or "prudential";
-    kappa >= 1 divides theta; update of the weights: "rado" as above, or "ada", AdaBoost's
+    kappa >= 1 divides theta; update of the weights: "rado", see the module, or "ada", AdaBoost's
     w_j <- w_j exp(-a z_jk) (Schapire and Singer, 1999), where `vectors` are edges of examples.
     """
     largest = np.abs(vectors).max(axis=0)
