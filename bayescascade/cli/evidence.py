@@ -86,7 +86,7 @@ def evidence(context: click.Context, /, data: str, **options: Any) -> None:
 def parse_grid(texts: Sequence[str]) -> Mapping[str, list[Any]]:
     """Return values by parameter from texts such as "expected_leaves=2,5,8" or "leaf=uniform".
 
-    Values are whole or real numbers, "none" or "all" for None, and else words.
+    Values are integers or real numbers, None for "none" or "all", and otherwise words.
     """
     grid: dict[str, list[Any]] = {}
     for text in texts:

@@ -158,8 +158,8 @@ def split_commas(text: str) -> list[str]:
 def parse_kinds(option: str, texts: Sequence[str]) -> "dict[str, list[Level] | None] | None":
     """Return levels by column from texts such as "age:child,adult" or "size,weight".
 
-    Levels that are all numbers are numbers, as in the data. None stands for levels that the data
-    decide; without texts, the result is None.
+    Levels that are all numbers are numbers, as in the data. None stands for levels taken from the
+    data; without texts, the result is None.
     """
     if not texts:
         return None
@@ -196,8 +196,8 @@ def parse_continuous(texts: Sequence[str]) -> dict[str, int | list[float]] | Non
 def parse_given(texts: Sequence[str], continuous: Sequence[str]) -> dict[str, Any]:
     """Return evidence by column from texts such as "sex=male", "class=1st,2nd" or "income=0,10".
 
-    Nothing after the sign stands for a missing cell; two numbers of a column in `continuous` are
-    an interval.
+    Nothing after the sign means a missing cell; two numbers for a column in `continuous` are an
+    interval.
     """
     evidence: dict[str, Any] = {}
     for text in texts:

@@ -19,9 +19,9 @@ _SOON, _LONG = 2.0, 20.0  # seconds from when on a search says that it will take
 
 @contextmanager
 def search_progress(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress"], None]]:
-    """Say how far a search is while the block runs; yields what estimators take as `progress`.
+    """Report how far a search is while the block runs; yields what estimators take as `progress`.
 
-    `size` and `sizes` are as of `progress_bar`.
+    `size` and `sizes` are those of `progress_bar`.
     """
     if sys.stderr.isatty():
         from bayescascade.cli.progress import progress_bar

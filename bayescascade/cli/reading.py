@@ -62,8 +62,8 @@ def with_reading(
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Return a decorator that gives a command on DATA the options of reading tables.
 
-    The command gets `ReadAs` in place of a path if one of them is given. `learns` is whether it
-    learns a model, which says how later rows are read, and `labels` whether rows have labels.
+    The command gets `ReadAs` in place of a path if one of them is given. `learns` means that the
+    command learns a model, which decides how later rows are read; `labels` that rows have labels.
     """
     chosen = [*_FILE_OPTIONS, *(_LEARNED_OPTIONS if learns else ())]
     chosen += [_LABELS_OPTION] if labels else []

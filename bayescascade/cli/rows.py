@@ -28,9 +28,9 @@ _CHUNK_ROWS = 100_000
 
 
 def read_table(path: str | ReadAs, **declared: Any) -> Table:
-    """Read a data file as a table; `declared` as in `Table.from_csv`.
+    """Read a data file as a table; a note names columns left out, unusable by densities.
 
-    Columns that no density can use are left out, which a note says.
+    `declared` as in `Table.from_csv`.
     """
     return without_unusable(partial(Table.from_files, path), note, **declared)
 
@@ -65,8 +65,8 @@ def read_frame(
 ) -> tuple[pd.DataFrame, Floats | None]:
     """Return all cells in columns `names`, typed as pandas reads them, and the weights.
 
-    Those of columns `as_texts` are texts as they stand in a file of texts, so that no cell decides
-    how others are read. Weights and errors: see `read_blocks`.
+    Columns `as_texts` keep their text as it is in a text file, so that no cell decides how others
+    are read. Weights and errors: see `read_blocks`.
     """
     blocks = list(read_blocks(source, names, weights))
     cells = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)

@@ -35,9 +35,9 @@ _PARQUET = (".parquet", ".pq")
 def tell_blocks(
     data: str, blocks: Generator[Columns, None, None]
 ) -> Generator[Columns, None, None]:
-    """Yield blocks made of the rows of a file; on a terminal, show how many there are yet.
+    """Yield blocks made of the rows of a file; on a terminal, show how many rows are done.
 
-    What makes them may take all cores.
+    What makes the blocks may use all cores.
     """
     from joblib import parallel_config
 

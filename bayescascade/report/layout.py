@@ -30,9 +30,9 @@ class Ink:
 
 
 def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
-    """Break text between words into lines of at most `width` columns, >= 1; longer words within.
+    """Break text between words into lines of at most `width` >= 1 columns; longer words inside.
 
-    Within, they break after "_", "-" or "/" if that is enough. All lines but the first are
+    Inside, they break after "_", "-" or "/" if that is enough. All lines but the first are
     `hanging` columns narrower: room for an indent by the caller.
     """
     lines: list[str] = []

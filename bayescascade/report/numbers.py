@@ -112,7 +112,7 @@ def density_text(
     """Return a leaf or part in words, as in "30 of 40 rows, probability 0.73, ..".
 
     `log_density` is in nats, `relative` is the density as a multiple of the uniform one; it
-    `is_average` where it is not the same everywhere in the leaf.
+    `is_average` where the density varies in the leaf.
     """
     is_plain = abs(log_density) < _LARGEST_EXPONENT
     density = f"{math.exp(log_density):.4g}" if is_plain else significant_text(log_density, 4)

@@ -59,7 +59,7 @@ def wrong_crossed(
 ) -> NDArray[np.bool_]:
     """Return whether each row is classified wrongly by what is learned without its fold.
 
-    That is the commonest class where `learn` finds no forest.
+    That is the commonest class if `learn` finds no forest.
     """
     wrong: NDArray[np.bool_] = training.labels != training.commonest
     for other, part, held in folds:

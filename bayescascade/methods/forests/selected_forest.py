@@ -209,7 +209,7 @@ def _selected(
     loss: Callable[[Features], float],
     loss_of_none: float,
 ) -> list[int]:
-    """Return the features that are bought, in their order; may raise BudgetError."""
+    """Return the features bought, in order; raises BudgetError if none is within the budget."""
     limit = float(items.costs.sum()) if budget is None else budget
     purchases = sorted(_purchases(items), key=lambda one: (_cost(items, one), sorted(one)))
     least = min(_cost(items, one) for one in purchases)

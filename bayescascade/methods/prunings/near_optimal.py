@@ -168,8 +168,8 @@ def _temperature(
     """Return the highest temperature at which half of a chain uses at most half of the tolerance.
 
     A chain that starts in the best pruning is heated until it uses more, each temperature twice the
-    one before; between the last two, the temperature is bisected. Its generator is always the same
-    one, so that one forest has one temperature, whatever the seed of the draws.
+    one before; between the last two, the temperature is bisected. Its generator is always the same,
+    so that one forest has one temperature, whatever the seed of the draws.
     """
     rng = np.random.default_rng(0)
     tolerance = worst - program.objective(best, tradeoff)

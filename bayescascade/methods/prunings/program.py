@@ -290,8 +290,8 @@ def is_proved(difference: float, rounding: float) -> bool:
 def relative_gap(objective: float, lower_bound: float, rounding: float) -> float:
     """Return by what share of itself an objective could be lower at most: >= 0, and 0 is proof.
 
-    A difference up to `rounding`, which must be proved, is none, unless it is seen in prints. Of an
-    objective of 0, all others are infinite shares.
+    A difference up to `rounding`, which must be proved, counts as none, unless it shows in print.
+    If the objective is 0, any difference is an infinite share.
     """
     difference = objective - lower_bound
     if is_proved(difference, rounding):

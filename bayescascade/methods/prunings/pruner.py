@@ -380,8 +380,8 @@ def count_classes(
 ) -> NDArray[np.float64]:
     """Return how many rows of each class come to each node, (n_nodes, n_classes) float64.
 
-    `labels` (n_rows,) are places of classes; `is_counted` (n_rows, n_trees) bool says which trees
-    count each row, by default all of them.
+    labels (n_rows,), places of classes; is_counted (n_rows, n_trees): which trees count each row,
+    by default all of them.
     """
     leaves = forest.apply(rows)
     cell = leaves * np.int64(forest.n_classes) + labels[:, np.newaxis]

@@ -116,7 +116,7 @@ def _power(base, exponent):
 
 @inner_kernel
 def best_cut(rng, data, measure, work, column, start, end, totals, has_stumps):
-    """Find the best cut of a column for the rows start to end - 1, whose classes weigh totals.
+    """Find the best cut of a column for the rows start to end - 1, whose class weights are totals.
 
     Returns the impurity of the worse side and its pairs; the last code on the left and the first
     on the right (or MISSING if only missing values go right); whether missing values go left; and
