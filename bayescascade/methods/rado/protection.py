@@ -55,18 +55,29 @@ _MOST_TRIED = 150.0  # epsilon
 
 @dataclass(frozen=True, slots=True)
 class Promise(Printed):
-    """The most that somebody with the rados can learn of one row, as a privacy guarantee.
+    """What somebody with the rados can learn of one row at most.
 
-    It protects "feature", the coordinate of one feature, where data sets are neighbors if this
-    feature differs in one row; or "rows", all rados, where one row, its label included, is another.
+    Parameters
+    ----------
+    protects : {"feature", "rows"}
+        The coordinate of one feature, where data sets are neighbors if this feature differs in one
+        row; or all rados, where one row, its label included, is another.
+    epsilon, delta : float
+    feature : str
+        The protected one; empty if rows are protected.
+    noise : str
+        What hides the rows, such as "Gaussian noise of scale 2.31 on each edge".
+    is_private : bool
+        Whether randomness was the operating system's; else it was simulated, and nobody is
+        protected.
     """
 
     protects: str
     epsilon: float
     delta: float
-    feature: str  # the protected one; empty if rows are protected
-    noise: str  # what hides the rows, such as "Gaussian noise of scale 2.31 on each edge"
-    is_private: bool  # randomness was the operating system's; if simulated, it protects nobody
+    feature: str
+    noise: str
+    is_private: bool
 
     @property
     def guarantee(self) -> str:
