@@ -64,7 +64,8 @@ def test_workers_change_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
         alone = [told(o) for o in compare(table, models, repeats=3, seed=5, n_jobs=1)]
     with pytest.warns(UserWarning, match="told") as there:
         beside = [told(o) for o in compare(table, models, repeats=3, seed=5, n_jobs=2)]
-    assert len(here) == len(there) == 3
+    for warned in (here, there):  # libraries warn of processes, too
+        assert [str(one.message) for one in warned].count("told") == 3
     assert [replace(o, settings={}) for o in beside] == [replace(o, settings={}) for o in alone]
     assert {o.settings["pid"] for o in alone[2::3]} == {os.getpid()}
     assert os.getpid() not in {o.settings["pid"] for o in beside[2::3]}
