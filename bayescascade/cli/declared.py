@@ -1,7 +1,6 @@
 """Options of commands from the parameters that estimators declare."""
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 import click
@@ -16,7 +15,7 @@ from bayescascade.base.parameters import (
     Parameters,
     Real,
 )
-from bayescascade.cli.options import JOBS
+from bayescascade.cli.options import JOBS, CheckedNumber, parsed
 from bayescascade.model.parameters import MemoryParameters, SearchParameters
 
 Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -64,28 +63,17 @@ def _type(declared: Iterable[Parameter[Any]]) -> click.ParamType | None:  # type
     return None if isinstance(first, Other) else _Number(first)
 
 
-class _Number(click.ParamType):  # type: ignore[type-arg] # before click 8.4
+class _Number(CheckedNumber[Any]):
     """A number within its limits, or one of the words that stand beside numbers or for None."""
 
     def __init__(self, declared: Parameter[Any]) -> None:
+        super().__init__(*declared.words, declared.none)
         self.declared = declared
         self.name = declared.kind
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:  # a number or a word
-        """Return the number."""
-        from bayescascade.base.errors import ParameterError
-
-        declared = self.declared
-        if value == declared.none or value in declared.words:
-            return value
-        with suppress(TypeError, ValueError):  # else it is refused below
-            value = (int if isinstance(declared, Integer) else float)(value)
-        try:
-            return declared.check(value, param.opts[0] if param is not None else "the value")
-        except ParameterError as error:
-            raise click.UsageError(str(error), ctx) from None
+    def _checked(self, name: str, value: Any) -> Any:
+        number = int if isinstance(self.declared, Integer) else float
+        return self.declared.check(parsed(number, value), name)
 
 
 def _defaults(having: Mapping[str, Parameter[Any]], n_models: int) -> str:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 Number = TypeVar("Number")
 
 
-class _Checked(click.ParamType, Generic[Number]):  # type: ignore[type-arg] # before click 8.4
-    """What a check of `bayescascade.base.validation` lets pass, within limits, or `other`."""
+class CheckedNumber(click.ParamType, Generic[Number]):  # type: ignore[type-arg] # before click 8.4
+    """A number that a check of `base.validation` lets pass, within limits, or one of `others`."""
 
-    def __init__(self, other: str | None = None, **limits: float | None) -> None:
+    def __init__(self, *others: str | None, **limits: float | None) -> None:
         self.limits: dict[str, Any] = limits
-        self.other = other
+        self.others = others
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -26,7 +26,7 @@ class _Checked(click.ParamType, Generic[Number]):  # type: ignore[type-arg] # be
         """Return the number."""
         from bayescascade.base.errors import ParameterError
 
-        if value == self.other:
+        if value in self.others:
             return cast("Number", value)
         try:
             return self._checked(param.opts[0] if param is not None else "the value", value)
@@ -37,7 +37,7 @@ class _Checked(click.ParamType, Generic[Number]):  # type: ignore[type-arg] # be
         raise NotImplementedError
 
 
-class Integer(_Checked[int | str]):
+class Integer(CheckedNumber[int | str]):
     """An integer, at least `minimum` and not `excluded` if given, or the word `other`."""
 
     name = "integer"
@@ -52,7 +52,7 @@ class Integer(_Checked[int | str]):
         from bayescascade.base.errors import ParameterError
         from bayescascade.base.validation import check_integer
 
-        number = check_integer(name, _parsed(int, value), **self.limits)
+        number = check_integer(name, parsed(int, value), **self.limits)
         if number == self.excluded:
             raise ParameterError(
                 f"{name} must be an integer other than {self.excluded}, got {number}"
@@ -64,15 +64,15 @@ JOBS = Integer(excluded=0)
 """How many things are done at the same time, as joblib counts."""
 
 
-class Real(_Checked[float | str]):
-    """A finite number, at least `minimum`, strictly between `above` and `below`, or `other`."""
+class Real(CheckedNumber[float | str]):
+    """A finite number, at least `minimum`, strictly between `above` and `below`."""
 
     name = "number"
 
     def _checked(self, name: str, value: Any) -> float | str:
         from bayescascade.base.validation import check_real
 
-        return check_real(name, _parsed(float, value), **self.limits)
+        return check_real(name, parsed(float, value), **self.limits)
 
 
 class Bounds(click.ParamType):  # type: ignore[type-arg] # before click 8.4
@@ -210,13 +210,13 @@ def parse_given(texts: Sequence[str], continuous: Sequence[str]) -> dict[str, An
             raise click.UsageError(f'--given must name column "{name}" once, got {text!r}')
         listed = [value or None for value in split_commas(values)]
         if name in continuous and len(listed) > 1:
-            evidence[name] = [_parsed(float, value) for value in listed]
+            evidence[name] = [parsed(float, value) for value in listed]
         else:
             evidence[name] = listed if len(listed) > 1 else listed[0]
     return evidence
 
 
-def _parsed(parse: type[int] | type[float], value: Any) -> Any:
+def parsed(parse: type[int] | type[float], value: Any) -> Any:
     """Return the number that `value` says, or `value` itself if it says none."""
     try:
         return parse(value)

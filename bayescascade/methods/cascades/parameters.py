@@ -101,7 +101,7 @@ class BranchParameters(TreeParameters):
     )
     temper = Real(
         None,
-        "Decide on splits above dependent leaves as if by at most so many rows, or as rows held "
+        "Decide on splits above dependent leaves as if by at most this many rows, or as rows held "
         "out score best (auto)",
         words=("auto",),
         above=0.0,
