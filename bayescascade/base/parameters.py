@@ -11,6 +11,9 @@ T = TypeVar("T")
 
 UNSET: Any = object()
 
+_SIGNS = {"minimum": ">=", "above": ">", "maximum": "<=", "below": "<"}
+_TYPES = {"integer": "int", "number": "float", "flag": "bool"}
+
 
 class Parameter(Generic[T]):
     """One parameter.
@@ -18,8 +21,9 @@ class Parameter(Generic[T]):
     about: what it is, without a full stop, for the command's help; words: its allowed texts, beside
     numbers if it is a number; none: what None means, such as "all", None where it is not allowed;
     in_commands: the default of commands, if that is another; option: its name in commands, if not
-    its own without "n_"; metavar: what stands for its value in the help; limits of a number:
-    `minimum` and `maximum`, of a real one also `above` and `below`.
+    its own without "n_"; metavar: what stands for its value in the help; more: what else the
+    docstring says, and typed: the type that it gives; former: today's words by those of before;
+    limits of a number: `minimum` and `maximum`, of a real one also `above` and `below`.
     """
 
     kind: ClassVar[str] = "text"
@@ -36,6 +40,9 @@ class Parameter(Generic[T]):
         in_commands: T = UNSET,
         option: str = "",
         metavar: str | None = None,
+        more: str = "",
+        typed: str = "",
+        former: Mapping[str, str] | None = None,
         **limits: float,
     ) -> None:
         self.default = default
@@ -45,6 +52,9 @@ class Parameter(Generic[T]):
         self.in_commands = default if in_commands is UNSET else in_commands
         self.differs_in_commands = in_commands is not UNSET
         self.metavar = metavar
+        self.more = more
+        self._typed = typed
+        self.former = former or {}
         self.limits: dict[str, Any] = limits
         self._option = option
 
@@ -56,6 +66,21 @@ class Parameter(Generic[T]):
         """What commands call it, such as "--max-size"."""
         return "--" + (self._option or self.name.removeprefix("n_").replace("_", "-"))
 
+    @property
+    def type_text(self) -> str:
+        """What it may be, as numpydoc has it, such as 'int >= 1 or None'."""
+        if self._typed:
+            return self._typed
+        words = [f'"{word}"' for word in self.words]
+        if self.kind == "text":
+            if not words:
+                return ""
+            allowed = [f"{{{', '.join(words)}}}"]
+        else:
+            bounds = " and ".join(f"{_SIGNS[k]} {bound:g}" for k, bound in self.limits.items())
+            allowed = [f"{_TYPES[self.kind]} {bounds}".rstrip(), *words]
+        return " or ".join([*allowed, *["None"] * (self.none is not None)])
+
     def check(self, value: Any, name: str | None = None) -> Any:
         """Return a value in the plain type that the rest of the package expects.
 
@@ -63,6 +88,8 @@ class Parameter(Generic[T]):
         """
         from bayescascade.base.errors import ParameterError
 
+        if isinstance(value, str):
+            value = self.former.get(value, value)
         is_word = isinstance(value, str) and value in self.words
         if is_word or (value is None and self.none is not None):
             return value
@@ -77,8 +104,7 @@ class Parameter(Generic[T]):
     @property
     def _rule(self) -> str:
         """What a number may be, in words."""
-        signs = {"minimum": ">=", "above": ">", "maximum": "<=", "below": "<"}
-        bounds = " and ".join(f"{signs[k]} {bound:g}" for k, bound in self.limits.items())
+        bounds = " and ".join(f"{_SIGNS[k]} {bound:g}" for k, bound in self.limits.items())
         return f"{'an' if self.kind == 'integer' else 'a'} {self.kind} {bounds}".rstrip()
 
     def _checked(self, name: str, value: Any) -> Any:

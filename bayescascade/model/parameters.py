@@ -20,11 +20,11 @@ SEARCHES = ("auto", "exact", *SAMPLED)
 """ "exact" is each family's own; "auto" is "exact" where that is cheap, else the first sampled."""
 
 
-def unknown_choice(**meanings: str) -> Choice[str]:
+def unknown_choice(more: str = "", **meanings: str) -> Choice[str]:
     """Return the parameter `unknown`: what each choice makes of a level, the default first."""
     told = ", or ".join(f"{about} ({choice})" for choice, about in meanings.items())
     about = f"A level first seen when predicting {told}"
-    return Choice(next(iter(meanings)), about, words=tuple(meanings))
+    return Choice(next(iter(meanings)), about, words=tuple(meanings), more=more)
 
 
 def missing_choice() -> Choice[str]:
@@ -37,32 +37,64 @@ class TimeParameters(Parameters):
     """Of what may be ended early."""
 
     time_limit = Real(
-        None, "Stop then, with the best found so far", above=0.0, none="no limit", metavar="SECONDS"
+        None,
+        "Stop then, with the best found so far",
+        above=0.0,
+        none="no limit",
+        metavar="SECONDS",
+        more="In seconds from the beginning of fit; what is found may then depend on the machine. "
+        "Compiling, at the first fit after installation, counts, but is not stopped.",
     )
 
 
 class RunParameters(TimeParameters):
     """Of a fit."""
 
-    random_state = LooseInteger(None, "Same seed, same result", minimum=0, none="", option="seed")
+    random_state = LooseInteger(
+        None,
+        "Same seed, same result",
+        minimum=0,
+        none="",
+        option="seed",
+        typed="int, SeedSequence, Generator or None",
+    )
 
 
 class ChainParameters(RunParameters):
     """How to search by chains, and what to predict by; see `bayescascade.explore`."""
 
     n_jobs: Jobs[Any] = Jobs(
-        1, "Chains run at the same time; -1: one per core", none="", in_commands=-1
+        1,
+        "Chains run at the same time; -1: one per core",
+        none="",
+        in_commands=-1,
+        more="The result does not depend on it.",
     )
 
     predictive = Choice(
         "map", "Use the best found, or the average over posterior draws", words=("map", "average")
     )
     n_steps = Integer(
-        None, "Proposals per chain and phase, of searches by chains (--until)", minimum=1, none=""
+        None,
+        "Proposals per chain and phase, of searches by chains (--until)",
+        minimum=1,
+        none="",
+        more="The phases are annealing and sampling; a quarter of the sampling is discarded as "
+        "warm-up. None: a number that the rows say.",
     )
     n_chains = Integer(4, "Independent chains", minimum=1)
-    checkpoint = Other(None, "Save the chains here every few seconds", none="", metavar="FILE")
-    resume = Flag(False, "Go on with the chains in --checkpoint")
+    checkpoint = Other(
+        None,
+        "Save the chains here every few seconds",
+        none="",
+        metavar="FILE",
+        typed="str, Path or None",
+    )
+    resume = Flag(
+        False,
+        "Go on with the chains in --checkpoint",
+        more="The result is that of a run never interrupted.",
+    )
 
 
 class SearchParameters(ChainParameters):
@@ -73,6 +105,9 @@ class SearchParameters(ChainParameters):
         "Without --steps, chains go on until they agree, or for a number of steps that the rows "
         "say",
         words=("agreed", "steps"),
+        more='Where `n_steps` is None, "agreed" is: until R-hat is at most 1.01 and the effective '
+        "sample size at least 400, in up to four rounds; see `bayescascade.explore`. No further "
+        "one follows where even the last would draw too little.",
     )
 
 
@@ -91,6 +126,9 @@ class DensityParameters(Parameters):
         other="makes its row as rare as that none such was seen",
         missing="counts as missing",
         error="is an error",
+        more="So is a number beyond the outer edges. The first two are said in an "
+        "`UnknownLevelWarning`; how rare such a row is, and why, says "
+        "`bayescascade.model.readable_density`.",
     )
 
 
@@ -101,4 +139,6 @@ class LearnedDensityParameters(DensityParameters):
         "posterior_mean",
         "Probability of a leaf or rule: posterior mean, or its part of the rows",
         words=("posterior_mean", "empirical"),
+        more="The mean is ``(n_l + alpha) / (n + K alpha)``, the part ``n_l / n``, which is zero "
+        "where no row is.",
     )

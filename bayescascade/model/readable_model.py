@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.described import described
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.files import replaced_file, write_json
 from bayescascade.model.record import FORMAT, NOT_SAVED, VERSION, contradictions_refused
@@ -41,6 +42,11 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
     """What models did before there were these parameters, which older files lack."""
     _former_parameters: ClassVar[tuple[str, ...]] = ()
     """What older files have, and means nothing any more."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__doc__ and "declares" in vars(cls):
+            cls.__doc__ = described(cls.__doc__, vars(cls)["declares"])
 
     # -- printing ----------------------------------------------------------------------------------
 

@@ -1,6 +1,8 @@
 """What an estimator declares of its parameters: it takes, refuses and says that, and no other."""
 
+import ast
 import inspect
+import re
 
 import pytest
 
@@ -24,6 +26,18 @@ def test_every_parameter_is_declared_with_its_default(make) -> None:
     taken = {k: v.default for k, v in inspect.signature(make).parameters.items()}
     declared = {name: each.default for name, each in make.declares.declared().items()}
     assert declared == {n: value for n, value in taken.items() if n not in ASIDE or n in declared}
+
+
+@pytest.mark.parametrize("make", DECLARING)
+def test_the_docstring_says_what_is_declared(make) -> None:
+    """Another type or default in it would be believed."""
+    for name, declared in make.declares.declared().items():
+        entry = re.search(rf"^{name} : (.+), default (.+)$", make.__doc__, re.M)
+        if entry is None:  # as in another estimator, which the docstring names
+            assert re.search(rf"^(\w+, )*{name}(, \w+)*$", make.__doc__, re.M)
+            continue
+        assert ast.literal_eval(entry[2]) == declared.default
+        assert declared.type_text in entry[1]
 
 
 @pytest.mark.parametrize(("make", "name"), CASES)

@@ -52,36 +52,24 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
 
     Parameters
     ----------
-    n_components : int >= 1 or "auto"
+    n_components
         Number of classes; "auto" grows it while rows held out gain, up to 80.
-    kind : {"auto", "independent", "dependent", "cascade"}
+    kind
         Inside a class columns are independent, as in latent class analysis, or joined by a tree, in
         which each column depends on one other; or there is one class, a cascade of any depth,
         averaged over all its trees. "auto" for what rows held out prefer; a cascade is among that
         if `n_components` and `smoothing` are "auto", too.
-    smoothing : float > 0 or "auto"
+    smoothing
         As if that many rows had been seen in each class, their columns independent, with levels
         halfway between equally common and as among all rows; "auto" for what rows held out prefer
         from 0.25 to 64.
-    n_starts : int >= 1
-        EM climbs from as many starts, and the best is kept.
-    max_iter : int >= 1
-        Most steps of EM from each.
-    tol : float > 0
-        Nats a row below which a step gains too little to go on.
-    time_limit : float > 0 or None
+    time_limit
         Seconds after which nothing more is tried, and EM ends; what is chosen then depends on the
         machine. None: what takes about a minute for 13,000 rows of 25 columns.
-    n_jobs : int or None
-        Starts and folds in parallel, as joblib counts workers. The result does not depend on it.
-    random_state : int, SeedSequence, Generator or None
-        Seed of folds and starts.
     progress : callable or None
         Takes a `samplers.Progress` now and then.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
-    unknown : {"other", "missing", "error"}
-        What a level unseen in fit is; as in `LeafCascade`.
 
     Attributes
     ----------

@@ -65,29 +65,22 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
 
     Parameters
     ----------
-    effort : {"normal", "quick", "thorough"}
+    effort
         How much is weighed. "normal" takes up to a minute on two cores for tables of up to 40
         columns and 100,000 rows, "quick" some seconds, "thorough" half an hour.
-    time_limit : float > 0 or None
+    time_limit
         Seconds after which nothing more is weighed, and the search ends with what it has; what is
         chosen may then depend on the machine. None: what the effort allows, counted in operations.
-    memory_limit : float > 0
+    memory_limit
         Gigabytes that sums over trees may take.
-    predictive : {"average", "map"}
+    predictive
         Score and draw from the average over trees, or from the best. Where all trees were summed
         over, a loaded model averages over draws in their place, as in `LeafCascade`.
-    tree : {"best", "typical"}
+    tree
         What `tree_` is, as in `LeafCascade`; the typical tree is always one of `cascade_`.
-    n_steps : int >= 1 or None
+    n_steps
         Proposals per chain and phase, if chains explore what was chosen; None for what the effort
         allows.
-    n_chains : int >= 1
-        Independent chains.
-    n_jobs : int or None
-        Chains and sums run in parallel, as joblib counts workers: by default on all cores. The
-        result does not depend on it.
-    random_state : int, SeedSequence, Generator or None
-        Seed of everything random.
     columns, drop, nominal, ordinal, continuous, missing, unknown, checkpoint, resume, progress
         As in `LeafCascade`; a checkpoint is of the search of what was chosen. Columns that cannot
         be used unless something is declared of them, such as text that differs in every row, are

@@ -60,31 +60,16 @@ class DensityEstimationTree(Baseline[DensityTree]):
 
     Parameters
     ----------
-    min_leaf_size : float >= 0
-        Least weight of a leaf.
-    max_leaf_size : float >= 0
-        Nodes of at most this weight are not split.
-    complexity : float >= 0 or None
+    complexity
         What a leaf must lessen the squared error by, the domain's volume being 1; None for what
         predicts best in folds.
-    choose_by : {"likelihood", "squared_error"}
-        What tells how a complexity predicts.
-    n_folds : int >= 2
-        Folds, of which there are no more than rows.
-    concentration : float > 0
+    concentration
         As if that many rows had been seen in each leaf.
-    density : {"posterior_mean", "empirical"}
-        Probability of a leaf: ``(n_l + alpha) / (n + K alpha)``, or ``n_l / n``, which is zero on
-        an empty leaf.
-    random_state : int, SeedSequence, Generator or None
-        Seed of the folds.
-    time_limit : float > 0 or None
+    time_limit
         Seconds after which no fold is begun but the first: those scored by then choose the
         complexity, which then depends on the machine. The tree itself is always grown.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
-    unknown : {"other", "missing", "error"}
-        What a level unseen in fit is; as in `LeafCascade`.
 
     Attributes
     ----------

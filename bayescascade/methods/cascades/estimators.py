@@ -34,20 +34,20 @@ class LeafCascade(Cascade):
 
     Parameters
     ----------
-    expected_leaves : float > 0
+    expected_leaves
         Mean of the Poisson; of no effect with another prior.
-    concentration : float > 0
+    concentration
         Dirichlet parameter of every leaf: as if that many rows had been seen in each.
-    max_branches : int >= 2 or None
+    max_branches
         Most branches of a split; None for as many as there are levels.
-    max_leaves : int >= 1 or None
+    max_leaves
         Most leaves of a tree. None: any number; an exact search then leaves out only trees of so
         many leaves that they are proved not to matter.
-    partitions : {"subsets", "levels"}
+    partitions
         A split shares out a column's remaining levels in any groups (ordered columns: of
         neighbors), or sends each its own way, whatever `max_branches` says. The latter makes far
         fewer trees, so that far larger tables are searched exactly.
-    leaf : {"uniform", "independent", "dependent", "auto"}
+    leaf
         Inside a leaf all rows are equally probable, or each column follows a distribution of its
         own, independent of the others, or depends on at most one other, in all ways that a tree can
         join them, of which it is the average. A dependent leaf needs `density` "posterior_mean",
@@ -55,10 +55,10 @@ class LeafCascade(Cascade):
         up to 65,536 ways, and evidence may leave as many cells of a leaf. "auto": which of them has
         the largest evidence, or, where not all trees of each can be summed over, the best tree; it
         takes as long as all of their exact searches, and short annealings for the others.
-    leaf_concentration : float > 0
+    leaf_concentration
         Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
         prior of a dependent one is worth.
-    prior : {"poisson", "generative", "size"}
+    prior
         What weighs the trees before any row is seen: the thesis's Poisson, of every tree by its
         number of leaves; or a process that sums to one by itself: a node is a leaf with probability
         `stop`, else split, by any of the splits that its box still allows with the same
@@ -66,18 +66,15 @@ class LeafCascade(Cascade):
         of leaves itself, shared by all trees that have as many, so that `expected_leaves` are
         expected indeed. For that, trees are counted; where they are too many, fit raises
         TooLargeError, which says up to how many leaves they can be.
-    stop : float in (0, 1)
+    stop
         Probability of a leaf under the generative prior; of no effect with another.
-    density : {"posterior_mean", "empirical"}
-        Probability of a leaf: ``(n_l + alpha) / (n + K alpha)``, or ``n_l / n``, which is zero on
-        an empty leaf.
-    predictive : {"map", "average"}
+    predictive
         Score and draw from the most probable tree, or from the average over the posterior: where
         `exact_` is an `ExactPosterior`, and 16 bytes more for every box fit `memory_limit`, or is
         of all trees up to `max_depth`, rows are scored by the average over all trees, else over the
         draws. A loaded model has no `exact_`, as files hold no rows: it averages over its draws,
         up to 1,000, and scores differ by their Monte Carlo error, up to hundredths of a nat.
-    search : {"auto", "exact", "anneal+metropolis", "anneal", "metropolis", "tempering"}
+    search
         "exact" goes through all trees at once, by dynamic programming over the boxes that splits
         can make: the tree is then provably the most probable, or it is said by how much another may
         be more so, and draws are independent.
@@ -88,57 +85,31 @@ class LeafCascade(Cascade):
         subtree exactly (`methods.cascades.exact.redraws`). Each chain anneals, is polished and
         samples by itself: R-hat near 1 says that chains from different best trees of their own came
         to agree; a larger one, that splits near the root, which are seldom redrawn, still differ.
-    n_steps : int >= 1 or None
+    n_steps
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
         discarded as warm-up. None: 1,000 per distinct row, at least 200,000 and at most 1,000,000,
         and for more than 40,000 rows fewer again, so that the work stays about the same. Sampling
         goes on after it, as `until` says.
-    until : {"agreed", "steps"}
-        Where `n_steps` is None: "agreed", sampling goes on until R-hat is at most 1.01 and the
-        effective sample size at least 400, in up to four rounds as `bayescascade.explore` has them;
-        there is no further one where even the last would draw too little. "steps": that number of
-        steps in any case.
-    n_chains : int >= 1
-        Independent chains; of an exact search's draws, as many parts.
-    memory_limit : float > 0
+    memory_limit
         Gigabytes that an exact search may take, or redraws of all chains together. Draws that are
         kept for averages and files take an eighth of it at most: of 1,000 large trees every second
         one is left out until the others fit.
-    scratch : str or Path, optional
+    scratch
         Directory for the boxes of an exact search that do not fit `memory_limit`, on a quick disk.
         It finds the same, somewhat slower. The files have no names, are gone with `exact_`, and the
         system keeps what it can of them in memory that is free.
-    start : {"random", "greedy"}
+    start
         Each chain starts from a small random tree of its own, or all from the density estimation
         tree (`bayescascade.DensityEstimationTree`).
-    tree : {"best", "typical"}
+    tree
         What `tree_` is, which is printed, and which rows are scored by if `predictive` is "map":
         the most probable tree found, or, of the draws, the one whose densities of rows are nearest
         to those of all others (`bayescascade.model.typical`). The best tree has only what each of
         its splits wins; drawn ones have more leaves, some of which differ from draw to draw.
-    n_jobs : int or None
-        Chains run in parallel, as joblib counts workers; the result does not depend on it.
-    random_state : int, SeedSequence, Generator or None
-        Seed of everything random.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
-    unknown : {"other", "missing", "error"}
-        What a cell of a row to be scored is whose level fit has not seen, or whose number is beyond
-        the outer edges: outside the domain, which makes the row as rare as that none such was seen;
-        missing; or an error. The first two are said in an `UnknownLevelWarning`; how rare that is,
-        and why, says `bayescascade.model.readable_density`.
-    checkpoint : path, optional
-        File to save the run to every few seconds, so that it can go on after a crash; of an exact
-        search that takes dozens of passes, after each.
-    resume : bool
-        Go on with the run in `checkpoint`; the result is that of a run never interrupted.
     progress : callable, optional
         Called with a `samplers.Progress` about twice a second.
-    time_limit : float > 0 or None
-        Seconds after which `fit` stops, from its beginning, with what was found; `summary_` says
-        so, and what is found then depends on the machine. An exact search that is not through by
-        half of it, or a minute before the end, leaves the rest to chains. Compiling, at the first
-        fit after installation, counts, but is not stopped.
 
     Attributes
     ----------
@@ -203,22 +174,22 @@ class BranchCascade(Cascade):
 
     Parameters
     ----------
-    expected_branches : float > 0
+    expected_branches
         Mean of the Poisson; of no effect with another prior.
-    feature_inclusion : float in (0, 1) or None
+    feature_inclusion
         Probability that a column is used at all, the thesis's optional upper level; None for none,
         as the generative prior needs.
-    concentration : float > 0
+    concentration
         Dirichlet parameter of every branch.
-    max_branches : int >= 2 or None
+    max_branches
         Most branches of a split; None for as many as there are levels.
-    max_depth : int >= 0 or None
+    max_depth
         Of an exact search with `partitions` "levels": most columns that a path fixes. None: any
         number; of dependent leaves as many as take seconds, and in wide tables three, of the
         columns that tell most of others. The generative prior ends there: a node at that depth is a
         leaf. Rows are best scored by the average over all trees,
         `predictive` "average", which in a loaded model is one over the draws kept.
-    temper : float > 0, "auto" or None
+    temper
         In such a search, boxes of more rows decide what to do as if they held that many. That
         is no posterior, which likelihoods of many rows make too sure of a few trees. "auto": that
         of none, 400, 200, 100 and 50 by which rows held out have the largest averaged density.
@@ -226,9 +197,8 @@ class BranchCascade(Cascade):
         minutes a part the first, is scored by what is learned from the others. All rows are then
         learned from. ``exact_.temper`` is what was chosen, ``exact_.tempered(c)`` what another one
         makes.
-    partitions, leaf, leaf_concentration, prior, stop, density, predictive, search, n_steps, \
-n_chains, n_jobs, random_state, columns, drop, nominal, ordinal, continuous, missing, unknown, \
-memory_limit, scratch, start, tree, checkpoint, resume, progress, time_limit, until
+    partitions, leaf, leaf_concentration, prior, stop, predictive, search, n_steps, columns, drop, \
+nominal, ordinal, continuous, missing, memory_limit, scratch, start, tree, progress
         As in `LeafCascade`, but for prior "size", which is the leaf model's alone; the posterior
         mean of a leaf is a product along its path. With
         `feature_inclusion` only tables of few columns are searched exactly.

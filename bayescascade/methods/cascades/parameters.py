@@ -69,6 +69,7 @@ class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters
         "Directory for what an exact search cannot keep in memory",
         none="none",
         metavar="DIR",
+        typed="str, Path or None",
     )
     start = Choice(
         "random",

@@ -48,13 +48,11 @@ class SmoothedHistogram(Baseline[CellDensity]):
 
     Parameters
     ----------
-    pseudo_count : float > 0 or None
+    pseudo_count
         As if that many rows had been seen in every cell; None for the number under which the rows
         are most probable.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
-    unknown : {"other", "missing", "error"}
-        What a level unseen in fit is; as in `LeafCascade`.
 
     Attributes
     ----------

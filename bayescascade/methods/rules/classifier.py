@@ -55,19 +55,17 @@ class RuleListClassifier(LabeledFiles, RuleListEstimator[LabelList]):
     expected_rules, expected_size, max_size, search, n_chains, n_jobs, random_state, memory_limit, \
 time_limit, until, checkpoint, resume, progress
         As in `DensityRuleList`.
-    concentration : float > 0 or "auto"
+    concentration
         Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
         "auto": 1 of two classes; of more, that of 1, 1/2, 1/4, .. >= 1 / n_classes that makes the
         labels most probable, given a list that is quickly found.
-    min_support : float in [0, 1)
+    min_support
         Share of the rows, by weight, that a candidate for a rule captures at least.
-    n_bins : int >= 2
+    n_bins
         Quantiles that columns of numbers are cut at, unless declared otherwise; columns of no more
         different numbers than that are ordinal. The outer bins are open: a value beyond the range
         seen in fit belongs to them.
-    predictive : {"map", "average"}
-        Probabilities of the most probable list, or averaged over posterior draws.
-    n_steps : int >= 1 or None
+    n_steps
         Proposals per chain in each of annealing and sampling. None: 1,000,000, and for more than
         200,000 distinct rows fewer, so that the work stays about the same; half of that for
         "tempering", per temperature. Sampling goes on after it, as `until` says.
@@ -75,10 +73,10 @@ time_limit, until, checkpoint, resume, progress
         How to read columns, by name or, of an array, by number; see `data.table.Table`.
         Truth values, text and categories are nominal by default. The outer bins of declared edges
         are open as well.
-    missing : {"level", "error"}
+    missing
         What a missing cell is: a level of its own in the columns that have some in fit, and as an
         unknown level in others; or an error.
-    unknown : {"none", "error"}
+    unknown
         What a level is that fit has not seen: a cell that satisfies no condition, which is said in
         an `UnknownLevelWarning`, or an error. In cross-validation a rare level may be in a test
         fold only.

@@ -193,54 +193,37 @@ class DensityRuleList(
 
     Parameters
     ----------
-    expected_rules : float in (0, 10,000]
+    expected_rules
         Mean of the Poisson on the number of rules.
-    expected_size : float in (0, 10,000]
+    expected_size
         Mean of the Poisson on the number of conditions of a rule.
-    concentration : float > 0
+    concentration
         Dirichlet parameter of every part: as if that many rows had been seen in each.
-    max_size : int >= 1
+    max_size
         Most conditions of a rule; no more than there are columns are ever used. All conjunctions up
         to that size are candidates: their number grows quickly with it.
-    density : {"posterior_mean", "empirical"}
-        Probability of a part: ``(n_l + alpha) / (n + K alpha)``, or ``n_l / n``, which is zero on
-        an empty part.
-    predictive : {"map", "average"}
-        Score and draw from the most probable list, or from the average over posterior draws.
-    search : {"exact", "anneal+metropolis", "anneal", "metropolis", "tempering"}
+    search
         Anneal for the best list and sample from there; only anneal; or only sample, by plain
         chains or by replica exchange. "exact" anneals and then, by branch and bound, proves that no
         list is more probable, or finds a better one; it draws nothing.
-    n_steps : int >= 1 or None
+    n_steps
         Proposals per chain in each of annealing and sampling; a quarter of the sampling is
         discarded as warm-up. None: 1,000,000, and for more than 4 columns or 200,000 distinct rows
         fewer, so that it does not take too long; half of that for "tempering", per temperature.
         Sampling goes on after it, as `until` says.
-    until : {"agreed", "steps"}
+    until
         Where `n_steps` is None: "agreed", sampling goes on until R-hat is at most 1.01 and the
         effective sample size at least 400, in up to four rounds as `bayescascade.explore` has them.
         Where those would not do, up to four rounds of replica exchange follow at 12 temperatures,
         whose first has a quarter of the steps, or fewer for more than 10,000 distinct rows.
         "steps": that number of steps in any case.
-    n_chains : int >= 1
-        Independent chains.
-    n_jobs : int or None
-        Chains run in parallel, as joblib counts workers; the result does not depend on it.
-    random_state : int, SeedSequence, Generator or None
-        Seed of everything random.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
-    unknown : {"other", "missing", "error"}
-        What a level unseen in fit is; as in `LeafCascade`.
-    memory_limit : float > 0
+    memory_limit
         Gigabytes that the candidates may take, and those of an exact search its unfinished lists.
-    checkpoint : path, optional
-        File to save the run to every few seconds, so that it can go on after a crash.
-    resume : bool
-        Go on with the run in `checkpoint`; the result is that of a run never interrupted.
     progress : callable, optional
         Called with a `samplers.Progress` about twice a second.
-    time_limit : float > 0 or None
+    time_limit
         Seconds after which `fit` stops, from its beginning, with what was found; `summary_` says
         so, and what is found then depends on the machine. Of an exact search that is the best list
         and a bound on how much more probable another may be. Up to half of what finding the
