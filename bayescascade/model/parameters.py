@@ -64,10 +64,9 @@ class ChainParameters(RunParameters):
     """How to search by chains, and what to predict by; see `bayescascade.explore`."""
 
     n_jobs: Jobs[Any] = Jobs(
-        1,
+        -1,
         "Chains run at the same time; -1: one per core",
         none="",
-        in_commands=-1,
         more="The result does not depend on it.",
     )
 

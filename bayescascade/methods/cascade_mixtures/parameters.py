@@ -1,6 +1,6 @@
 """Parameters of mixtures, declared once."""
 
-from bayescascade.base.parameters import Choice, Integer, Jobs, Real
+from bayescascade.base.parameters import Choice, Integer, Real
 from bayescascade.model.parameters import ChainParameters, DensityParameters, RunParameters
 
 
@@ -20,4 +20,4 @@ class MixtureParameters(DensityParameters, RunParameters):
     n_starts = Integer(6, "Starts of EM, the best is kept", minimum=1)
     max_iter = Integer(100, "Most steps of EM from a start", minimum=1)
     tol = Real(1e-4, "Nats a row below which a step of EM is the last", above=0.0)
-    n_jobs = Jobs(-1, ChainParameters.n_jobs.about, none="")
+    n_jobs = ChainParameters.n_jobs

@@ -1,6 +1,6 @@
 """Parameters of cascades, declared once."""
 
-from bayescascade.base.parameters import Choice, Integer, Jobs, Other, Parameters, Real
+from bayescascade.base.parameters import Choice, Integer, Other, Parameters, Real
 from bayescascade.model.parameters import (
     SEARCHES,
     ChainParameters,
@@ -118,7 +118,6 @@ class AutoParameters(ShownParameters, DensityParameters, MemoryParameters, Chain
         "How much is tried to find what suits: seconds, a minute, or half an hour",
         words=("quick", "normal", "thorough"),
     )
-    n_jobs = Jobs(-1, ChainParameters.n_jobs.about, none="")
     predictive = Choice("average", ChainParameters.predictive.about, words=("map", "average"))
 
 

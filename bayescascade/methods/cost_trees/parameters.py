@@ -1,6 +1,6 @@
 """Parameters of single trees whose features cost something, declared once."""
 
-from bayescascade.base.parameters import Choice, Integer, Jobs, Parameters, Real
+from bayescascade.base.parameters import Choice, Integer, Parameters, Real
 from bayescascade.methods.forests.parameters import BudgetedParameters
 from bayescascade.model.parameters import SAMPLED, SearchParameters
 
@@ -20,4 +20,3 @@ class BudgetTreeParameters(TreeParameters, BudgetedParameters, SearchParameters)
 
     tradeoff = Real(None, "Nats that a unit of cost is worth", minimum=0.0, none="1")
     search = Choice(SAMPLED[0], "How to search by chains", words=SAMPLED)
-    n_jobs = Jobs(None, SearchParameters.n_jobs.about, none="", in_commands=-1)

@@ -18,7 +18,7 @@ class BudgetedParameters(RunParameters):
 class ForestParameters(BudgetedParameters):
     """Of forests."""
 
-    n_jobs = Jobs(None, "Trees learned at the same time; -1: one per core", none="", in_commands=-1)
+    n_jobs = Jobs(-1, "Trees learned at the same time; -1: one per core", none="")
 
 
 class BudgetedForestParameters(ForestParameters):

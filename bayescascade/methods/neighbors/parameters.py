@@ -41,6 +41,6 @@ class CompressionParameters(ChainParameters):
     dtype = Choice("float64", "Of what is computed", words=("float64", "float32"))
     search = Choice("ascent", "How to search", words=("ascent", "ascent+langevin"))
     n_chains = Integer(1, ChainParameters.n_chains.about, minimum=1)
-    n_jobs = Jobs(None, "Cores used; -1: all there are", none="", in_commands=-1)
+    n_jobs = Jobs(-1, "Cores used; -1: all there are", none="")
     missing = missing_choice()
     unknown = unknown_choice(mean="counts as the mean of its column", error="is an error")

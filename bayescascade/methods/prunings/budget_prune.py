@@ -227,7 +227,7 @@ class BudgetPrune(TradeoffPruner):
         n_steps: int | None = None,
         n_draws: int = 500,
         n_chains: int = 4,
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
         random_state: Seed = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
