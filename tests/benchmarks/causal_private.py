@@ -1,8 +1,6 @@
 r"""Probabilities that a private direction is right, by epsilon: of scores, and of regularizations.
 
     python -m tests.benchmarks.causal_private [--data FOLDER] [--data-sets made real] [--rows 4000]
-    python -m tests.benchmarks.causal_private --protect train --training stability \
-        --scores hsic --rows 50000 --regularization 0.003 0.01 0.03 0.1 0.5
 
 The analog of table 4.2 and figure 4.4 of Kusner (2016). Only halves and private histograms are
 drawn, by seed: the probability of the order of two scores with noise is known, and so is that of
@@ -31,10 +29,10 @@ from bayescascade.methods.causal.protection import (
     PRIVATE_SCORES,
     PROTECTED,
     ROUNDING,
-    TRAININGS,
     agreement,
 )
 from bayescascade.methods.causal.scores import score_of
+from bayescascade.methods.causal.sensitivity import iqr_distance
 from bayescascade.privacy.mechanisms import stability_threshold
 from bayescascade.privacy.noise import noise_source
 from tests.benchmarks.causal_data import Pair, cause_effect_pairs, made_pairs
@@ -57,13 +55,12 @@ def main() -> None:
     made.add_argument("--out", type=Path, help="file to add lines of JSON to")
     options = made.add_argument_group("of the model")
     options.add_argument("--protect", default="both", choices=PROTECTED)
-    options.add_argument("--training", default="histogram", choices=TRAININGS)
     options.add_argument("--scores", nargs="+", default=PRIVATE_SCORES, choices=PRIVATE_SCORES)
     options.add_argument("--regularization", nargs="+", type=float, default=[None])
     options.add_argument("--bandwidth", type=float)
     options.add_argument("--test-share", type=float)
     arguments = made.parse_args()
-    names = ("protect", "training", "bandwidth", "test_share")
+    names = ("protect", "bandwidth", "test_share")
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name)}
     for data in arguments.data_sets:
         pairs = cause_effect_pairs(arguments.data) if data == "real" else made_pairs(arguments.rows)
@@ -93,7 +90,7 @@ def chances(
     causes = (scaled.x, scaled.y) if pair.is_forward else (scaled.y, scaled.x)
     model = PrivateAdditiveNoiseModel(delta=DELTA, **options)
     settings, amount = model._protection(1.0), options["regularization"]
-    is_drawn = settings.protects_training and not settings.is_stability
+    is_drawn = settings.protects_training
     plain = PrivateAdditiveNoiseModel(protect="test", regularization=amount) if is_drawn else model
     without = _tested(plain, 1.0, causes, seed)
     tested = {e: _tested(model, e, causes, seed) if is_drawn else without for e in EPSILONS}
@@ -151,8 +148,8 @@ def _chance(
     if not settings.can_pass(n_rows):
         return 0.0, 0.5
     if settings.is_tested:
-        each, shift = settings.sensitivity(n_rows), settings.shift(n_rows)
-        distance = model._distance(settings, tested, each, shift)
+        each = settings.sensitivity(n_rows)
+        distance = iqr_distance([one for both in tested for one in both], each / 2)
         share = epsilon / 2  # discrete Laplace noise of scale 1 / share makes up for the rest
         short = stability_threshold(share, DELTA) - distance
         tail = np.exp(-share * max(short, 1 - short)) / (1 + np.exp(-share))

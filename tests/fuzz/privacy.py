@@ -11,10 +11,8 @@ from tests.fuzz.private_rados import feature_release, merged_promises, row_relea
 from tests.fuzz.running import Check, main
 from tests.fuzz.sensitivities import (
     changes_by_test_row,
-    changes_by_training_row,
     grids,
     rado_laws,
-    residual_shifts,
     stability_distances,
 )
 
@@ -23,8 +21,6 @@ CHECKS: dict[str, Check] = {
     "a row of sums": row_release,
     "a row of a direction": direction_release,
     "scores by a test row": changes_by_test_row,
-    "scores by a training row": changes_by_training_row,
-    "residuals by a training row": residual_shifts,
     "distances to instability": stability_distances,
     "grids of mechanisms": grids,
     "laws of coordinates": rado_laws,

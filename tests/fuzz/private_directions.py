@@ -41,12 +41,11 @@ def direction_release(problem: Problem) -> None:
     given: dict[str, Any] = {
         "score": str(rng.choice(["hsic", "spearman", "kendall", "iqr"])),
         "protect": str(rng.choice(["both", "test", "train"])),
-        "training": str(rng.choice(["histogram", "stability"])),
         "publish": str(rng.choice(["scores", "scores", "direction"])),
         "epsilon": float(rng.choice([0.5, 2.0, 50.0])),
         "delta": float(rng.choice([0.0, 1e-3, 0.3])),
         "x_bounds": (-1.0, 1.0), "y_bounds": (-2.0, 1.0), "noise": "simulated",
-        "proposed": rng.choice([None, None, 0.0, 0.3, 2.0]),
+        "proposed": rng.choice([None, None, 0.3, 2.0]),
         "random_state": int(rng.integers(1 << 30)),
     }  # fmt: skip
     x, y = _pair(rng, n)
@@ -57,7 +56,7 @@ def direction_release(problem: Problem) -> None:
     row = int(rng.choice(allowed[given["protect"]]))
     near_x, near_y = x.copy(), y.copy()
     near_x[row], near_y[row] = rng.choice([-1.0, 1.0, 0.25, 1e9, -1e300, *x[:2]], 2)
-    names = ("score", "protect", "training", "publish", "epsilon", "delta")
+    names = ("score", "protect", "publish", "epsilon", "delta")
     problem.note(direction_rows=n, **{name: given[name] for name in names})
     asked: list[list[Asked]] = []
     said = []

@@ -5,20 +5,19 @@ scored on the other. A row can change the scores by what `sensitivity` proves, a
 much:
 
 * Test rows, by ranks and HSIC: Laplace noise for both scores.
-* Training rows: a private histogram from which the regressions are learned (`histogram`); or, as
-  in the thesis, noise for what a row does to kernel ridge regressions and so to the scores.
-* IQR, and ranks in that last case: no bound holds for all rows. One is proposed, and how many rows
-  would have to be replaced before it fails is tested privately (propose-test-release); the scores
-  are published if that is enough. Proposing 0 is the thesis's release of ranks that are stable.
+* Training rows: a private histogram from which the regressions are learned (`histogram`).
+* Test rows, by IQR: no bound holds for all rows. One is proposed, and how many rows would have to
+  be replaced before it fails is tested privately (propose-test-release); the scores are published
+  if that is enough.
 * The direction alone: the exponential mechanism, a draw from `DirectionPosterior`.
 
 **Departures from the thesis**, each proved in `sensitivity`, `histogram` or
-`bayescascade.privacy`: private regressions, which need rows by the thousand, where noise for a
-regression's stability hardly tells anything of 50,000; lower sensitivities of rho and HSIC, whose
-root is published; a bound on regressions that holds, in place of theorem 7; one test for both
-scores, by distances to a proposed bound, in place of two intervals for each IQR (Algorithm 4,
-whose threshold is wrong for epsilon < 1); rank scores that may change where few pairs are close.
-Protecting "both" does not cost the sum of both, as a row either tests or is learned from.
+`bayescascade.privacy`: private regressions, which need rows by the thousand, in place of noise for
+what a row does to kernel ridge regressions, which hardly tells anything of 50,000 (and theorem 7,
+which bounds that, is false); lower sensitivities of rho and HSIC, whose root is published; one test
+for both scores, by distances to a proposed bound, in place of two intervals for each IQR (Algorithm
+4, whose threshold is wrong for epsilon < 1). Protecting "both" does not cost the sum of both, as a
+row either tests or is learned from.
 """
 
 from collections.abc import Mapping
@@ -46,7 +45,7 @@ from bayescascade.methods.causal.regression import (
 )
 from bayescascade.methods.causal.release import DirectionRelease, direction_of
 from bayescascade.methods.causal.scores import SCORES, score_of
-from bayescascade.methods.causal.sensitivity import iqr_distance, rank_distance
+from bayescascade.methods.causal.sensitivity import iqr_distance
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.privacy.accounting import LostLedger, PrivacyLedger
@@ -54,7 +53,8 @@ from bayescascade.privacy.mechanisms import Release, exponential, laplace, propo
 from bayescascade.privacy.noise import NoiseSource, noise_source
 from bayescascade.report.page import Page
 
-_FIXED_LAMBDA, _FIXED_BANDWIDTH = 0.03, 0.2
+_FIXED_BANDWIDTH = 0.2
+_TRAINING = "histogram"  # which older files say
 
 _PAYING = Lock()  # two fits at once pay twice
 
@@ -70,15 +70,11 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         Budget of a fit: no result becomes more than e**epsilon times as probable by a row.
     delta : float in [0, 1)
         Probability for which that need not hold. It must be > 0 where stability is tested: for
-        "iqr", and for ranks with training="stability". Well below 1 / n_rows is usual.
+        "iqr" of protected test rows. Well below 1 / n_rows is usual.
     protect : {"both", "test", "train"}
         Whose rows are protected: all, those that test, or those that regressions are learned from.
         The others may be told by the result. Each fit deals anew: over several, all rows are
         protected only by "both".
-    training : {"histogram", "stability"}
-        How training rows are protected, where they are. "histogram" learns the regressions from a
-        histogram that epsilon pays for. "stability" adds as much noise to the scores as hides what
-        a row does to kernel ridge regressions, as in the thesis, which takes very many rows.
     publish : {"scores", "direction"}
         Both scores, or the direction alone, which is hardly more often right for the same epsilon.
     x_bounds, y_bounds : (float, float)
@@ -86,13 +82,13 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         is clipped, and how much that is, is not told.
     regularization : float >= 1e-6, optional
         Lambda of kernel ridge regression, ``lambda / 2 |w|**2 + mean squared error``, where
-        variables are scaled to [-1, 1] and its bandwidth is 0.2. By default both are chosen from
-        the training rows, or for "stability" lambda is 0.03.
+        training rows are not protected; variables are scaled to [-1, 1] and its bandwidth is 0.2.
+        By default both are chosen from the training rows.
     bandwidth : float >= 0.02
         Of the Gaussian kernels of HSIC, in half widths of the bounds.
-    proposed : float >= 0, optional
-        By how much a row is proposed to change each score, where stability is tested; 0 publishes
-        exact scores of ranks that no row would change. By default what normal rows pass with.
+    proposed : float > 0, optional
+        By how much a row is proposed to change each score, where stability is tested. By default
+        what normal rows pass with.
     test_share : float in (0, 1)
         Part of the rows that test.
     noise : {"opendp", "simulated"}
@@ -134,6 +130,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     title = "private additive noise model"
     model_name = "PrivateAdditiveNoiseModel"
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "ledger")
+    _former_parameters: ClassVar[tuple[str, ...]] = ("training",)
 
     release_: DirectionRelease
     _is_spent: bool = False
@@ -145,7 +142,6 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         epsilon: float = 1.0,
         delta: float = 0.0,
         protect: str = "both",
-        training: str = "histogram",
         publish: str = "scores",
         x_bounds: tuple[float, float] | None = None,
         y_bounds: tuple[float, float] | None = None,
@@ -161,7 +157,6 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         self.epsilon = epsilon
         self.delta = delta
         self.protect = protect
-        self.training = training
         self.publish = publish
         self.x_bounds = x_bounds
         self.y_bounds = y_bounds
@@ -336,6 +331,21 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     def _fields(self) -> dict[str, Any]:
         return {**super()._fields(), "release": self.release_.to_dict()}
 
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the model that a saved file's record describes; see `ReadableModel.from_record`.
+
+        One that protected training rows by their regressions' stability, as no model does any more,
+        is refused.
+        """
+        parameters = record.get("parameters")
+        if isinstance(parameters, Mapping) and parameters.get("training", _TRAINING) != _TRAINING:
+            raise ModelFileError(
+                f'a saved model\'s training must be "{_TRAINING}", the only one that is left, '
+                f"got {parameters['training']!r}"
+            )
+        return super().from_record(record)
+
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
         self.release_, self._is_spent = DirectionRelease.from_record(record["release"]), True
@@ -345,14 +355,14 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             raise ModelFileError("a saved release must be of the rows and columns of its model")
 
     def _protection(self, epsilon: float) -> Protection:
+        if self.regularization is not None:
+            check_real("regularization", self.regularization, minimum=1e-6, maximum=1e6)
         return Protection(
             self.score,
             check_real("epsilon", epsilon, above=0.0),
             self.delta,
             self.protect,
-            self.training,
             self.publish,
-            _FIXED_LAMBDA if self.regularization is None else self.regularization,
             self.bandwidth,
             self.proposed,
             self.test_share,
@@ -393,7 +403,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             lowest = exponential(np.negative(scores), each, epsilon, noise, error=ROUNDING)
             return DIRECTIONS[lowest.index], None, 0.0
         if protection.is_tested:
-            distance = self._distance(protection, tested, each, protection.shift(n_rows))
+            distance = iqr_distance([one for both in tested for one in both], each / 2)
             finite = np.nan_to_num(scores, neginf=0.0)  # distance 0: not published but by delta
             release = propose_test_release(
                 distance,
@@ -402,7 +412,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
                 epsilon,
                 protection.delta,
                 noise,
-                error=ROUNDING if each else 0.0,
+                error=ROUNDING,
             )
         elif not each:  # of test rows that are not protected, by regressions that are private
             release = Release(np.array(scores), 0.0, "none", protection.cost, noise.is_private)
@@ -417,27 +427,10 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         self, protection: Protection, x: Floats, y: Floats, noise: NoiseSource
     ) -> tuple[Predict, Predict]:
         """Return regressions of y on x and of x on y."""
-        if protection.protects_training and not protection.is_stability:
+        if protection.protects_training:
             return histogram_regressions(x, y, protection.epsilon, noise)
-        if protection.is_stability or self.regularization is not None:
+        amount = self.regularization
+        if amount is not None:
             features = GaussianFeatures(_FIXED_BANDWIDTH, -1, 1)
-            amount = protection.regularization
             return kernel_ridge(x, y, features, amount), kernel_ridge(y, x, features, amount)
         return regressed(KERNEL_RIDGE, x, y), regressed(KERNEL_RIDGE, y, x)
-
-    def _distance(
-        self,
-        protection: Protection,
-        tested: list[tuple[Floats, Floats]],
-        each: float,
-        shift: float,
-    ) -> int:
-        """Return how many rows to replace until another may change a score by more than `each`."""
-        protects_test = protection.protects_test
-        if self.score == "iqr":  # of which a score has two
-            samples = [one for cause, rest in tested for one in ((cause, 0.0), (rest, shift))]
-            return iqr_distance(samples, each / 2, protects_test=protects_test)
-        return min(
-            rank_distance(self.score, rest, each, shift, protects_test=protects_test)
-            for _, rest in tested
-        )

@@ -18,12 +18,8 @@ from bayescascade.base.validation import check_choice, check_probability, check_
 from bayescascade.methods.causal.features import GaussianFeatures
 from bayescascade.methods.causal.histogram import regression_error
 from bayescascade.methods.causal.pair import LEAST_ROWS
-from bayescascade.methods.causal.sensitivity import (
-    by_test_row,
-    by_training_row,
-    farthest,
-    residual_shift,
-)
+from bayescascade.methods.causal.scores import interquartile
+from bayescascade.methods.causal.sensitivity import by_test_row
 from bayescascade.privacy.accounting import Cost
 from bayescascade.privacy.mechanisms import stability_threshold
 from bayescascade.report.page import Heading, Page, Pieces
@@ -33,9 +29,6 @@ PROTECTED = ("test", "train", "both")
 """Whose rows are protected: those that test, those that regressions are learned from, or all."""
 
 PUBLISHED = ("scores", "direction")
-
-TRAININGS = ("histogram", "stability")
-"""How training rows are: by a private histogram, or by how little one moves kernel regressions."""
 
 PRIVATE_SCORES = ("spearman", "kendall", "hsic", "iqr")
 
@@ -69,9 +62,7 @@ class Protection:
     epsilon: float
     delta: float
     protect: str
-    training: str
     publish: str
-    regularization: float
     bandwidth: float
     proposed: float | None
     test_share: float
@@ -84,20 +75,16 @@ class Protection:
             )
         check_choice("score", self.score, PRIVATE_SCORES)
         check_choice("protect", self.protect, PROTECTED)
-        check_choice("training", self.training, TRAININGS)
         check_choice("publish", self.publish, PUBLISHED)
         check_real("epsilon", self.epsilon, minimum=1e-8, maximum=1e6)
         check_real("delta", self.delta, minimum=0.0, below=1.0)
-        check_real("regularization", self.regularization, minimum=1e-6, maximum=1e6)
         check_real("bandwidth", self.bandwidth, minimum=0.02, maximum=1e3)
         check_probability("test_share", self.test_share, strict=True)
-        if self.proposed is not None and self.proposed != 0.0:
+        if self.proposed is not None:
             check_real("proposed", self.proposed, minimum=1e-9, maximum=1e3)
         if not self.is_tested:
             return
         why = f"score {self.score!r} with protect={self.protect!r} is tested for stability"
-        if self.is_stability:
-            why += " by training='stability'"
         if self.delta == 0.0:
             raise ParameterError(f"delta must be > 0, such as 1e-6, as {why}, got 0")
         if self.publish == "direction":
@@ -106,14 +93,7 @@ class Protection:
     @property
     def is_tested(self) -> bool:
         """Whether no bound holds for all rows, so that the rows at hand are tested privately."""
-        if self.score == "iqr":
-            return self.protects_test or self.is_stability
-        return self.score != "hsic" and self.is_stability
-
-    @property
-    def is_stability(self) -> bool:
-        """Whether scores have noise for what a training row may do to them."""
-        return self.protects_training and self.training == "stability"
+        return self.score == "iqr" and self.protects_test
 
     @property
     def protects_test(self) -> bool:
@@ -141,25 +121,12 @@ class Protection:
         """Return how many of the rows test; the others are learned from."""
         return min(max(round(n_rows * self.test_share), 3), n_rows - 3)
 
-    def shift(self, n_rows: int) -> float:
-        """Return by how much a training row may move residuals, where noise is for that, else 0."""
-        if not self.is_stability:
-            return 0.0
-        n_training = n_rows - self.n_test(n_rows)
-        return residual_shift(n_training, self.regularization) * (1 + 1e-6) + 1e-9
-
     def sensitivity(self, n_rows: int) -> float:
         """Return by how much a row may change each score: proved, or proposed and to be tested."""
-        m, shift = self.n_test(n_rows), self.shift(n_rows)
+        m = self.n_test(n_rows)
         if self.is_tested:
-            if self.proposed is not None:
-                return self.proposed
-            found = self._proposed_for(m, shift)
-            return found if self.score == "iqr" else min(found, 1.0)  # ranks change by no more
-        parts = [by_test_row(self.score, m)] if self.protects_test else []
-        if self.is_stability:
-            parts.append(by_training_row(m, shift, self.bandwidth))
-        return max(parts, default=0.0)  # a neighbor differs in a row of either kind
+            return self._proposed_for(m) if self.proposed is None else self.proposed
+        return by_test_row(self.score, m) if self.protects_test else 0.0
 
     def scale(self, n_rows: int) -> float:
         """Return the scale of the Laplace noise on each of both scores."""
@@ -169,7 +136,7 @@ class Protection:
 
     def regression_error(self, n_rows: int) -> float:
         """Return how far off private regressions are, by noise; 0 if they have none."""
-        if not self.protects_training or self.is_stability:
+        if not self.protects_training:
             return 0.0
         return regression_error(n_rows - self.n_test(n_rows), self.epsilon)
 
@@ -178,27 +145,20 @@ class Protection:
 
         It depends on no row.
         """
-        if not (self.is_tested and self.protects_test):
-            return True
-        most = farthest(self.score, self.n_test(n_rows), self.sensitivity(n_rows))
-        return most >= self._threshold
+        return not self.is_tested or interquartile(self.n_test(n_rows))[0] >= self._threshold
 
     @property
     def _threshold(self) -> int:
         return stability_threshold(self.epsilon * _TEST_SHARE, self.delta)
 
-    def _proposed_for(self, m: int, shift: float) -> float:
+    def _proposed_for(self, m: int) -> float:
         """Return a proposal with which rows like normal ones almost surely pass the test.
 
         Distances must reach the threshold T; 2 T + 6 leaves room for the noise. Within that many
-        places of its quartiles the log of a normal IQR changes by 2.33 / m a place; residuals are
-        taken to have an IQR of 0.2 and a deviation of 0.15 of half the width of the bounds.
+        places of its quartiles the log of a normal IQR changes by 2.33 / m a place.
         """
         places = 2 * self._threshold + 6
-        if self.score == "iqr":
-            return 2 * (self.protects_test * places * (4 / m + 15 * shift) + 15 * shift)
-        per_share, per_row = (2, 4) if self.score == "kendall" else (6, 12)
-        return per_share * 7.5 * places * shift + self.protects_test * per_row * places / m
+        return 2 * places * (4 / m)
 
 
 def agreement(margin: float, scale: float, quantities: int = 2) -> float:

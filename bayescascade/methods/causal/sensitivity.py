@@ -1,10 +1,8 @@
-r"""How much one row can change a score: bounds that hold for all rows, and distances to worse.
+r"""How much a test row can change a score: bounds that hold for all rows, and a distance to worse.
 
-Neighbors differ in one row, of the m that test or of the n that the regressions are learned from.
-All numbers are within declared bounds, scaled to [-1, 1]; kernels are Gaussian, so that ``0 <= k
-<= k(u, u) = 1``; bandwidths, lambda and proposals do not depend on any row.
-
-**A test row** (`by_test_row`) is replaced: u_k, v_k, of a and of b, become others.
+Neighbors differ in one of the m rows that test: u_k, v_k, of a and of b, become others. All numbers
+are within declared bounds, scaled to [-1, 1]; kernels are Gaussian, so that ``0 <= k <= k(u, u) =
+1``; bandwidths and proposals do not depend on any row.
 
 * *kendall*: m - 1 pairs change by at most 2 of m (m - 1) / 2, hence ``4 / m`` (thesis, theorem 3).
 * *spearman*: with c, d the centered ranks of a and b, the own product ``c_k d_k``, within ``(m -
@@ -27,25 +25,10 @@ All numbers are within declared bounds, scaled to [-1, 1]; kernels are Gaussian,
   <= 2 (2 + 2 e) <= 4``. Hence ``sqrt(6) / m``. (For HSIC itself, the square, this proves ``sqrt(6)
   / (m - 1)``, as ``|C| <= 1 / 2``; the thesis has ``(12 m - 11) / (m - 1)^2``, not proved.)
 
-**A training row** moves every residual by at most R (`residual_shift`). With ``J(w) = lambda / 2
-|w|^2 + 1/n sum (w . phi_i - y_i)^2`` (4.6): at its minimum ``lambda |w|^2 = 2/n sum (y_i - f_i)
-f_i <= 1/2``, so ``|f| <= |w| <= 1 / sqrt(2 lambda)``. The gradient of J~ at w is that of ``J~ -
-J``, at most ``2/n (2 + 2 |w|)`` long, and J~ is lambda-strongly convex: ``|w - w~| <= 4 (1 + 1 /
-sqrt(2 lambda)) / (n lambda) = R``. Predictions clipped to [-1, 1] are no farther apart. (Theorem 7
-of the thesis has ``8 / (n lambda^1.5)``, which is false: lambda = 8, all x the same, one y
-flipped.)
-
-* *hsic*: features of residuals move by at most ``sqrt(2 - 2 exp(-R^2 / (2 b^2)))``, b the
-  bandwidth, and ``C - C~`` is their mean against centered features, which are of norm <= 1 in
-  square mean: ``m / (m - 1)`` times as much (`by_training_row`).
-* *ranks*: only pairs whose residuals are at most 2 R apart can change order; one that does changes
-  tau by at most ``4 / (m (m - 1))`` and rho by at most ``12 / (m (m + 1))``, the difference of two
-  ranks times ``12 / (m (m^2 - 1))``. There may be many such pairs: `rank_distance`.
-
-**Distances.** `rank_distance` and `iqr_distance` return how many rows have to be replaced, at
-least, until another one might change the score by more than was proposed; replacing one row
-changes them by at most 1, as propose-test-release demands. Each is the first k at which a bound
-u_k on the change exceeds the proposal, where u_k of a neighbor is at most u_{k+1}.
+**A distance.** `iqr_distance` returns how many rows have to be replaced, at least, until another
+one might change the score by more than was proposed; replacing one row changes it by at most 1, as
+propose-test-release demands. It is the first k at which a bound u_k on the change exceeds the
+proposal, where u_k of a neighbor is at most u_{k+1}.
 """
 
 import math
@@ -67,111 +50,34 @@ def by_test_row(score: str, m: int) -> float:
     return math.sqrt(6) / m
 
 
-def residual_shift(n: int, regularization: float) -> float:
-    """Return by how much one of n training rows moves a residual at most, R."""
-    return 4 * (1 + 1 / math.sqrt(2 * regularization)) / (n * regularization)
-
-
-def by_training_row(m: int, shift: float, bandwidth: float) -> float:
-    """Return by how much residuals that move by `shift` change "hsic" of m test rows at most."""
-    return m / (m - 1) * math.sqrt(-2 * math.expm1(-((shift / bandwidth) ** 2) / 2))
-
-
-def rank_distance(
-    score: str, residuals: Floats, proposed: float, shift: float, *, protects_test: bool
-) -> int:
-    """Return how many rows to replace until another may change a rank score by more than proposed.
-
-    The bound u_k is ``N(2 (k + 1) R) + k (m - 1)`` times the change per pair, N(t) the number of
-    pairs that are at most t apart: k training rows close gaps by 2 k R, and each test row is in
-    m - 1 pairs. If test rows are not protected, they stay, and ``k (m - 1)`` is left out.
-
-    residuals (m,) float64; shift > 0 is R; proposed >= 0, where 0 asks for how long the score does
-    not change at all; `protects_test` says whether replaced rows may be test rows.
-    """
-    if proposed >= 1.0:  # the score is in [0, 1]
-        return _MOST
-    m = len(residuals)
-    per_pair = _per_pair(score, m)
-    if protects_test and by_test_row(score, m) > proposed:
-        return 0
-    ordered = np.sort(residuals)
-
-    def bound(k: int) -> float:
-        within = np.searchsorted(ordered, ordered + 2 * (k + 1) * shift, side="right")
-        pairs = int((within - np.arange(1, m + 1)).sum())
-        return per_pair * (pairs + protects_test * k * (m - 1))
-
-    return _first_above(bound, proposed)
-
-
-def iqr_distance(
-    samples: Sequence[tuple[Floats, float]], proposed: float, *, protects_test: bool
-) -> int:
+def iqr_distance(samples: Sequence[Floats], proposed: float) -> int:
     """Return how many rows to replace until another may change a log IQR by more than proposed.
 
-    Let v be the sorted numbers and i the place of a quartile. After k test rows are replaced, the
+    Let v be the sorted numbers and i the place of a quartile. After k rows are replaced, the
     numbers beside the quartile may be those that are k + 1 places apart, a window around i;
     another row moves both quartiles by a place, in the same direction, or one, so the IQR changes
     by no more than the widest window g_k. It is not less than I_k, the least difference of numbers
-    that are k + 1 places closer. Training rows move numbers by R each: ``u_k = log(1 + max(g_k +
-    2 k R, 2 R) / (I_k - 2 (k + 1) R))``. If test rows are not protected, they stay, I_k is the
-    IQR, and the next training row changes that by 2 R, whatever k is, in place of the maximum.
+    that are k + 1 places closer: ``u_k = log(1 + g_k / I_k)``.
 
-    `samples` are pairs of numbers, (m,) float64, and their R >= 0; the least distance of them all
-    is returned. proposed > 0, nats, is for each log IQR; `protects_test` says whether replaced rows
-    may be test rows.
+    `samples` are (m,) float64 each, of which the least distance is returned; proposed > 0, nats, is
+    for each log IQR.
     """
     return min(
-        _first_above(_iqr_bound(np.sort(numbers), shift, protects_test), proposed)
-        for numbers, shift in samples
+        bisect_right(range(len(numbers)), proposed, key=_iqr_bound(np.sort(numbers)))
+        for numbers in samples
     )
 
 
-def farthest(score: str, m: int, proposed: float) -> float:
-    """Return the largest distance that any m >= 3 rows have where test rows are protected.
-
-    The proposal, >= 0, is for the score "spearman", "kendall" or "iqr".
-    """
-    if score == "iqr":
-        return interquartile(m)[0] if proposed > 0 else 0
-    if by_test_row(score, m) > proposed:
-        return 0
-    return math.inf if proposed >= 1.0 else 1 + proposed / (_per_pair(score, m) * (m - 1))
-
-
-def _per_pair(score: str, m: int) -> float:
-    return 4 / (m * (m - 1)) if score == "kendall" else 12 / (m * (m + 1))
-
-
-def _iqr_bound(ordered: Floats, shift: float, protects_test: bool) -> Callable[[int], float]:
+def _iqr_bound(ordered: Floats) -> Callable[[int], float]:
     low, high = interquartile(len(ordered))
 
     def bound(k: int) -> float:
-        change, least = 2 * shift, float(ordered[high] - ordered[low])
-        if protects_test:
-            if k + 1 > low:  # beyond the least number, where anything may be
-                return math.inf
-            places = np.arange(k + 2)
-            gap = max(float(_apart(ordered, i - places, k + 1).max()) for i in (low, high))
-            change = max(change, gap + 2 * k * shift)
-            inner = ordered[high - (k + 1) + places] - ordered[low + places]
-            least = float(inner.min())
-        least -= 2 * (k + 1) * shift
-        return math.log1p(change / least) if least > 0 else math.inf
+        if k + 1 > low:  # beyond the least number, where anything may be
+            return math.inf
+        places = np.arange(k + 2)
+        starts = np.array([[low], [high]]) - places  # of windows
+        gap = float((ordered[starts + k + 1] - ordered[starts]).max())
+        least = float((ordered[high - (k + 1) + places] - ordered[low + places]).min())
+        return math.log1p(gap / least) if least > 0 else math.inf
 
     return bound
-
-
-def _apart(ordered: Floats, places: "np.ndarray[tuple[int], np.dtype[np.int64]]", n: int) -> Floats:
-    """Return how far apart numbers are of which the second is `n` places above the first."""
-    apart: Floats = ordered[places + n] - ordered[places]
-    return apart
-
-
-_MOST = 1 << 20  # rows beyond which no distance is told
-
-
-def _first_above(bound: Callable[[int], float], proposed: float) -> int:
-    """Return the first k >= 0 at which a bound that rises with k exceeds what was proposed."""
-    return bisect_right(range(_MOST), proposed, key=bound)
