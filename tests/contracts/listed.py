@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ from bayescascade import (
     SmoothedHistogram,
     StochasticNeighborCompression,
 )
+from bayescascade.model.continuous import ContinuousPosterior
 from tests.methods.cascades.problems import MULTIWAY
 from tests.methods.cost_trees import problems as trees
 from tests.methods.neighbors import problems as neighbors
@@ -208,6 +209,26 @@ class Slope:
 
     def describe(self, state: Any) -> Mapping[str, float]:
         return {"first": float(state[0])}
+
+
+def _rados(kind: str, seed: int) -> RadoPosterior:
+    rados = all_rados(*blobs(6, seed=seed)) * [1.0, 100.0, 0.01]
+    return RadoPosterior(rados, 6, prior_scale=[1.0, 0.1, 5.0], approximation=kind)
+
+
+CONTINUOUS: Mapping[str, Callable[..., ContinuousPosterior]] = {
+    **{f"prototypes {how}": partial(neighbors.posterior, **how) for how in neighbors.KINDS},
+    "rado": partial(_rados, "none"),
+    "rado moments": partial(_rados, "moments"),
+    "logistic": lambda seed: LogisticPosterior(*blobs(40, seed=seed)),
+}
+"""Those over numbers, each of rows drawn by a `seed`."""
+
+
+def slopes(posterior: Any, state: Any, steps: Any) -> Any:
+    """Return the derivatives of a log density by central differences of these steps."""
+    both = [[posterior.log_density(state + s * h) for s in (1, -1)] for h in np.diag(steps)]
+    return -np.diff(both)[:, 0] / (2 * steps)
 
 
 POSTERIORS: Mapping[str, Callable[[], Any]] = {

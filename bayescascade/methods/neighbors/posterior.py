@@ -19,27 +19,25 @@ the identity. ``prior_scale=None`` is flat, the paper's; the posterior is then i
 its maximum means something.
 """
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import samplers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.labels import check_labels, find_classes, label_codes
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows, class_probabilities
 from bayescascade.methods.neighbors.parameters import METRICS
 from bayescascade.methods.neighbors.prototypes import Floats, Layout, State
+from bayescascade.model.continuous import ContinuousPosterior
 from bayescascade.model.draws import TraceLegend
 
 _METRIC_SPREAD = 2.0  # prior standard deviations of the metric: see above
-_SHIFT = 0.1  # of a move, in `lengths`
 
 
-class PrototypePosterior:
+class PrototypePosterior(ContinuousPosterior):
     """Posterior over prototypes that stand in for labeled rows.
 
     Parameters
@@ -178,10 +176,6 @@ class PrototypePosterior:
         """Return the sum of log p over the rows, nats."""
         return self.rows.pulls(self.weights(state), self.starts, self.n_threads).log_likelihood
 
-    def log_density(self, state: State) -> float:
-        """Return the sum of log prior and log likelihood, nats."""
-        return self.log_prior(state) + self.log_likelihood(state)
-
     def log_density_and_gradient(self, state: State) -> tuple[float, Floats]:
         """Return the log density, nats, and its gradient, (n_parameters,) float64."""
         return self.density_of(self.rows, 1.0, state)
@@ -233,10 +227,6 @@ class PrototypePosterior:
         metric = self.layout.metric_like(self.reference)
         return self.layout.state(np.concatenate(points).astype(np.float64), metric)
 
-    def moves(self) -> Mapping[str, "_Shift"]:
-        """Return one move: a prototype, or the metric, shifted at random."""
-        return {"shift": _Shift(self.layout, self.lengths)}
-
     def describe(self, state: State) -> Mapping[str, float]:
         """Return the log prior and, unless it is held, the metric's mean log scale."""
         told = {"log_prior": self.log_prior(state)}
@@ -272,28 +262,15 @@ class PrototypePosterior:
         """
         return class_probabilities(X, self.weights(state), self.starts)
 
-    def fingerprint(self) -> str:
-        """Return a string that identifies rows, labels and parameters."""
-        digest = hashlib.sha256(self.rows.rows.tobytes() + self.rows.ends.tobytes())
+    def _blocks(self) -> tuple[Floats, ArrayLike]:
+        """Return `lengths`, and as blocks each prototype, and the metric."""
+        begins = np.arange(self.layout.n_prototypes + 1) * self.layout.n_columns
+        return self.lengths, np.append(begins, len(self.lengths))
+
+    def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
         held = None if self.layout.held is None else self.layout.held.tolist()
         told = (self.starts.tolist(), held, sorted(self.parameters().items()))
-        digest.update(repr(told).encode())
-        return digest.hexdigest()
-
-
-class _Shift:
-    """A prototype, or the metric, shifted by a normal step; symmetric."""
-
-    def __init__(self, layout: Layout, lengths: Floats) -> None:
-        self._layout, self._steps = layout, _SHIFT * lengths
-
-    def propose(self, rng: np.random.Generator, state: State) -> samplers.Proposal[State]:
-        n_columns, n_prototypes = self._layout.n_columns, self._layout.n_prototypes
-        begin = int(rng.integers(n_prototypes + 1)) * n_columns
-        end = begin + n_columns if begin < n_prototypes * n_columns else state.size
-        shifted = state.copy()
-        shifted[begin:end] += self._steps[begin:end] * rng.normal(size=end - begin)
-        return samplers.Proposal(shifted, 0.0)
+        return (self.rows.rows, self.rows.ends), told
 
 
 def _checked_counts(

@@ -25,9 +25,8 @@ with a fixed support s, u is 2 s / m times as much, and C lacks a multiple of u 
 unit, which changes the length of its maximum, but for the prior's part, and not the direction.
 """
 
-import hashlib
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,16 +34,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-import samplers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.methods.rado.signatures import Floats
+from bayescascade.model.continuous import ContinuousPosterior
 from bayescascade.model.draws import TraceLegend
 
-_SHIFT = 0.1  # of a move, in prior standard deviations
 
-
-class _LinearPosterior(ABC):
+class _LinearPosterior(ContinuousPosterior):
     """Coefficients with a normal prior; subclasses have the likelihood.
 
     Attributes
@@ -80,10 +77,6 @@ class _LinearPosterior(ABC):
         """Return the log likelihood, nats."""
         return self._likelihood(np.asarray(state, np.float64))[0]
 
-    def log_density(self, state: Floats) -> float:
-        """Return the sum of log prior and log likelihood, nats."""
-        return self.log_prior(state) + self.log_likelihood(state)
-
     def log_density_and_gradient(self, state: Floats) -> tuple[float, Floats]:
         """Return the log density, nats, and its gradient, (n_columns,) float64."""
         log_likelihood, gradient = self._likelihood(state)
@@ -92,10 +85,6 @@ class _LinearPosterior(ABC):
     def initial_state(self, rng: np.random.Generator) -> Floats:
         """Return coefficients drawn from the prior, a tenth as large."""
         return 0.1 * self.scales * rng.normal(size=len(self.scales))
-
-    def moves(self) -> Mapping[str, "_Shift"]:
-        """Return one move: all coefficients shifted at random."""
-        return {"shift": _Shift(self.scales)}
 
     def describe(self, state: Floats) -> Mapping[str, float]:
         """Return the log prior and the coefficients."""
@@ -112,11 +101,12 @@ class _LinearPosterior(ABC):
         scales = sorted(set(self.scales.tolist()))
         return {"prior_scale": scales[0] if len(scales) == 1 else "by column"}
 
-    def fingerprint(self) -> str:
-        """Return a string that identifies data and parameters."""
+    def _blocks(self) -> tuple[Floats, ArrayLike]:
+        return self.scales, (0, len(self.scales))
+
+    def _identity(self) -> tuple[Sequence[Floats], object]:
         told = (type(self).__name__, self._vectors.shape, self._told())
-        content = self._vectors.tobytes() + self.scales.tobytes() + repr(told).encode()
-        return hashlib.sha256(content).hexdigest()
+        return (self._vectors, self.scales), told
 
     def _told(self) -> object:
         return None
@@ -227,16 +217,6 @@ class LogisticPosterior(_LinearPosterior):
     def _likelihood(self, state: Floats) -> tuple[float, Floats]:
         margins = self._vectors @ state
         return -float(np.logaddexp(0.0, -margins).sum()), expit(-margins) @ self._vectors
-
-
-class _Shift:
-    """All coefficients shifted by normal steps; symmetric."""
-
-    def __init__(self, scales: Floats) -> None:
-        self._steps = _SHIFT * scales
-
-    def propose(self, rng: np.random.Generator, state: Floats) -> samplers.Proposal[Floats]:
-        return samplers.Proposal(state + self._steps * rng.normal(size=len(state)), 0.0)
 
 
 def _checked(name: str, vectors: ArrayLike) -> Floats:

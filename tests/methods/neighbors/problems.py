@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from bayescascade import PrototypePosterior
+from bayescascade.methods.neighbors.parameters import METRICS
 
 
 def blobs(n_rows=60, n_columns=3, n_classes=3, seed=0):
@@ -26,8 +27,15 @@ def strokes(n_rows, seed, n_columns=16, n_classes=10):
     return rows + 0.5 * rng.normal(size=rows.shape), labels
 
 
-def posterior(n_prototypes=(2, 3, 1), **options):
-    X, y = blobs()
+KINDS = [{"metric": metric} for metric in METRICS] + [
+    {"metric": "linear", "rank": 2},
+    {"metric": "diagonal", "held": [0.3, -0.2, 0.1]},
+    {"prior_scale": None},
+]
+
+
+def posterior(n_prototypes=(2, 3, 1), seed=0, **options):
+    X, y = blobs(seed=seed)
     return PrototypePosterior(X, y, n_prototypes, **options)
 
 

@@ -103,18 +103,6 @@ def test_all_rados_tell_what_the_rows_do(n_rows):
         assert abs(part.log_likelihood(theta) - slow) > 1e-3
 
 
-@pytest.mark.parametrize("approximation", ["none", "moments"])
-def test_gradients_are_those_of_the_density(rados, approximation):
-    posterior = RadoPosterior(rados, 9, prior_scale=[1, 0.1, 5, 1], approximation=approximation)
-    theta = np.array([0.3, -0.004, 20.0, 0.2])
-    value, gradient = posterior.log_density_and_gradient(theta)
-    assert value == pytest.approx(posterior.log_density(theta), rel=1e-12)
-    for k in range(4):
-        step = 1e-5 * posterior.scales[k] * np.eye(4)[k]
-        slope = (posterior.log_density(theta + step) - posterior.log_density(theta - step)) / 2
-        assert slope / step[k] == pytest.approx(gradient[k], rel=1e-5)
-
-
 def test_moments_are_the_second_order_of_the_logistic_loss():
     """By all rados; the maximum is twice least squares', and that of the density."""
     X, y = blobs(11, 3)

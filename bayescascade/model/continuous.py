@@ -1,0 +1,76 @@
+"""What posteriors over numbers share: the contract of a gradient, one move, and a fingerprint."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import samplers
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_SHIFT = 0.1  # of a move, in the lengths that a posterior names
+
+
+class ContinuousPosterior(ABC):
+    """A posterior whose states are (n,) float64; subclasses have the formulas.
+
+    Searches climb and sample along `log_density_and_gradient`; the move is for engines that take no
+    gradient.
+    """
+
+    @abstractmethod
+    def log_prior(self, state: Floats) -> float:
+        """Return the log prior, nats, but for a constant."""
+
+    @abstractmethod
+    def log_likelihood(self, state: Floats) -> float:
+        """Return the log likelihood, nats."""
+
+    @abstractmethod
+    def log_density_and_gradient(self, state: Floats) -> tuple[float, Floats]:
+        """Return the log density, nats, and its gradient, (n,) float64."""
+
+    def log_density(self, state: Floats) -> float:
+        """Return the sum of log prior and log likelihood, nats."""
+        return self.log_prior(state) + self.log_likelihood(state)
+
+    def moves(self) -> Mapping[str, "Shift"]:
+        """Return one move: a block of the numbers, shifted at random."""
+        return {"shift": Shift(*self._blocks())}
+
+    def fingerprint(self) -> str:
+        """Return a string that identifies data and parameters."""
+        arrays, told = self._identity()
+        digest = hashlib.sha256()
+        for array in arrays:
+            digest.update(array.tobytes())
+        digest.update(repr(told).encode())
+        return digest.hexdigest()
+
+    @abstractmethod
+    def _blocks(self) -> tuple[Floats, ArrayLike]:
+        """Return how far numbers are apart, (n,), and where blocks begin and the last ends."""
+
+    @abstractmethod
+    def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
+        """Return the data, and what else makes the posterior, with a `repr` that says all of it."""
+
+
+class Shift:
+    """A block of numbers, any with the same probability, shifted by normal steps; symmetric."""
+
+    def __init__(self, lengths: Floats, bounds: ArrayLike) -> None:
+        self._steps = _SHIFT * lengths
+        self._bounds = np.asarray(bounds)
+
+    def propose(self, rng: np.random.Generator, state: Floats) -> samplers.Proposal[Floats]:
+        """Return a shifted copy."""
+        block = int(rng.integers(len(self._bounds) - 1))
+        begin, end = self._bounds[block : block + 2]
+        shifted = np.array(state, np.float64)
+        shifted[begin:end] += self._steps[begin:end] * rng.normal(size=end - begin)
+        return samplers.Proposal(shifted, 0.0)
