@@ -20,12 +20,7 @@ from samplers.blocks import Memory, Phase, Plan, Program, Record, Snapshot, choo
 from samplers.chains import Progress, Run, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.metropolis import advance_block, better_of, init, trace_block
-from samplers.parameters import (
-    SamplerValueError,
-    Seed,
-    check_integer,
-    check_positive,
-)
+from samplers.parameters import SamplerValueError, Seed, check_integer, check_positive
 from samplers.types import ChainState, Move, Target
 
 S = TypeVar("S")

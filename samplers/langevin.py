@@ -27,13 +27,7 @@ from samplers.archive import TOLERANCE
 from samplers.blocks import Memory, MoveChoice, Program, Record, Snapshot, sampling_plan
 from samplers.chains import Enough, Progress, Run, run_chains
 from samplers.checkpoint import CheckpointSection
-from samplers.metropolis import (
-    better_of,
-    checked_density,
-    init,
-    sampling_settings,
-    trace_block,
-)
+from samplers.metropolis import better_of, checked_density, init, sampling_settings, trace_block
 from samplers.parameters import SamplerError, SamplerValueError, Seed, check_positive
 from samplers.types import ChainState, StepCounts, StepInfo, Target, Vector
 

@@ -30,13 +30,7 @@ from samplers.blocks import (
 from samplers.chains import Enough, Progress, Run, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.parameters import SamplerError, SamplerValueError, Seed
-from samplers.types import (
-    ChainState,
-    Move,
-    StepCounts,
-    StepInfo,
-    Target,
-)
+from samplers.types import ChainState, Move, StepCounts, StepInfo, Target
 
 S = TypeVar("S")
 

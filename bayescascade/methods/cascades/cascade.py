@@ -41,11 +41,7 @@ from bayescascade.methods.cascades.leaf_search import (
     choose_leaf,
     sum_up_in_time,
 )
-from bayescascade.methods.cascades.models import (
-    BranchModel,
-    CascadeModel,
-    LeafModel,
-)
+from bayescascade.methods.cascades.models import BranchModel, CascadeModel, LeafModel
 from bayescascade.methods.cascades.packed_trees import PackedTrees
 from bayescascade.methods.cascades.parameters import LEAVES, TreeParameters
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior

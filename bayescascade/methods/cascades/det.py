@@ -35,13 +35,7 @@ from bayescascade.data.dealing import deal
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.greedy import (
-    GrownTree,
-    grow,
-    leaf_totals,
-    prune,
-    weakest_links,
-)
+from bayescascade.methods.cascades.greedy import GrownTree, grow, leaf_totals, prune, weakest_links
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
 from bayescascade.methods.cascades.parameters import DetParameters
 from bayescascade.methods.cascades.split_gains import split_shares

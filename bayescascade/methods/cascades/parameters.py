@@ -72,9 +72,7 @@ class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters
         typed="str, Path or None",
     )
     start = Choice(
-        "random",
-        "Chains start from random trees, or from a greedy one",
-        words=("random", "greedy"),
+        "random", "Chains start from random trees, or from a greedy one", words=("random", "greedy")
     )
 
 

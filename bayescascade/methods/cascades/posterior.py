@@ -217,11 +217,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         }
 
     def advance(
-        self,
-        rng: np.random.Generator,
-        state: Tree,
-        n_steps: int,
-        inverse_temperature: float,
+        self, rng: np.random.Generator, state: Tree, n_steps: int, inverse_temperature: float
     ) -> tuple[Tree, StepCounts[Tree]]:
         """Run compiled steps on ``exp(inverse_temperature * log_density)``.
 

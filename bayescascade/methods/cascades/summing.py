@@ -45,11 +45,7 @@ def sum_up(
 
     Raises TooLargeError if it would take more or, for search "auto", too much time.
     """
-    from bayescascade.methods.cascades.exact import (
-        SummedPosterior,
-        certificate_of,
-        solve_or_tilt,
-    )
+    from bayescascade.methods.cascades.exact import SummedPosterior, certificate_of, solve_or_tilt
 
     if posterior.model.leaf == "dependent":
         needed = 'a branch cascade with partitions "levels" and no feature_inclusion'

@@ -28,13 +28,7 @@ from scipy.special import rel_entr
 
 from bayescascade.data.evidence import Evidence
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.tree import (
-    Tree,
-    block_codes,
-    level_starts,
-    pack_block,
-    root_box,
-)
+from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.numbers import probability_text
 

@@ -51,10 +51,7 @@ def votes_of(pruned: Forest, outside: Bools) -> Bools:
 
 
 def wrong_out_of_bag(
-    pruned: Forest,
-    rows: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    outside: Bools,
+    pruned: Forest, rows: NDArray[np.float32], labels: NDArray[np.int64], outside: Bools
 ) -> Bools:
     """Return whether rows are classified wrongly by the trees that were not grown on them.
 

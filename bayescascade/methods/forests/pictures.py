@@ -12,12 +12,7 @@ from bayescascade.report.axes import class_color
 from bayescascade.report.bars import Bar
 from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.layout import wrap
-from bayescascade.report.numbers import (
-    cost_texts,
-    count_texts,
-    probability_text,
-    share_text,
-)
+from bayescascade.report.numbers import cost_texts, count_texts, probability_text, share_text
 
 _LABEL_WIDTH = 28  # characters of a box's line
 

@@ -40,10 +40,7 @@ def average_probabilities(
 
 
 def average_intervals(
-    draws: Sequence[LabelList],
-    times: NDArray[np.float64],
-    codes: NDArray[np.int32],
-    level: float,
+    draws: Sequence[LabelList], times: NDArray[np.float64], codes: NDArray[np.int32], level: float
 ) -> NDArray[np.float64]:
     """Return equal-tailed credible intervals over draws, (n_rows, n_classes, 2) float64.
 
@@ -63,10 +60,7 @@ def average_intervals(
 
 
 def _intervals(
-    draws: Sequence[LabelList],
-    times: NDArray[np.float64],
-    codes: NDArray[np.int32],
-    level: float,
+    draws: Sequence[LabelList], times: NDArray[np.float64], codes: NDArray[np.int32], level: float
 ) -> NDArray[np.float64]:
     """Return what `average_intervals` does; rows that are in the same parts are done once."""
     parts = np.array([labels.part_of_codes(codes) for labels in draws], np.uint8)

@@ -48,10 +48,7 @@ class LabelListParameters(ListParameters):
         above=0.0,
     )
     min_support = Real(
-        0.05,
-        "Least part of the rows that a rule's conditions hold for",
-        minimum=0.0,
-        below=1.0,
+        0.05, "Least part of the rows that a rule's conditions hold for", minimum=0.0, below=1.0
     )
     n_bins = Integer(
         4, "Quantiles that numbers are cut at unless declared otherwise", minimum=2, maximum=65_535

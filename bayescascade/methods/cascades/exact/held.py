@@ -57,11 +57,7 @@ class HeldBoxes:
     """
 
     def __init__(
-        self,
-        lattice: Lattice,
-        terms: TermArrays,
-        codes: NDArray[np.uint16],
-        weights: Floats,
+        self, lattice: Lattice, terms: TermArrays, codes: NDArray[np.uint16], weights: Floats
     ) -> None:
         self.lattice, self.terms = lattice, terms
         n_levels = np.array(lattice.plan.n_levels)

@@ -85,10 +85,7 @@ class Index:
         """The same for kernels."""
         p, n_costs = len(self.n_blocks), len(self.sizes)
         steps = [[self._step(j, cost) for cost in range(n_costs)] for j in range(p)]
-        return IndexArrays(
-            step=np.array(steps, np.int64),
-            size=np.array(self.sizes, np.int64),
-        )
+        return IndexArrays(step=np.array(steps, np.int64), size=np.array(self.sizes, np.int64))
 
 
 @dataclass(frozen=True)

@@ -45,12 +45,7 @@ class Tail:
     """
 
     def __init__(
-        self,
-        boxes: Boxes,
-        root: Root,
-        total: float,
-        most: int,
-        bounds: PassRounding,
+        self, boxes: Boxes, root: Root, total: float, most: int, bounds: PassRounding
     ) -> None:
         self._boxes, self._bounds = boxes, bounds
         self._root = root

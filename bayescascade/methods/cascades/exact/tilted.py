@@ -12,11 +12,7 @@ from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.exact.beta_tilts import add_up_by_beta
 from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
-from bayescascade.methods.cascades.exact.cost import (
-    ExactCost,
-    check_magnitudes,
-    number_of_cells,
-)
+from bayescascade.methods.cascades.exact.cost import ExactCost, check_magnitudes, number_of_cells
 from bayescascade.methods.cascades.exact.expansion import Expansion, Sum
 from bayescascade.methods.cascades.exact.hull import BestTree, Hull
 from bayescascade.methods.cascades.exact.mixture import draw
@@ -89,9 +85,7 @@ def solve_or_tilt(
         return exact, []
 
 
-def certificate_of(
-    exact: "SummedPosterior | StoppedPosterior | TiltedPosterior",
-) -> Certificate:
+def certificate_of(exact: "SummedPosterior | StoppedPosterior | TiltedPosterior") -> Certificate:
     """Return what is proved; the evidence if printed it is right, and rounding that would show."""
     most = exact.max_leaves if isinstance(exact, StoppedPosterior) else None
     is_told = exact.error < _ENOUGH and not np.isnan(exact.log_evidence)

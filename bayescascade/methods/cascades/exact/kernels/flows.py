@@ -28,11 +28,7 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     TermArrays,
     Work,
 )
-from bayescascade.methods.cascades.exact.kernels.lines import (
-    leaf_of,
-    list_splits,
-    outer_volume,
-)
+from bayescascade.methods.cascades.exact.kernels.lines import leaf_of, list_splits, outer_volume
 from bayescascade.methods.cascades.exact.kernels.sums import block_sums, row_of
 from bayescascade.methods.cascades.exact.kernels.terms import (
     normalized,
