@@ -67,15 +67,14 @@ def _filled_blocks(
     import numpy as np
 
     from bayescascade.cli.rows import read_blocks
-    from bayescascade.cli.unknown import UnknownRows
+    from bayescascade.data.unknown import UnknownCells
 
-    rng, unknown = np.random.default_rng(seed), UnknownRows()
+    rng, unknown = np.random.default_rng(seed), UnknownCells()
     stored = {} if source.is_text else _stored_types(source)
     kinds = {c.name: c for c in model.schema_.columns if c.name in source.names}
     spellings: dict[str, dict[str, str]] = {name: {} for name in kinds}
     for first_row, cells, _ in read_blocks(source, source.names, None):
-        with unknown.noticed():
-            filled = model.impute(cells, how, rng, first_row=first_row)
+        filled = model.impute(cells, how, rng, first_row=first_row, unknown=unknown)
         for name, spelled in spellings.items() if source.is_text and not typed else ():
             _spell(kinds[name], cells[name], filled, spelled)
         yield {

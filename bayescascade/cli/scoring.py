@@ -14,11 +14,11 @@ from bayescascade.base.errors import DataError
 from bayescascade.cli.loading import open_for
 from bayescascade.cli.rows import read_blocks, read_for
 from bayescascade.cli.streaming import Columns
-from bayescascade.cli.unknown import UnknownRows
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.levels import level_text
 from bayescascade.data.names import check_known
 from bayescascade.data.sources import Source
+from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.decisions import Decision
 from bayescascade.model.rarest import RarestRows, rare_row_page
 from bayescascade.model.roles import Classifier, Density, Predicted, Predictor
@@ -32,15 +32,14 @@ class ScoredRows:
 
     def __init__(self, model: Density, source: Source, top: int, weights: str | None) -> None:
         self._model, self._source, self._weights = model, source, weights
-        self._rarest, self._unknown = RarestRows(model.learned_, top), UnknownRows()
+        self._rarest, self._unknown = RarestRows(model.learned_, top), UnknownCells()
         self._n_rows, self._weight, self._log_density = 0, 0.0, 0.0
 
     def blocks(self) -> Generator[Columns, None, None]:
         """Score the rows, block by block."""
         schema = self._model.schema_
         for first_row, cells, weights in read_blocks(self._source, schema.names, self._weights):
-            with self._unknown.noticed():
-                codes = self._model.encode(cells, first_row=first_row)
+            codes = self._model.encode(cells, first_row=first_row, unknown=self._unknown)
             scores = self._model.score_codes(codes)
             self._rarest.add(cells, codes, scores, first_row, weights)
             self._n_rows += len(scores)
@@ -78,7 +77,7 @@ class ScoredRows:
         """Return sums and rarest rows."""
         sums = f"mean {nats_text(self._mean)}, sum {nats_text(self._log_density)} nats"
         pieces = _rows_pieces(self._source, self._n_rows, self._weight)
-        page: Page = (Pieces([*pieces, *self._unknown.pieces, f"log density: {sums}"]),)
+        page: Page = (Pieces([*pieces, *_unknown_pieces(self._unknown), f"log density: {sums}"]),)
         for row in self._rarest.rows:
             page += (BLANK, *rare_row_page(self._model.learned_, row))
         return page
@@ -100,15 +99,14 @@ class ScoredLabels:
         self._decision = decision
         self._names = _class_texts(model)
         self._scores, self._cost = LabelScores(len(self._names)), WeightedMean()
-        self._unknown = UnknownRows()
+        self._unknown = UnknownCells()
 
     def blocks(self) -> Generator[Columns, None, None]:
         """Predict the rows, block by block; raises DataError if a label is missing or unknown."""
         model, target = self._model, self._target
         for first_row, cells, weights in read_for(model, self._source, [target], self._weights):
             labels = _labels_of(model, target, cells, first_row)
-            with self._unknown.noticed():
-                predicted = model.predict_block(cells, first_row)
+            predicted = model.predict_block(cells, first_row, unknown=self._unknown)
             assert predicted.probabilities is not None
             named = self._decision.choose(predicted.probabilities)
             self._scores.add(labels, predicted.probabilities, weights, named)
@@ -153,7 +151,7 @@ class ScoredLabels:
         accuracy = f"accuracy {diagnostic_text(scores.accuracy, 3)}"
         pieces = [
             *_rows_pieces(self._source, scores.n_rows, scores.weight),
-            *self._unknown.pieces,
+            *_unknown_pieces(self._unknown),
             _with_error(accuracy, scores.accuracy_error, 3),
             f"log loss {diagnostic_text(scores.log_loss, 4)} nats"
             if math.isfinite(scores.log_loss)
@@ -206,10 +204,11 @@ def predicted_blocks(
     model: Predictor, source: Source, decision: Decision, *, explain: bool
 ) -> Generator[Columns, None, None]:
     """Yield what a model says of the rows of a file, and if asked for, why."""
-    unknown = UnknownRows()
+    unknown = UnknownCells()
     for first_row, cells, _ in read_for(model, source, [], None):
-        with unknown.noticed():
-            predicted = model.predict_block(cells, first_row, intervals=True, explain=explain)
+        predicted = model.predict_block(
+            cells, first_row, intervals=True, explain=explain, unknown=unknown
+        )
         columns = {**_predicted_columns(model, predicted, decision), **predicted.told}
         yield {"row": range(first_row, first_row + len(cells)), **columns}
     unknown.warn()
@@ -220,11 +219,10 @@ def predicted_column_blocks(
 ) -> Generator[Columns, None, None]:
     """Yield what a density says of a column of the rows of a file, given the others."""
     check_known("target", [target], model.schema_.names)
-    unknown = UnknownRows()
+    unknown = UnknownCells()
     others = [name for name in model.schema_.names if name != target]
     for first_row, cells, _ in read_blocks(source, others, None):
-        with unknown.noticed():
-            found = model.predict_column(cells, target, how, first_row=first_row)
+        found = model.predict_column(cells, target, how, first_row=first_row, unknown=unknown)
         values = found.values.tolist()
         has_numbers = isinstance(values[0], int | float) and not isinstance(values[0], bool)
         shares = found.probabilities
@@ -272,6 +270,11 @@ def _class_texts(model: Any) -> list[str]:
 def _rows_pieces(source: Source, n_rows: int, weight: float) -> list[str]:
     pieces = [source.label, counted(n_rows, "row")]
     return pieces if weight == n_rows else [*pieces, f"weight {count_texts([weight])[0]}"]
+
+
+def _unknown_pieces(unknown: UnknownCells) -> list[str]:
+    n_rows = unknown.n_rows
+    return [f"{counted(n_rows, 'row')} with unknown levels"] if n_rows else []
 
 
 def _with_error(text: str, error: float, decimals: int) -> str:

@@ -195,15 +195,22 @@ class MatrixEncoder:
         part = self._part(levels, codes)[:, column - int(np.searchsorted(self.source, place))]
         return tuple(codes[part <= threshold].tolist())
 
-    def transform(self, X: Any, owner: str, means: NDArray[np.float64] | None = None) -> Matrix:
+    def transform(
+        self,
+        X: Any,
+        owner: str,
+        means: NDArray[np.float64] | None = None,
+        unknown: UnknownCells | None = None,
+    ) -> Matrix:
         """Return rows as a matrix, (n_rows, n_matrix_columns), C-contiguous.
 
         If the encoder has names, a DataFrame is matched by name, in any order, and may have more
         columns; else by position. A Series or a mapping of single values is one row. means
-        (n_matrix_columns,) float64 replace unknown levels if the policy is "mean"; messages name
-        the `owner`. Raises DataError, which names column, value and row, if a column is missing, or
-        a cell is infinite, no number or, by the policy, missing or an unknown level; ValueError as
-        in `learn`, and if the width is wrong.
+        (n_matrix_columns,) float64 replace unknown levels if the policy is "mean"; rows that have
+        some are appended to `unknown`, else warned of; messages name the `owner`. Raises DataError,
+        which names column, value and row, if a column is missing, or a cell is infinite, no number
+        or, by the policy, missing or an unknown level; ValueError as in `learn`, and if the width
+        is wrong.
         """
         X = as_rows(X)
         array = as_numbers(X) if self.is_numeric else None
@@ -222,12 +229,12 @@ class MatrixEncoder:
             check_present(self.names, list(frame.columns))
             frame = frame[self.names]
         check_width(frame.shape[1], len(self.columns), owner)
-        unknown = UnknownCells()
+        found = UnknownCells()
         parts = [
-            self._encode(place, frame.iloc[:, place], unknown, means)
+            self._encode(place, frame.iloc[:, place], found, means)
             for place in range(frame.shape[1])
         ]
-        unknown.warn(self.policy.meaning_of_unknown)
+        found.tell(self.policy.meaning_of_unknown, unknown)
         return self._complete(np.ascontiguousarray(np.concatenate(parts, axis=1)))
 
     def read_cell(self, column: int, value: object) -> Matrix:
@@ -251,7 +258,7 @@ class MatrixEncoder:
                 return self._part(levels, np.array(levels.codes_for(value))).ravel()
             unknown = UnknownCells()
             part = self._encode(column, pd.Series([value], dtype=object), unknown, None).ravel()
-            unknown.warn(self.policy.meaning_of_unknown)
+            unknown.tell(self.policy.meaning_of_unknown)
             return part
         try:
             number = float(value)  # type: ignore[arg-type] # what is no number is refused here

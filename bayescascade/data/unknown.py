@@ -12,13 +12,16 @@ from bayescascade.data.levels import Cells, level_text, plain_level
 class UnknownCells:
     """The unknown cells of some rows, noted column by column while they are encoded.
 
-    `levels` maps each column that has some to the text of the first, None if it is missing.
+    `levels` maps each column that has some to the text of the first, None if it is missing;
+    `meaning` is what such a cell was taken for.
     """
 
     def __init__(self) -> None:
         """Start without columns."""
         self.levels: dict[str, str | None] = {}
+        self.meaning = ""
         self._rows = np.zeros(0, np.bool_)
+        self._n_appended = 0
 
     def note(self, name: str, cells: Cells, codes: NDArray[np.integer]) -> None:
         """Note which cells of the column `name` have the code UNKNOWN, all (n_rows,)."""
@@ -32,14 +35,23 @@ class UnknownCells:
     def append(self, later: "UnknownCells") -> None:
         """Note what was noted of other rows."""
         self.levels = later.levels | self.levels
-        self._rows = np.append(self._rows, later._rows)
+        self.meaning = later.meaning or self.meaning
+        self._n_appended += later.n_rows
 
     @property
     def n_rows(self) -> int:
         """Number of rows that have such a cell."""
-        return int(self._rows.sum())
+        return self._n_appended + int(self._rows.sum())
 
-    def warn(self, meaning: str) -> None:
-        """Warn of the rows that have such a cell, if any; `meaning` is what one was taken for."""
+    def tell(self, meaning: str, whole: "UnknownCells | None" = None) -> None:
+        """Append these rows to those of a `whole`; where there is none, warn of them."""
+        self.meaning = meaning if self.levels else ""
+        if whole is None:
+            self.warn()
+        else:
+            whole.append(self)
+
+    def warn(self) -> None:
+        """Warn of the rows that have such a cell, if any."""
         if self.levels:
-            warn_user(UnknownLevelWarning(self.n_rows, self.levels, meaning))
+            warn_user(UnknownLevelWarning(self.n_rows, self.levels, self.meaning))

@@ -29,6 +29,7 @@ from bayescascade.data.schema import (
     frame_from_array,
     frame_from_mapping,
 )
+from bayescascade.data.unknown import UnknownCells
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -85,7 +86,7 @@ class Conditional(Protocol):
 
     schema_: Schema
 
-    def encode(self, X: Rows, *, first_row: int = 1) -> Codes:
+    def encode(self, X: Rows, *, first_row: int = 1, unknown: UnknownCells | None = None) -> Codes:
         """Return the codes of rows, (n_columns, n_rows), negative where missing or unknown."""
 
     def score_codes(self, codes: Codes) -> Floats:
@@ -98,6 +99,7 @@ def fill_missing(
     how: str,
     random_state: int | np.random.Generator | None,
     first_row: int,
+    unknown: UnknownCells | None,
 ) -> pd.DataFrame:
     """Return rows with their missing cells filled; see `ReadableDensity.impute`."""
     check_is_fitted(density)
@@ -106,7 +108,7 @@ def fill_missing(
     if isinstance(X, CodedTable):
         raise ParameterError("X must be rows with missing cells to impute, got a Table")
     frame = _frame_of(as_rows(X), density.schema_.names)
-    codes = density.encode(frame, first_row=first_row)
+    codes = density.encode(frame, first_row=first_row, unknown=unknown)
     for column, of_column in zip(density.schema_.columns, codes, strict=True):
         if column.has_missing_level:
             of_column[of_column == column.n_levels - 1] = MISSING
@@ -126,16 +128,26 @@ def fill_missing(
 
 
 def predict_given_others(
-    density: Conditional, X: Rows, target: str, how: str = "mode", first_row: int = 1
+    density: Conditional,
+    X: Rows,
+    target: str,
+    how: str = "mode",
+    first_row: int = 1,
+    unknown: UnknownCells | None = None,
 ) -> PredictedColumn:
     """Return what a column is, given the other cells of each row: scored once for both answers."""
-    column, index, log_shares = _given_others(density, X, target, how, first_row)
+    column, index, log_shares = _given_others(density, X, target, how, first_row, unknown)
     shares = _level_frame(column, index, log_shares)
     return PredictedColumn(_chosen(column, log_shares, how), shares)
 
 
 def _given_others(
-    density: Conditional, X: Rows, target: str, how: str = "mode", first_row: int = 1
+    density: Conditional,
+    X: Rows,
+    target: str,
+    how: str,
+    first_row: int,
+    unknown: UnknownCells | None,
 ) -> tuple[Column, pd.Index, Floats]:
     """Return the target, the rows' index and log probabilities (n_rows, n_levels)."""
     check_is_fitted(density)
@@ -152,7 +164,8 @@ def _given_others(
         index: pd.Index = pd.RangeIndex(codes.shape[1])
     else:
         frame = _without(_frame_of(as_rows(X), density.schema_.names, target), target)
-        codes, index = density.encode(frame, first_row=first_row), frame.index
+        codes = density.encode(frame, first_row=first_row, unknown=unknown)
+        index = frame.index
     codes[j] = MISSING
     every = np.arange(density.schema_.n_levels[j], dtype=np.int32)
     rows = np.arange(codes.shape[1])

@@ -18,6 +18,7 @@ from bayescascade.data.file_frames import with_labels
 from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.partitions import by_partitions
+from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.decisions import Decision
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.roles import Predicted
@@ -68,7 +69,13 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
 
     @abstractmethod
     def predict_block(
-        self, cells: Any, first_row: int, *, intervals: bool = False, explain: bool = False
+        self,
+        cells: Any,
+        first_row: int,
+        *,
+        intervals: bool = False,
+        explain: bool = False,
+        unknown: UnknownCells | None = None,
     ) -> Predicted:
         """Return what is predicted of rows; see `bayescascade.model.roles.Predictor`."""
 
@@ -174,10 +181,10 @@ class MatrixClassifier(LabeledFiles, ReadableModel):
         """Return what a cell is in rows to learn from, as the parameter `missing` says."""
         return replace(self.cells, missing=check_choice("missing", self.missing, MISSING))
 
-    def _matrix(self, X: Any) -> Matrix:
+    def _matrix(self, X: Any, unknown: UnknownCells | None = None) -> Matrix:
         """Return rows as a matrix; raises NotFittedError, or as `MatrixEncoder.transform`."""
         check_is_fitted(self)
-        return self._reader.transform(X, type(self).__name__, self._means)
+        return self._reader.transform(X, type(self).__name__, self._means, unknown)
 
     @property
     def _reader(self) -> MatrixEncoder:

@@ -173,23 +173,26 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         """
         return self.score_codes(self.encode(X))
 
-    def encode(self, X: Rows, *, first_row: int = 1) -> NDArray[np.int32]:
+    def encode(
+        self, X: Rows, *, first_row: int = 1, unknown: UnknownCells | None = None
+    ) -> NDArray[np.int32]:
         """Return the codes of rows, (n_columns, n_rows), -1 where missing and -2 where unknown.
 
-        `first_row` is the number of the first row, for messages; the rest is as in `score_samples`.
+        `first_row` is the number of the first row, for messages; rows with unknown cells are
+        appended to `unknown`, else warned of; the rest is as in `score_samples`.
         """
         check_is_fitted(self)
         how = check_choice("unknown", self.unknown, _MEANINGS)
-        unknown = None if how == "error" else UnknownCells()
+        found = None if how == "error" else UnknownCells()
         try:
-            codes = self.schema_.encode(X, first_row=first_row, unknown=unknown)
+            codes = self.schema_.encode(X, first_row=first_row, unknown=found)
         except UnknownLevelError as error:
             raise error.advising(
                 "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
                 'with unknown="other" (--unknown other)'
             ) from None
-        if unknown is not None:
-            unknown.warn(_MEANINGS[how])
+        if found is not None:
+            found.tell(_MEANINGS[how], unknown)
         if how == "missing":
             codes[codes == UNKNOWN] = MISSING
         return codes
@@ -240,6 +243,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         random_state: int | np.random.Generator | None = None,
         *,
         first_row: int = 1,
+        unknown: UnknownCells | None = None,
     ) -> pd.DataFrame:
         """Return rows with their missing cells filled, given the cells that they have.
 
@@ -255,8 +259,8 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
             column's bin uniformly: repeated with several seeds, this is multiple imputation.
         random_state : int, Generator or None
             Seed of the draws.
-        first_row : int
-            Number of the first row, for messages.
+        first_row, unknown
+            See `encode`.
 
         Returns
         -------
@@ -271,7 +275,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
             If a column is missing, a value is outside its column's domain, or what a row has is of
             probability 0; the message names the row.
         """
-        return fill_missing(self, X, how, random_state, first_row)
+        return fill_missing(self, X, how, random_state, first_row, unknown)
 
     def predict_proba(self, X: Rows, target: str) -> pd.DataFrame:
         """Return the probability of each level of a column, given the other cells of each row.
@@ -326,13 +330,19 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         return predict_given_others(self, X, target, how).values
 
     def predict_column(
-        self, X: Rows, target: str, how: str = "mode", *, first_row: int = 1
+        self,
+        X: Rows,
+        target: str,
+        how: str = "mode",
+        *,
+        first_row: int = 1,
+        unknown: UnknownCells | None = None,
     ) -> PredictedColumn:
         """Return what `predict` and `predict_proba` do, of rows that are scored once for both.
 
-        `first_row` is the number of the first row, for messages.
+        For `first_row` and `unknown` see `encode`.
         """
-        return predict_given_others(self, X, target, how, first_row)
+        return predict_given_others(self, X, target, how, first_row, unknown)
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.Generator | None = None

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.data.schema import Schema
+from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.conditionals import PredictedColumn
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.page import Page
@@ -102,8 +103,13 @@ class Density(Conditional, Protocol):
 
     learned_: DensityParts
 
-    def encode(self, X: Any, *, first_row: int = 1) -> NDArray[np.int32]:
-        """Return the codes of rows, (n_columns, n_rows), of which the first has that number."""
+    def encode(
+        self, X: Any, *, first_row: int = 1, unknown: UnknownCells | None = None
+    ) -> NDArray[np.int32]:
+        """Return the codes of rows, (n_columns, n_rows), of which the first has that number.
+
+        Those with unknown cells are appended to `unknown`, here as below; else a warning says so.
+        """
 
     def score_codes(self, codes: NDArray[np.int32]) -> Floats:
         """Return the log density of coded rows, nats."""
@@ -112,12 +118,24 @@ class Density(Conditional, Protocol):
         """Draw rows."""
 
     def impute(
-        self, X: Any, how: str = "mode", random_state: Any = None, *, first_row: int = 1
+        self,
+        X: Any,
+        how: str = "mode",
+        random_state: Any = None,
+        *,
+        first_row: int = 1,
+        unknown: UnknownCells | None = None,
     ) -> pd.DataFrame:
         """Return rows with their missing cells filled."""
 
     def predict_column(
-        self, X: Any, target: str, how: str = "mode", *, first_row: int = 1
+        self,
+        X: Any,
+        target: str,
+        how: str = "mode",
+        *,
+        first_row: int = 1,
+        unknown: UnknownCells | None = None,
     ) -> PredictedColumn:
         """Return what a column is in each row, given the row's other cells."""
 
@@ -144,12 +162,19 @@ class Predictor(Protocol):
     def feature_texts(self) -> list[str]: ...  # noqa: D102 - see the class
 
     def predict_block(
-        self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
+        self,
+        cells: pd.DataFrame,
+        first_row: int,
+        *,
+        intervals: bool = False,
+        explain: bool = False,
+        unknown: UnknownCells | None = None,
     ) -> Predicted:
         """Return what is predicted of rows, the first of which has number `first_row`.
 
         If asked for, it comes with how sure it is, where the model knows, and with the reasons.
-        DataError if a cell cannot be read; it names column, value and row.
+        Rows with unknown cells are appended to `unknown`; else a warning says so. DataError if a
+        cell cannot be read; it names column, value and row.
         """
 
 

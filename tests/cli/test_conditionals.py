@@ -2,6 +2,7 @@
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -176,10 +177,10 @@ def test_ctrl_c_keeps_the_rows_that_are_filled(
     monkeypatch.setattr(rows, "_CHUNK_ROWS", 2)
     impute = bayescascade.LeafCascade.impute
 
-    def pressed(self: bayescascade.LeafCascade, *arguments: object, first_row: int) -> pd.DataFrame:
-        if first_row == 3:
+    def pressed(self: bayescascade.LeafCascade, *arguments: Any, **more: Any) -> pd.DataFrame:
+        if more["first_row"] == 3:
             signal.raise_signal(signal.SIGINT)
-        return impute(self, *arguments, first_row=first_row)  # type: ignore[arg-type]
+        return impute(self, *arguments, **more)
 
     monkeypatch.setattr(bayescascade.LeafCascade, "impute", pressed)
     found = run("impute", fitted.model, data, "--out", out)

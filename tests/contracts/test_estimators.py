@@ -379,8 +379,9 @@ def test_predict_tells_numbers_too(tmp_path, monkeypatch):
     class Double:
         title, feature_texts, takes_texts = "doubler", ["fare"], False
 
-        def predict_block(self, cells, _, *, intervals=False, explain=False):
+        def predict_block(self, cells, _, *, intervals=False, explain=False, unknown=None):
             assert intervals > explain
+            assert unknown.n_rows == 0
             told = {"high_95": (3 * cells["fare"]).tolist()}
             return Predicted(told, values=2 * cells["fare"].to_numpy(float))
 

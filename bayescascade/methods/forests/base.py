@@ -26,6 +26,7 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.partitions import by_partitions
+from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.forests.against_nothing import Fold, choice_of, copies_for_folds
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.pictures import class_tree_boxes, path_words
@@ -223,14 +224,20 @@ class BudgetedClassifier(MatrixClassifier):
         return importance_shares(self.n_features_in_, features, gains)
 
     def predict_block(
-        self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
+        self,
+        cells: pd.DataFrame,
+        first_row: int,
+        *,
+        intervals: bool = False,
+        explain: bool = False,
+        unknown: UnknownCells | None = None,
     ) -> Predicted:
         """Return what rows of a file are and cost; see `bayescascade.model.roles.Predictor`.
 
         Told are the features that are acquired.
         """
         del first_row, intervals  # files are one block; forests do not say how sure they are
-        matrix = self._matrix(cells)
+        matrix = self._matrix(cells, unknown)
         used = self._used(self.forest_.features_used(matrix))
         told: dict[str, Sequence[object]] = {}
         if explain:

@@ -15,6 +15,7 @@ from bayescascade.base.errors import ModelFileError, ParameterError, warn_user
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
+from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.prototypes import Floats
 from bayescascade.model.matrix_classifier import MatrixClassifier
@@ -102,7 +103,13 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         return np.mean(told, axis=0) if len(told) > 1 else told[0]
 
     def predict_block(
-        self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
+        self,
+        cells: pd.DataFrame,
+        first_row: int,
+        *,
+        intervals: bool = False,
+        explain: bool = False,
+        unknown: UnknownCells | None = None,
     ) -> Predicted:
         """Return what rows of a file are; see `bayescascade.model.roles.Predictor`.
 
@@ -110,7 +117,7 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         """
         del first_row, intervals
         told: dict[str, list[object]] = {}
-        rows = self._matrix(cells)
+        rows = self._matrix(cells, unknown)
         if explain:
             told["nearest_prototype"] = (1 + self._best.nearest(rows)).tolist()
         return Predicted(told, self._probabilities(rows))

@@ -16,6 +16,7 @@ from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
+from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.rado.boosting import boost
 from bayescascade.methods.rado.parameters import LEARNERS, RadoParameters
 from bayescascade.methods.rado.posterior import RadoPosterior
@@ -226,7 +227,10 @@ class RadoBoostClassifier(MatrixClassifier):
         DataError
             As `predict`.
         """
-        rows = self._matrix(X)
+        return self._decisions(self._matrix(X))
+
+    def _decisions(self, rows: Floats) -> Floats:
+        """Return what `decision_function` does, of rows of the matrix."""
         largest = np.finfo(np.float64).max
         with np.errstate(over="ignore", invalid="ignore"):
             cells = np.nan_to_num(self._reading.scaled(rows), posinf=largest, neginf=-largest)
@@ -248,11 +252,17 @@ class RadoBoostClassifier(MatrixClassifier):
         return _probabilities(self.decision_function(X))
 
     def predict_block(
-        self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
+        self,
+        cells: pd.DataFrame,
+        first_row: int,
+        *,
+        intervals: bool = False,
+        explain: bool = False,
+        unknown: UnknownCells | None = None,
     ) -> Predicted:
         """Return what rows of a file are; see `bayescascade.model.roles.Predictor`."""
         del first_row, intervals
-        decisions = self.decision_function(cells)
+        decisions = self._decisions(self._matrix(cells, unknown))
         told = {"decision": decisions.tolist()} if explain else {}
         return Predicted(told, _probabilities(decisions))
 

@@ -23,6 +23,7 @@ from bayescascade.data.partitions import by_partitions
 from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
+from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.averages import average_intervals, average_probabilities
 from bayescascade.methods.rules.class_concentration import with_chosen_concentration
@@ -317,13 +318,19 @@ time_limit, until, checkpoint, resume, progress
         return list(self.schema_.names)
 
     def predict_block(
-        self, cells: pd.DataFrame, first_row: int, *, intervals: bool = False, explain: bool = False
+        self,
+        cells: pd.DataFrame,
+        first_row: int,
+        *,
+        intervals: bool = False,
+        explain: bool = False,
+        unknown: UnknownCells | None = None,
     ) -> Predicted:
         """Return the probabilities of rows of a file; see `bayescascade.model.roles.Predictor`.
 
         Told is the rule that fires.
         """
-        codes = self.encode(cells, first_row=first_row)
+        codes = self.encode(cells, first_row=first_row, unknown=unknown)
         probabilities = self.predict_proba_codes(codes)
         told: dict[str, Sequence[object]] = {}
         if explain:
@@ -352,20 +359,22 @@ time_limit, until, checkpoint, resume, progress
     def _is_map(self) -> bool:
         return bool(SearchParameters.predictive.check(self.predictive) == "map")
 
-    def encode(self, X: Rows, *, first_row: int = 1) -> NDArray[np.int32]:
+    def encode(
+        self, X: Rows, *, first_row: int = 1, unknown: UnknownCells | None = None
+    ) -> NDArray[np.int32]:
         """Return the codes of rows, (n_columns, n_rows), -1 where a cell satisfies no condition.
 
-        `first_row` is the number of the first row, for messages; other parameters and errors: see
-        `predict`.
+        `first_row` is the number of the first row, for messages; rows with unknown levels are
+        appended to `unknown`, else warned of; other parameters and errors: see `predict`.
         """
         check_is_fitted(self, "_best")
         if isinstance(X, Table):
             return self._codes_of_table(X)
         frame = rows_frame(X, self.schema_.names, owner=type(self).__name__)
         missing = check_choice("missing", self.missing, ("error", "level"))
-        unknown = check_choice("unknown", self.unknown, self.unknowns)
+        how = check_choice("unknown", self.unknown, self.unknowns)
         return encode_for_labels(
-            self.schema_, frame, missing=missing, unknown=unknown, first_row=first_row
+            self.schema_, frame, missing=missing, unknown=how, first_row=first_row, whole=unknown
         )
 
     def _codes_of_table(self, table: Table) -> NDArray[np.int32]:

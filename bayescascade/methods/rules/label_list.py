@@ -82,15 +82,16 @@ def encode_for_labels(
     missing: str = "error",
     unknown: str = "error",
     first_row: int = 1,
+    whole: UnknownCells | None = None,
 ) -> NDArray[np.int32]:
     """Return the codes of rows, (n_columns, n_rows) int32, -1 where a cell satisfies no condition.
 
     Columns are matched by name, in any order, and there may be more. A `missing` cell is an
     "error"; the missing "level" of its column, and where there is none an unknown level; or with
     "none" satisfies no condition where there is no missing level. `unknown` is "none" or "error";
-    `first_row` is the number of the first row, for messages. An `UnknownLevelWarning` names the
-    levels that are let pass. Raises DataError if a column is missing, or a cell has no code; it
-    names column, value and row.
+    `first_row` is the number of the first row, for messages. Rows with levels that are let pass are
+    appended to a `whole`, else an `UnknownLevelWarning` names these. Raises DataError, which names
+    column, value and row, if a column is missing, or a cell has no code.
     """
     frame = with_date_parts(frame, schema.names, first_row)
     names = [str(name) for name in frame.columns]
@@ -124,7 +125,7 @@ def encode_for_labels(
                 "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
                 'with unknown="none" (--unknown none)'
             ) from None
-    found.warn("meets no condition")
+    found.tell("meets no condition", whole)
     codes[codes == UNKNOWN] = MISSING
     return codes
 
