@@ -15,7 +15,7 @@ from pandas.testing import assert_frame_equal
 import bayescascade
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.cli.application import application
-from bayescascade.data.file_frames import TextTypes
+from bayescascade.data.given import TextTypes
 from bayescascade.data.table import Table
 
 TITANIC = Path(__file__).parents[1] / "data" / "titanic.csv"

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError, UnknownLevelWarning
 from bayescascade.data.cell_policy import CellPolicy
+from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from tests.methods.forests.fits import patients
@@ -17,7 +18,11 @@ LENIENT = CellPolicy(missing="nan", dtype=np.float32)
 
 
 def learned(X, policy=LENIENT):
-    return MatrixEncoder.learn(X, policy)
+    return MatrixEncoder.learn(GivenRows.of(X), policy)
+
+
+def matrix_of(encoder, X, means=None):
+    return encoder.transform(GivenRows.of(X), "Model", means)
 
 
 def mixed():
@@ -48,7 +53,7 @@ MATRIX = np.array(
 def test_each_kind_of_column():
     """Trees must see numbers, levels and ranks as what they are."""
     encoder = learned(mixed())
-    matrix = encoder.transform(mixed(), "Model")
+    matrix = matrix_of(encoder, mixed())
     np.testing.assert_array_equal(matrix, MATRIX, strict=True)
     assert matrix.flags.c_contiguous
     assert encoder.source.tolist() == [0, 1, 2, 2, 2, 3, 4]
@@ -64,7 +69,7 @@ def test_arrays_of_numbers(dtype):
     encoder = learned(X)
     assert encoder.columns == (0, 1, 2)
     assert not encoder.is_named
-    matrix = encoder.transform(np.asfortranarray(X), "Model")
+    matrix = matrix_of(encoder, np.asfortranarray(X))
     np.testing.assert_array_equal(matrix, X.astype(np.float32), strict=True)
     assert matrix.flags.c_contiguous
 
@@ -73,7 +78,7 @@ def test_frames_without_names_are_matched_by_position():
     """Numbers are no names, as in scikit-learn."""
     encoder = learned(pd.DataFrame([[1.0, 2.0]], columns=[7, 8]))
     assert encoder.columns == (0, 1)
-    np.testing.assert_array_equal(encoder.transform([[3.0, 4.0]], "M"), np.float32([[3, 4]]))
+    np.testing.assert_array_equal(matrix_of(encoder, [[3.0, 4.0]]), np.float32([[3, 4]]))
     with pytest.raises(DataError, match="names of columns must be all text or none, got 0"):
         learned(pd.DataFrame([[1, 2]], columns=["a", 0]))
 
@@ -83,7 +88,8 @@ def test_categories_are_levels_even_if_unused():
     cells = pd.Series(pd.Categorical(["a", "b"], ["a", "b", "c"])).to_frame("x")
     encoder = learned(cells)
     np.testing.assert_array_equal(
-        encoder.transform(pd.DataFrame({"x": ["c"]}), "Model"), np.float32([[0, 0, 1]])
+        matrix_of(encoder, pd.DataFrame({"x": ["c"]})),
+        np.float32([[0, 0, 1]]),
     )
 
 
@@ -98,7 +104,7 @@ def test_categories_are_levels_even_if_unused():
 def test_cells_outside_their_column_are_named(change, message):
     """The cell is to be found in a table of thousands."""
     with pytest.raises(DataError, match=message):
-        learned(mixed()).transform(mixed().assign(**change), "Model")
+        matrix_of(learned(mixed()), mixed().assign(**change))
 
 
 def test_columns_that_are_none():
@@ -116,11 +122,11 @@ def test_arrays_that_are_none():
     """In the words that scikit-learn's users know."""
     encoder = learned(np.ones((2, 3)))
     with pytest.raises(DataError, match="X has 2 features, but Model is expecting 3 features"):
-        encoder.transform(np.ones((2, 2)), "Model")
+        matrix_of(encoder, np.ones((2, 2)))
     with pytest.raises(DataError, match="X has 2 features, but Model is expecting 3 features"):
-        encoder.transform(pd.DataFrame(np.ones((2, 2))), "Model")
+        matrix_of(encoder, pd.DataFrame(np.ones((2, 2))))
     with pytest.raises(ValueError, match="infinity or a value too large"):
-        encoder.transform(np.full((1, 3), 1e300), "Model")
+        matrix_of(encoder, np.full((1, 3), 1e300))
     with pytest.raises(TypeError, match=r"[Ss]parse"):
         learned(csr_array(np.ones((2, 2))))
 
@@ -164,14 +170,14 @@ def test_a_policy_says_what_missing_and_unknown_cells_are(dtype):
     """A family that cannot use NaN must hear of it by row, one that can must get it."""
     strict, filled = CellPolicy(dtype=dtype), mixed()[["age", "ward", "pain"]].iloc[:2]
     encoder = learned(filled, strict)
-    assert encoder.transform(filled, "M").dtype == dtype
+    assert matrix_of(encoder, filled).dtype == dtype
     for name, row in [("age", 2), ("ward", 1), ("pain", 2)]:
         gap = filled.astype(object)
         gap.loc[row - 1, name] = None
         with pytest.raises(DataError, match=rf'"{name}" has a missing cell \(NaN\) in row {row}: '):
-            encoder.transform(gap, "M")
+            matrix_of(encoder, gap)
     with pytest.raises(DataError, match=r'"x1" has a missing cell .* row 2'):
-        learned(np.ones((2, 2)), strict).transform([[1, 1], [1, NAN]], "M")
+        matrix_of(learned(np.ones((2, 2)), strict), [[1, 1], [1, NAN]])
     with pytest.raises(DataError, match='column "ward" must have a value, got None'):
         encoder.read_cell(1, None)
     lenient = learned(mixed(), CellPolicy("nan", "missing", dtype))
@@ -179,7 +185,7 @@ def test_a_policy_says_what_missing_and_unknown_cells_are(dtype):
     expected = MATRIX.astype(dtype)
     expected[:, 2:5], expected[:, 5] = NAN, 1
     with pytest.warns(UnknownLevelWarning, match='ward "south"'):
-        found = lenient.transform(strange, "M")
+        found = matrix_of(lenient, strange)
     np.testing.assert_array_equal(found, expected, strict=True)
     with pytest.warns(UnknownLevelWarning, match="counts as missing"):
         part = lenient.read_cell(2, "south")
@@ -187,7 +193,7 @@ def test_a_policy_says_what_missing_and_unknown_cells_are(dtype):
     average = learned(filled, strict).treating("mean")
     means = np.arange(average.source.size, dtype=dtype)
     with pytest.warns(UnknownLevelWarning, match="counts as the mean"):
-        found = average.transform(filled.assign(ward="south"), "M", means)
+        found = matrix_of(average, filled.assign(ward="south"), means)
     np.testing.assert_array_equal(found[0, average.source == 1], means[average.source == 1])
     assert lenient.read_cell(0, 1e300) == min(1e300, float(np.finfo(dtype).max))
     with pytest.raises(ParameterError, match='unknown must be "error" or "mean" unless'):
@@ -198,18 +204,20 @@ def test_weights_come_with_rows_and_labels():
     """Whoever learns from a matrix gets all that belongs to it, checked once."""
     frame, y = mixed(), pd.Series(["b", "a", "b", "c"], dtype="category")
     encoder = learned(frame)
-    read = TrainingRows.read(encoder, frame, y, None, frame[1:3], ["a", "b"], owner="M")
+    read = TrainingRows.read(
+        encoder, GivenRows(frame, y), GivenRows(frame[1:3], ["a", "b"]), owner="M"
+    )
     np.testing.assert_array_equal(read.rows, MATRIX)
     assert (read.classes.tolist(), read.labels.tolist()) == (["a", "b", "c"], [1, 0, 1, 2])
     assert read.weights.tolist() == [1, 1, 1, 1]
     np.testing.assert_array_equal(read.validation_rows, MATRIX[1:3])
     assert read.validation_labels.tolist() == [0, 1]
-    weighted = TrainingRows.read(encoder, frame, y, [0, 2, 0.5, 1], owner="M")
+    weighted = TrainingRows.read(encoder, GivenRows(frame, y, [0, 2, 0.5, 1]), owner="M")
     assert weighted.weights.tolist() == [0, 2, 0.5, 1]
     assert weighted.validation_rows is weighted.rows
     for weights, message in [([1, 2], r"shape \(4,\)"), ([1, 1, -1, 1], "got -1 in row 3")]:
         with pytest.raises(ValueError, match=f"sample_weight must .*{message}"):
-            TrainingRows.read(encoder, frame, y, weights, owner="M")
+            TrainingRows.read(encoder, GivenRows(frame, y, weights), owner="M")
 
 
 def gaps():
@@ -240,9 +248,9 @@ def test_missing_cells_are_levels_and_medians():
         [30, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 1, 0, 1],
         [70, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 1],
     ]
-    np.testing.assert_array_equal(encoder.transform(gaps(), "M"), expected)
+    np.testing.assert_array_equal(matrix_of(encoder, gaps()), expected)
     again = MatrixEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
-    np.testing.assert_array_equal(again.transform(gaps().iloc[::-1], "M"), expected[::-1])
+    np.testing.assert_array_equal(matrix_of(again, gaps().iloc[::-1]), expected[::-1])
     assert again.column_texts == encoder.column_texts
     assert encoder.missing_texts == [
         "missing cells are a level of ward, sex",
@@ -250,7 +258,11 @@ def test_missing_cells_are_levels_and_medians():
     ]
     array = np.array([[1.0, NAN], [2.0, 5.0], [6.0, 9.0]])
     of_array = learned(array, CellPolicy("level"))
-    assert of_array.transform(array, "M").tolist() == [[1, 5, 1], [2, 5, 0], [6, 9, 0]]
+    assert matrix_of(of_array, array).tolist() == [
+        [1, 5, 1],
+        [2, 5, 0],
+        [6, 9, 0],
+    ]
 
 
 def test_a_missing_cell_where_there_was_none_is_unknown():
@@ -260,15 +272,15 @@ def test_a_missing_cell_where_there_was_none_is_unknown():
     new = gaps().astype({"seen": object})
     new.loc[1, "seen"] = None
     with pytest.warns(UnknownLevelWarning, match="a missing cell of seen.*counts as the mean"):
-        found = encoder.transform(new, "M", means)
+        found = matrix_of(encoder, new, means)
     assert found[1, 11] == 11
     with pytest.raises(
         DataError, match=r'"seen" has a missing cell .* row 2, of which fit had none'
     ):
-        encoder.treating("error").transform(new, "M")
+        encoder.treating("error").transform(GivenRows.of(new), "M")
     complete = learned(np.ones((2, 2)), CellPolicy("level"))
     with pytest.raises(DataError, match=r'"x1" has a missing cell .* row 2, of which fit had none'):
-        complete.transform([[1, 1], [1, NAN]], "M")
+        matrix_of(complete, [[1, 1], [1, NAN]])
 
 
 @pytest.mark.parametrize("medians", [None, [0.0], ["1"] * 6, [0.0] * 6, [NAN] * 6])

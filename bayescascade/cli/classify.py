@@ -51,14 +51,13 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
     task = set_up("rule_classifier", data, options, LabelListParameters, taken=_KINDS)
     _check_target(target, task.declared)
     from bayescascade.cli.rows import open_rows, read_labeled
+    from bayescascade.data.given import GivenRows
     from bayescascade.data.labels import LabeledRows
 
     source = open_rows(data)
     frame, labels, row_weights = read_labeled(source, target, **task.declared)
     rows = LabeledRows.of(
-        frame,
-        labels,
-        row_weights,
+        GivenRows(frame, labels, row_weights),
         n_bins=task.model.n_bins,
         kinds=task.model,
         owner="classify",

@@ -12,8 +12,8 @@ from bayescascade.base.errors import DataError
 from bayescascade.cli.output import note
 from bayescascade.data.changed_source import with_parts
 from bayescascade.data.declarations import Declarations
-from bayescascade.data.file_frames import TextTypes, typed_frame
 from bayescascade.data.files import open_files
+from bayescascade.data.given import TextTypes, typed_frame
 from bayescascade.data.levels import Cells
 from bayescascade.data.names import check_distinct_names, check_known, check_present
 from bayescascade.data.read_as import ReadAs
@@ -70,7 +70,7 @@ def read_frame(
     """
     blocks = list(read_blocks(source, names, weights))
     cells = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
-    typed = with_missing_codes(typed_frame(source, cells), source)
+    typed = with_missing_codes(typed_frame(cells) if source.is_text else cells, source)
     frame = typed.assign(**{name: cells[name] for name in as_texts})
     if weights is None:
         return frame, None

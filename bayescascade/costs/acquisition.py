@@ -21,7 +21,7 @@ from bayescascade.base.texts import printable
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
-from bayescascade.data.schema import column_text
+from bayescascade.data.given import column_text
 from bayescascade.report.layout import longest
 from bayescascade.report.numbers import cost_texts, probability_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, warning

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.files import replaced_file
 from bayescascade.base.validation import check_real
+from bayescascade.data.given import column_text
 from bayescascade.data.names import near_names
-from bayescascade.data.schema import column_text
 from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted
 from bayescascade.report.printed import Printed

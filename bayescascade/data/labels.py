@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
@@ -14,10 +14,9 @@ from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_weights
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.declarations import ColumnKinds, Declarations, by_name, declared
-from bayescascade.data.file_frames import with_labels
+from bayescascade.data.given import GivenRows
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, level_text, to_numbers
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.sources import as_column, with_missing_codes
 from bayescascade.data.table import Table
 
@@ -155,35 +154,31 @@ class TrainingRows:
     def read(
         cls,
         encoder: MatrixEncoder,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        X_val: Any = None,
-        y_val: Any = None,
+        given: GivenRows,
+        validation: GivenRows | None = None,
         *,
         owner: str,
     ) -> "TrainingRows":
-        """Read what `fit` was given, with an encoder learned from `X`; messages name the `owner`.
+        """Read what `fit` was given, with an encoder learned from it; messages name the `owner`.
 
-        y, y_val (n_rows,); sample_weight (n_rows,) >= 0. Raises ParameterError if `y` is missing,
-        `y_val` is given without `X_val`, or the number of weights is wrong; DataError if the rows,
-        labels or weights cannot be used, there is one class, or `y_val` has classes that `y` lacks.
+        Raises ParameterError if there are no labels, or the number of weights is wrong; DataError
+        if the rows, labels or weights cannot be used, there is one class, or labels of `validation`
+        are of none of the classes.
         """
-        if X_val is None and y_val is not None:
-            raise ParameterError("X_val must be given with y_val, got None")
-        checked = check_labels(y, "y", owner)
-        rows = encoder.transform(X, owner)
+        checked = check_labels(given.labels, "y", owner)
+        rows = encoder.transform(given, owner)
         _check_length("y", checked, "X", rows)
         classes, labels = find_classes(checked, "y")
         weights = np.ones(len(rows))
-        if sample_weight is not None:
-            weights = check_weights("sample_weight", sample_weight, len(rows))
+        if given.weights is not None:
+            weights = check_weights("sample_weight", given.weights, len(rows))
         validation_rows, validation_labels = rows, None
-        if X_val is not None:
-            validation_rows = encoder.transform(X_val, owner)
-        if y_val is not None:
-            validation_labels = label_codes(check_labels(y_val, "y_val", owner), classes, "y_val")
-            _check_length("y_val", validation_labels, "X_val", validation_rows)
+        if validation is not None:
+            validation_rows = encoder.transform(validation, owner)
+            if validation.labels is not None:
+                checked = check_labels(validation.labels, "y_val", owner)
+                validation_labels = label_codes(checked, classes, "y_val")
+                _check_length("y_val", validation_labels, "X_val", validation_rows)
         return cls(
             rows, classes, labels.astype(np.int64), weights, validation_rows, validation_labels
         )
@@ -245,9 +240,7 @@ class LabeledRows:
     @classmethod
     def of(
         cls,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None,
+        given: GivenRows,
         *,
         n_bins: int,
         kinds: ColumnKinds,
@@ -255,15 +248,14 @@ class LabeledRows:
         labels_name: str = "y",
         source: str = "",
     ) -> "LabeledRows":
-        """Return a DataFrame or array and its labels, as scikit-learn takes them, as a table.
+        """Return rows and their labels as a table.
 
         Rows of weight zero are counted, but nothing is learned from them. Messages call the labels
         `labels_name` and the estimator `owner`; `source` is the name of the rows' file.
         """
         Declarations(**declared(kinds))  # checks their types
-        X, y, sample_weight = with_labels(X, y, sample_weight)
-        frame = rows_frame(X)
-        labels = check_labels(y, labels_name, owner)
+        frame, sample_weight = given.frame(), given.weights
+        labels = check_labels(given.labels, labels_name, owner)
         check_consistent_length(frame, labels)
         weights = None
         if sample_weight is not None:
@@ -284,7 +276,7 @@ class LabeledRows:
         for name, spec in continuous.items():
             if not isinstance(spec, int | np.integer):
                 columns[name] = _within(name, frame[name], spec)
-        target = getattr(y, "name", None)
+        target = getattr(given.labels, "name", None)
         target = target if isinstance(target, str) else "label"
         while target in names:
             target += "_"

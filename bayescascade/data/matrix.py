@@ -20,8 +20,8 @@ from bayescascade.base.errors import DataError, ModelFileError, UnknownLevelErro
 from bayescascade.data.cell_policy import STRICT, CellPolicy, Matrix
 from bayescascade.data.column import UNKNOWN, Column
 from bayescascade.data.date_parts import with_date_parts
-from bayescascade.data.file_frames import as_rows
 from bayescascade.data.gaps import are_medians, gap_texts, median_of, with_median
+from bayescascade.data.given import GivenRows, check_width, column_text
 from bayescascade.data.levels import (
     Cells,
     Level,
@@ -36,9 +36,6 @@ from bayescascade.data.levels import (
 )
 from bayescascade.data.names import check_present
 from bayescascade.data.number_words import columns_of, number_column
-from bayescascade.data.row_frames import as_numbers, rows_frame
-from bayescascade.data.schema import check_width, column_text
-from bayescascade.data.sources import missing_codes_of
 from bayescascade.data.unknown import UnknownCells
 
 
@@ -61,26 +58,25 @@ class MatrixEncoder:
     missing_codes: tuple[tuple[Level, ...], ...] = ()  # values that stand for missing cells
 
     @classmethod
-    def learn(cls, X: Any, policy: CellPolicy = STRICT) -> "MatrixEncoder":
-        """Return the encoder of the columns of a table, (n_rows, n_columns) array or list of rows.
+    def learn(cls, rows: GivenRows, policy: CellPolicy = STRICT) -> "MatrixEncoder":
+        """Return the encoder of the columns of rows.
 
         Columns of a DataFrame have names if all names are text, as in scikit-learn. Categories are
         levels even if no cell has them. Raises DataError if only some names are text, a name is
         repeated, or a column cannot be used; ValueError, in scikit-learn's words, if an array is
         sparse, complex, empty or not two-dimensional.
         """
-        X = as_rows(X)
-        array = as_numbers(X)
+        array = rows.numbers()
         if array is not None:
             n_columns = array.shape[1]
             found = cls(tuple(range(n_columns)), (None,) * n_columns, policy)
             found = found._with_numbers(dict(enumerate(array.T)))
-            return found._with_medians(rows_frame(array)) if policy.missing == "level" else found
-        names = list(X.columns) if isinstance(X, pd.DataFrame) else []
+            return found._with_medians(rows.frame()) if policy.missing == "level" else found
+        names = list(rows.cells.columns) if rows.is_named else []
         others = [name for name in names if not isinstance(name, str)]
         if 0 < len(others) < len(names):
             raise DataError(f"names of columns must be all text or none, got {others[0]!r}")
-        frame = rows_frame(X)
+        frame = rows.frame()
         columns: tuple[str | int, ...] = tuple(range(frame.shape[1]))
         if not others and names:
             columns = tuple(map(str, names))
@@ -89,7 +85,7 @@ class MatrixEncoder:
             _learned_levels(column_text(column), frame.iloc[:, place], is_level)
             for place, column in enumerate(columns)
         )
-        codes = missing_codes_of(X)
+        codes = rows.missing_codes
         of_columns = tuple(codes.get(str(column), ()) for column in columns)
         levels = tuple(
             one if one is None else replace(one, missing_codes=told)
@@ -197,7 +193,7 @@ class MatrixEncoder:
 
     def transform(
         self,
-        X: Any,
+        rows: GivenRows,
         owner: str,
         means: NDArray[np.float64] | None = None,
         unknown: UnknownCells | None = None,
@@ -212,8 +208,7 @@ class MatrixEncoder:
         or, by the policy, missing or an unknown level; ValueError as in `learn`, and if the width
         is wrong.
         """
-        X = as_rows(X)
-        array = as_numbers(X) if self.is_numeric else None
+        array = rows.numbers() if self.is_numeric else None
         is_filled = array is not None and self.policy.missing == "level" and pd.isna(array).any()
         if array is not None and not is_filled:
             check_width(array.shape[1], len(self.columns), owner)
@@ -223,8 +218,8 @@ class MatrixEncoder:
                         array, dtype=self.policy.dtype, order="C", ensure_all_finite="allow-nan"
                     )
                 )
-        frame = rows_frame(X, self.names, owner)
-        if self.is_named and isinstance(X, pd.DataFrame | pd.Series | Mapping):
+        frame = rows.frame(self.names, owner)
+        if self.is_named and rows.is_named:
             frame = with_date_parts(frame, self.names)
             check_present(self.names, list(frame.columns))
             frame = frame[self.names]

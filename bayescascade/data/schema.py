@@ -21,13 +21,14 @@ from bayescascade.data.changed_source import with_parts
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.date_parts import needed_dates, with_date_parts
 from bayescascade.data.files import Paths, are_paths, located_errors, open_files
+from bayescascade.data.given import GivenRows, frame_from_array, frame_from_mapping
 from bayescascade.data.levels import Cells
 from bayescascade.data.names import (
     check_distinct_names,
     check_known,
     check_present,
 )
-from bayescascade.data.sources import as_column, as_frame, is_lazy
+from bayescascade.data.sources import is_lazy
 from bayescascade.data.unknown import UnknownCells
 
 
@@ -149,9 +150,32 @@ class Schema:
             return data.codes.astype(np.int32)
         if are_paths(data):
             return self._encode_files(data, allow_missing, first_row, unknown)
-        columns = self._select(data, first_row)
-        codes = np.empty((self.n_columns, len(columns[0])), dtype=np.int32)
-        for column, cells, column_codes in zip(self.columns, columns, codes, strict=True):
+        if isinstance(data, pd.Series):
+            data = {str(name): value for name, value in data.items()}
+        if isinstance(data, Mapping):  # of which others may be no columns
+            dates = needed_dates(self.names, list(data))
+            used = [*self.names, *(column for column, _ in dates.values())]
+            data = frame_from_mapping({name: data[name] for name in used if name in data})
+        rows = GivenRows.of(data)
+        frame = rows.cells if rows.is_named else frame_from_array(rows.cells, self.names)
+        frame = with_date_parts(frame, self.names, first_row)
+        names = [str(name) for name in frame.columns]
+        check_distinct_names([name for name in names if name in set(self.names)])
+        check_present(self.names, names)
+        cells = frame.iloc[:, [names.index(name) for name in self.names]]
+        return self._encode_cells(cells, allow_missing, first_row, unknown)
+
+    def _encode_cells(
+        self,
+        frame: pd.DataFrame,
+        allow_missing: bool,
+        first_row: int,
+        unknown: UnknownCells | None,
+    ) -> NDArray[np.int32]:
+        """Return the codes of rows of the schema's columns, in their order; see `encode`."""
+        codes = np.empty((self.n_columns, len(frame)), dtype=np.int32)
+        for place, (column, column_codes) in enumerate(zip(self.columns, codes, strict=True)):
+            cells = frame.iloc[:, place]
             column_codes[:] = column.encode(cells, first_row, allow_unknown=unknown is not None)
             if unknown is not None:
                 unknown.note(column.name, cells, column_codes)
@@ -173,12 +197,9 @@ class Schema:
         with located_errors(source):
             for cells in source.blocks(self.names):
                 noted = None if unknown is None else UnknownCells()
-                codes = self.encode(
-                    cells, allow_missing=allow_missing, first_row=row, unknown=noted
-                )
+                parts.append(self._encode_cells(cells, allow_missing, row, noted))
                 if unknown is not None and noted is not None:
                     unknown.append(noted)
-                parts.append(codes)
                 row += len(cells)
         return np.concatenate(parts, axis=1)
 
@@ -258,78 +279,3 @@ class Schema:
         """Return the SHA-256 of the canonical JSON, as hexadecimal digits."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
-
-    def _select(self, data: Rows, first_row: int) -> list[Cells]:
-        """Return the cells of each column of the schema."""
-        data = as_frame(data)
-        if isinstance(data, pd.Series):
-            data = {str(name): value for name, value in data.items()}
-        if isinstance(data, Mapping):
-            dates = needed_dates(self.names, list(data))
-            used = [*self.names, *(column for column, _ in dates.values())]
-            frame = frame_from_mapping({name: data[name] for name in used if name in data})
-        elif isinstance(data, pd.DataFrame):
-            frame = data
-        else:
-            frame = frame_from_array(data, self.names)
-        frame = with_date_parts(frame, self.names, first_row)
-        names = [str(name) for name in frame.columns]
-        wanted = [name for name in names if name in set(self.names)]
-        check_distinct_names(wanted)
-        check_present(self.names, names)
-        return [frame.iloc[:, names.index(name)] for name in self.names]
-
-
-def column_text(column: str | int) -> str:
-    """Return what a column is called: its name, or "x3" for an index."""
-    return column if isinstance(column, str) else f"x{column}"
-
-
-def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
-    """Return a 2-D array or list of lists as a DataFrame; names default to x0, x1, ...
-
-    Raises DataError if it is not two-dimensional or its width is not the number of names.
-    """
-    # Object cells keep their types: np.array([[1, "a"]]) would turn 1 into text.
-    array = data if isinstance(data, np.ndarray) else np.array(data, dtype=object)
-    check_no_records(array)
-    if array.ndim != 2:
-        raise DataError(f"an array of rows must have 2 dimensions, got {array.ndim}")
-    if names is None:
-        names = [column_text(index) for index in range(array.shape[1])]
-    if array.shape[1] != len(names):
-        raise DataError(f"rows must have {len(names)} columns, got {array.shape[1]}")
-    columns = (pd.Series(array[:, index]) for index in range(array.shape[1]))
-    return pd.concat(columns, axis=1, keys=list(names)) if len(names) else pd.DataFrame()
-
-
-def check_no_records(array: NDArray[np.generic]) -> None:
-    """Raise DataError if an array's rows are dicts or records, whose cells have names."""
-    is_records = array.dtype.names is not None
-    is_dicts = array.ndim == 1 and len(array) > 0 and isinstance(array[0], Mapping)
-    if is_records or is_dicts:
-        found = "records" if is_records else "dicts"
-        raise DataError(f"rows must be a table or lists of cells, got {found}: use DataFrame(rows)")
-
-
-def frame_from_mapping(data: Mapping[str, object]) -> pd.DataFrame:
-    """Return a row, name to value, or columns, name to values, as a DataFrame.
-
-    Raises DataError if columns are of different lengths.
-    """
-    is_single = all(pd.api.types.is_scalar(value) for value in data.values())
-    if is_single:
-        return pd.DataFrame({name: pd.Series([v], dtype=object) for name, v in data.items()})
-    columns = {name: as_column(cells) for name, cells in data.items()}
-    try:
-        return pd.DataFrame(columns)
-    except ValueError as error:
-        raise DataError(f"columns must have the same length: {error}") from None
-
-
-def check_width(width: int, expected: int, owner: str) -> None:
-    """Raise DataError, in scikit-learn's words, if rows are not as wide as an estimator expects."""
-    if width != expected:
-        raise DataError(
-            f"X has {width} features, but {owner} is expecting {expected} features as input"
-        )

@@ -21,17 +21,13 @@ from bayescascade.data.arrow_sources import source_of
 from bayescascade.data.column import Column
 from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.files import Paths, are_paths, open_files
+from bayescascade.data.given import frame_from_array, frame_from_mapping
 from bayescascade.data.levels import level_text
 from bayescascade.data.merging import merge_counted
 from bayescascade.data.partitions import are_partitions, open_partitions
 from bayescascade.data.readers import CsvSource, ParquetSource
 from bayescascade.data.reading import CountedRows, RowReader
-from bayescascade.data.schema import (
-    Rows,
-    Schema,
-    frame_from_array,
-    frame_from_mapping,
-)
+from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.sources import BLOCK_ROWS, FrameSource, Source, as_frame, is_partitioned
 
 

@@ -7,7 +7,7 @@ of the average over a posterior where scores are.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,15 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.column import MISSING, Column
-from bayescascade.data.file_frames import as_rows
 from bayescascade.data.filling import filled, labels_of, numbers_of, values_of
+from bayescascade.data.given import GivenRows, frame_from_array
 from bayescascade.data.names import check_known
 from bayescascade.data.schema import (
     CodedTable,
     Rows,
     Schema,
-    frame_from_array,
-    frame_from_mapping,
 )
 from bayescascade.data.unknown import UnknownCells
 
@@ -107,7 +105,7 @@ def fill_missing(
     rng = np.random.default_rng(random_state)
     if isinstance(X, CodedTable):
         raise ParameterError("X must be rows with missing cells to impute, got a Table")
-    frame = _frame_of(as_rows(X), density.schema_.names)
+    frame = _frame_of(GivenRows.of(X), density.schema_.names)
     codes = density.encode(frame, first_row=first_row, unknown=unknown)
     for column, of_column in zip(density.schema_.columns, codes, strict=True):
         if column.has_missing_level:
@@ -163,7 +161,7 @@ def _given_others(
         codes = density.encode(X)
         index: pd.Index = pd.RangeIndex(codes.shape[1])
     else:
-        frame = _without(_frame_of(as_rows(X), density.schema_.names, target), target)
+        frame = _without(_frame_of(GivenRows.of(X), density.schema_.names, target), target)
         codes = density.encode(frame, first_row=first_row, unknown=unknown)
         index = frame.index
     codes[j] = MISSING
@@ -279,13 +277,11 @@ def _batches(questions: Iterable[Question]) -> Iterator[list[Question]]:
         yield batch
 
 
-def _frame_of(X: Rows, names: tuple[str, ...], target: str | None = None) -> pd.DataFrame:
+def _frame_of(given: GivenRows, names: tuple[str, ...], target: str | None = None) -> pd.DataFrame:
     """Return rows as a DataFrame, a target's cells perhaps not among them."""
-    if isinstance(X, pd.DataFrame):
-        return X
-    if isinstance(X, pd.Series | Mapping):
-        return frame_from_mapping({str(name): value for name, value in X.items()})
-    rows = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    rows = given.cells
+    if isinstance(rows, pd.DataFrame):
+        return rows
     if target is not None and rows.ndim == 2 and rows.shape[1] == len(names) - 1:
         return frame_from_array(rows, [name for name in names if name != target])
     return frame_from_array(rows, names)

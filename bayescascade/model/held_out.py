@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import BayesCascadeError
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.dealing import deal_by_class
+from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, find_classes
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.model.scores import LabelScores
@@ -180,8 +181,10 @@ def _standardized(X: pd.DataFrame) -> Matrix:
     """Return the rows as numbers, text as columns of 0 and 1, each of mean 0 and variance 1."""
     from sklearn.preprocessing import StandardScaler
 
-    encoder = MatrixEncoder.learn(X, CellPolicy(missing="level"))
-    rows: Matrix = StandardScaler().fit_transform(encoder.transform(X, "logistic regression"))
+    given = GivenRows.of(X)
+    encoder = MatrixEncoder.learn(given, CellPolicy(missing="level"))
+    matrix = encoder.transform(given, "logistic regression")
+    rows: Matrix = StandardScaler().fit_transform(matrix)
     return rows
 
 

@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.validation import check_choice
 from bayescascade.data.cell_policy import CellPolicy, Matrix
-from bayescascade.data.file_frames import with_labels
+from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.partitions import by_partitions
+from bayescascade.data.partitions import are_partitions, by_partitions
+from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.decisions import Decision
 from bayescascade.model.readable_model import ReadableModel
@@ -106,15 +107,16 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
         ParameterError, DataError
             As `predict`.
         """
-        probabilities = self.predict_block(X, first_row).probabilities
+        rows = X if _is_read(X) else GivenRows.of(X)
+        probabilities = self.predict_block(rows, first_row, unknown=UnknownCells()).probabilities
         assert probabilities is not None
         chosen = Decision.of(self.classes_, threshold, class_costs).choose(probabilities)
         told = {
             "predicted": self.classes_[chosen],
             "probability": probabilities[range(len(chosen)), chosen],
-            "because": self._reasons(X),
+            "because": self._reasons(rows),
         }
-        return pd.DataFrame(told, X.index if isinstance(X, pd.DataFrame) else None)
+        return pd.DataFrame(told, getattr(rows, "index", None))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows, by weight, whose class is predicted rightly.
@@ -135,8 +137,10 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
         DataError
             As of `predict`.
         """
-        rows, labels, weights = with_labels(X, y, sample_weight)
-        return float(super().score(rows, labels, weights))
+        if _is_read(X):
+            return float(super().score(X, y, sample_weight))
+        rows = GivenRows.labeled(X, y, sample_weight)
+        return float(super().score(rows, rows.labels, rows.weights))
 
 
 class MatrixClassifier(LabeledFiles, ReadableModel):
@@ -184,7 +188,7 @@ class MatrixClassifier(LabeledFiles, ReadableModel):
     def _matrix(self, X: Any, unknown: UnknownCells | None = None) -> Matrix:
         """Return rows as a matrix; raises NotFittedError, or as `MatrixEncoder.transform`."""
         check_is_fitted(self)
-        return self._reader.transform(X, type(self).__name__, self._means, unknown)
+        return self._reader.transform(GivenRows.of(X), type(self).__name__, self._means, unknown)
 
     @property
     def _reader(self) -> MatrixEncoder:
@@ -239,3 +243,8 @@ class MatrixClassifier(LabeledFiles, ReadableModel):
         is_let_pass = self.cells.missing == "nan" or getattr(self, "missing", "error") == "level"
         tags.input_tags.allow_nan = is_let_pass
         return tags
+
+
+def _is_read(X: Any) -> bool:
+    """Whether rows are read elsewhere: those of a Table have been, Dask reads its own by parts."""
+    return isinstance(X, Table) or are_partitions(X)

@@ -39,8 +39,8 @@ from bayescascade.base.errors import ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_choice, check_integer, check_weights
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.declarations import Bins, Levels, Names, declared
+from bayescascade.data.given import GivenRows
 from bayescascade.data.partitions import by_partitions
-from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.sources import as_frame
 from bayescascade.data.table import Table
@@ -397,7 +397,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         DataError
             As `score_samples`.
         """
-        frame = rows_frame(X, self.schema_.names, owner=type(self).__name__)
+        frame = GivenRows.of(X).frame(self.schema_.names, type(self).__name__)
         codes = self.encode(frame, first_row=first_row)
         told: dict[object, str] = {}  # the same of all rows whose cells are known and coded alike
         because = []

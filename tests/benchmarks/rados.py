@@ -28,6 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from bayescascade import PrivacyError, RadoBoostClassifier, Rados
+from bayescascade.data.given import GivenRows
 from bayescascade.methods.rado.boosting import boost
 from bayescascade.methods.rado.protection import check_budget, cut_of
 from bayescascade.methods.rado.reading import Rows, read_rows
@@ -64,7 +65,9 @@ class Fold(NamedTuple):
 
     def tested(self, rows: Rows) -> NDArray[np.float64]:
         """Return the rows that test, as others were read."""
-        return rows.reading.scaled(rows.reading.encoder.transform(self.X_test, "benchmark"))
+        return rows.reading.scaled(
+            rows.reading.encoder.transform(GivenRows.of(self.X_test), "benchmark")
+        )
 
     @property
     def n(self) -> int:

@@ -22,6 +22,7 @@ from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.data.cell_policy import CellPolicy
+from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
@@ -272,12 +273,11 @@ class BudgetedClassifier(MatrixClassifier):
 
         It is a DataFrame if the features have names. Parameters and errors: see `predict`.
         """
-        matrix = self._matrix(X)
-        used = self._used(self.forest_.features_used(matrix))
+        rows = GivenRows.of(X)
+        used = self._used(self.forest_.features_used(self._matrix(rows)))
         if not self._encoder.is_named:
             return used
-        index = X.index if isinstance(X, pd.DataFrame) else None
-        return pd.DataFrame(used, index=index, columns=list(self._encoder.columns))
+        return pd.DataFrame(used, index=rows.index, columns=list(self._encoder.columns))
 
     def acquire(self, fetch: Fetch, max_cost: float | None = None) -> Acquisition:
         """Acquire the features of one row step by step, only those that its paths need.

@@ -6,10 +6,9 @@ import numpy as np
 
 from bayescascade.costs.items import Costs, FeatureCosts
 from bayescascade.data.cell_policy import CellPolicy
-from bayescascade.data.file_frames import with_labels
+from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.sources import as_frame
 
 CELLS = CellPolicy(missing="nan", dtype=np.float32, keeps_ranges=True)
 """What forests take for a cell."""
@@ -24,13 +23,19 @@ class ReadRows(NamedTuple):
 
 
 def read_rows(
-    X: Any, y: Any, costs: Costs, owner: str, unknown: str = "error", **more: Any
+    X: Any,
+    y: Any,
+    costs: Costs,
+    owner: str,
+    unknown: str = "error",
+    *,
+    sample_weight: Any = None,
+    X_val: Any = None,
+    y_val: Any = None,
 ) -> ReadRows:
-    """Learn columns and costs, and read rows; see `TrainingRows.read` for `more` and errors."""
-    X, y, more["sample_weight"] = with_labels(X, y, more.get("sample_weight"))
-    if more.get("X_val") is not None and isinstance(more.get("y_val"), str):
-        more["X_val"], more["y_val"], _ = with_labels(more["X_val"], more["y_val"])
-    X = as_frame(X)  # once: some tables can be read only once
-    encoder = MatrixEncoder.learn(X, CELLS).treating(unknown)
+    """Learn columns and costs, and read rows; for errors see `TrainingRows.read`."""
+    given = GivenRows.labeled(X, y, sample_weight)
+    validation = GivenRows.validating(X_val, y_val)
+    encoder = MatrixEncoder.learn(given, CELLS).treating(unknown)
     found = FeatureCosts.of(costs, encoder.columns)
-    return ReadRows(encoder, found, TrainingRows.read(encoder, X, y, owner=owner, **more))
+    return ReadRows(encoder, found, TrainingRows.read(encoder, given, validation, owner=owner))

@@ -13,7 +13,7 @@ import samplers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.validation import check_integer
-from bayescascade.data.file_frames import with_labels
+from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import (
     TrainingRows,
     check_labels,
@@ -21,7 +21,6 @@ from bayescascade.data.labels import (
 )
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.sources import as_frame
 from bayescascade.methods.neighbors.base import CompressedClassifier
 from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.minibatches import climb_by_minibatches
@@ -185,10 +184,9 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
             of `explore`.
         """
         search = self._checked()
-        X, y, _ = with_labels(X, y)
-        X = as_frame(X)
-        self._set_encoder(MatrixEncoder.learn(X, self._policy()))
-        training = TrainingRows.read(self._encoder, X, y, owner=type(self).__name__)
+        given = GivenRows.labeled(X, y)
+        self._set_encoder(MatrixEncoder.learn(given, self._policy()))
+        training = TrainingRows.read(self._encoder, given, owner=type(self).__name__)
         self.classes_ = training.classes
         rows, labels = np.asarray(training.rows, np.float64), training.labels
         sizes = np.bincount(labels)

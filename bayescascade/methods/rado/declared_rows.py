@@ -15,11 +15,10 @@ from sklearn.utils import column_or_1d
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_real
-from bayescascade.data.file_frames import with_labels
+from bayescascade.data.given import GivenRows, column_text
 from bayescascade.data.levels import Cells, check_numbers, to_numbers
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.read_as import check_row_by_row
-from bayescascade.data.schema import column_text
 from bayescascade.data.sources import as_column
 from bayescascade.methods.rado.reading import Reading, Rows, by_column
 from bayescascade.methods.rado.signatures import Floats
@@ -52,9 +51,9 @@ def read_declared(
     declared, or rows and labels do not go together.
     """
     check_row_by_row(X)
-    X, y, _ = with_labels(X, y, is_typed=False)
-    known, labels = _classes(y, classes, like, owner)
-    frame, names = by_column(X, like, owner)
+    given = GivenRows.of_texts(X, y)
+    known, labels = _classes(given.labels, classes, like, owner)
+    frame, names = by_column(given, like, owner)
     frame = frame.copy(deep=False)
     for at in range(len(names)):
         has_levels = isinstance(frame.dtypes.iloc[at], pd.CategoricalDtype)
@@ -64,10 +63,10 @@ def read_declared(
             numbers = _numbers(f'column "{column_text(names[at])}"', frame.iloc[:, at])
             frame.isetitem(at, numbers)
     if like is None:
-        encoder = MatrixEncoder.learn(frame)  # from types alone
+        encoder = MatrixEncoder.learn(GivenRows(frame))  # from types alone
         center, units = _scales(encoder, bounds)
         like = Reading(encoder, np.array(known), center, units, intercept)
-    matrix = np.asarray(like.encoder.transform(frame, owner), np.float64)
+    matrix = np.asarray(like.encoder.transform(GivenRows(frame), owner), np.float64)
     codes = codes_of_two("y", labels, known)
     if len(codes) != len(matrix):
         raise DataError(f"y must have a label per row of X, {len(matrix)}, got {len(codes)}")

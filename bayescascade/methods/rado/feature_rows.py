@@ -11,11 +11,9 @@ import numpy as np
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.column import Column
-from bayescascade.data.file_frames import with_labels
-from bayescascade.data.files import are_paths
+from bayescascade.data.given import GivenRows, column_text
 from bayescascade.data.levels import Cells, Level, tidy_levels
 from bayescascade.data.read_as import check_row_by_row
-from bayescascade.data.schema import column_text
 from bayescascade.methods.rado.reading import Reading, Rows, by_column, read_rows
 from bayescascade.methods.rado.two_values import (
     Two,
@@ -46,16 +44,16 @@ def read_hiding(
     of it has neither value, or as `read_rows`.
     """
     check_row_by_row(X)
-    texts = with_labels(X, y, is_typed=False).X if are_paths(X) else None
-    X, y, _ = with_labels(X, y)
-    frame, names = by_column(X, like, owner)
+    texts = GivenRows.of_texts(X, y)
+    given = texts.typed()
+    frame, names = by_column(given, like, owner)
     if feature not in names or isinstance(feature, bool):
         raise ParameterError(
             f"feature must be one of {', '.join(map(repr, names[:20]))}, got {feature!r}"
         )
     at = names.index(feature)
     cells = frame.iloc[:, at]
-    if texts is not None:  # whose type no cell decides
+    if texts.is_text:  # then no cell decides on its type
         cells = by_column(texts, like, owner)[0].iloc[:, at]
     if like is None:
         levels = _values_of(cells, values)
@@ -67,7 +65,14 @@ def read_hiding(
         alike = levels[0]
     frame = frame.copy(deep=False)
     frame.isetitem(at, [alike] * len(frame))
-    rows = read_rows(frame, y, standardize=standardize, intercept=intercept, like=like, owner=owner)
+    rows = read_rows(
+        frame,
+        given.labels,
+        standardize=standardize,
+        intercept=intercept,
+        like=like,
+        owner=owner,
+    )
     reading, matrix = rows.reading, rows.matrix.copy()
     place = int(np.flatnonzero(reading.encoder.source == at)[0])
     if like is None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.data.cell_policy import CellPolicy
-from bayescascade.data.file_frames import as_rows, with_labels
+from bayescascade.data.given import GivenRows, check_width
 from bayescascade.data.labels import (
     TrainingRows,
     check_labels,
@@ -27,9 +27,6 @@ from bayescascade.data.labels import (
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.names import check_present
-from bayescascade.data.row_frames import rows_frame
-from bayescascade.data.schema import check_width
-from bayescascade.data.sources import as_frame
 from bayescascade.methods.rado.signatures import Edges, Floats
 
 
@@ -135,17 +132,16 @@ def read_rows(
     `missing`, see `CellPolicy`; `owner` is for messages. Raises DataError if rows or labels cannot
     be used, there are not two classes or, with `like`, a label is none of them.
     """
-    X, y, _ = with_labels(X, y)
-    X = as_frame(X)
+    given = GivenRows.labeled(X, y)
     if like is not None:
-        checked = check_labels(y, "y", owner)
-        matrix = np.asarray(like.encoder.transform(X, owner), np.float64)
+        checked = check_labels(given.labels, "y", owner)
+        matrix = np.asarray(like.encoder.transform(given, owner), np.float64)
         codes = label_codes(checked, like.classes, "y")
         if len(codes) != len(matrix):
             raise DataError(f"y must have a label per row of X, {len(matrix)}, got {len(codes)}")
         return Rows(like, matrix, np.where(codes, 1.0, -1.0))
-    encoder = MatrixEncoder.learn(X, CellPolicy(missing))
-    training = TrainingRows.read(encoder, X, y, owner=owner)
+    encoder = MatrixEncoder.learn(given, CellPolicy(missing))
+    training = TrainingRows.read(encoder, given, owner=owner)
     if training.n_classes > 2:
         shown = ", ".join(f'"{level_text(label)}"' for label in training.classes[:4].tolist())
         raise DataError(
@@ -161,24 +157,20 @@ def read_rows(
     return Rows(reading, matrix, np.where(training.labels, 1.0, -1.0))
 
 
-def by_column(X: Any, like: Reading | None, owner: str) -> tuple[pd.DataFrame, list[Any]]:
+def by_column(rows: GivenRows, like: Reading | None, owner: str) -> tuple[pd.DataFrame, list[Any]]:
     """Return rows as a DataFrame with the columns of `like`, and what an encoder calls these.
 
     So each column is read by itself: in an array, one cell may decide the type of all.
     """
-    X = as_rows(X)
-    has_names = isinstance(X, pd.DataFrame | pd.Series | Mapping)
     if like is None:
-        frame = rows_frame(X)
-        if not has_names:
-            frame = frame.set_axis(range(frame.shape[1]), axis=1)
-        elif isinstance(X, pd.DataFrame):
-            frame = frame.set_axis(X.columns, axis=1)
+        frame = rows.frame()
+        own = rows.cells.columns if rows.is_named else range(frame.shape[1])
+        frame = frame.set_axis(own, axis=1)
         is_named = all(isinstance(name, str) for name in frame.columns)
         return frame, list(frame.columns) if is_named else list(range(frame.shape[1]))
     encoder = like.encoder
-    frame = rows_frame(X, encoder.names, owner)
-    if encoder.is_named and has_names:
+    frame = rows.frame(encoder.names, owner)
+    if encoder.is_named and rows.is_named:
         check_present(encoder.names, list(frame.columns))
         frame = frame[encoder.names]
     check_width(frame.shape[1], len(encoder.columns), owner)

@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_real
+from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import LabeledRows, classes_record, read_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
-from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
@@ -196,7 +196,8 @@ time_limit, until, checkpoint, resume, progress
                 raise ParameterError("sample_weight must be None with a Table, which has weights")
             return LabeledRows.of_table(X, y)
         owner = type(self).__name__
-        return LabeledRows.of(X, y, sample_weight, n_bins=self.n_bins, kinds=self, owner=owner)
+        given = GivenRows.labeled(X, y, sample_weight)
+        return LabeledRows.of(given, n_bins=self.n_bins, kinds=self, owner=owner)
 
     def _told(self) -> list[str]:
         value: float | str = self.concentration_
@@ -370,7 +371,7 @@ time_limit, until, checkpoint, resume, progress
         check_is_fitted(self, "_best")
         if isinstance(X, Table):
             return self._codes_of_table(X)
-        frame = rows_frame(X, self.schema_.names, owner=type(self).__name__)
+        frame = GivenRows.of(X).frame(self.schema_.names, type(self).__name__)
         missing = check_choice("missing", self.missing, ("error", "level"))
         how = check_choice("unknown", self.unknown, self.unknowns)
         return encode_for_labels(

@@ -26,6 +26,7 @@ from bayescascade.base.texts import printable
 from bayescascade.base.validation import check_probability
 from bayescascade.data.column import MISSING, UNKNOWN, Column
 from bayescascade.data.date_parts import with_date_parts
+from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import class_number
 from bayescascade.data.levels import (
     check_numbers,
@@ -35,7 +36,6 @@ from bayescascade.data.levels import (
     without_codes,
 )
 from bayescascade.data.names import check_distinct_names, check_present
-from bayescascade.data.row_frames import rows_frame
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_column, sql_condition, sql_literal
 from bayescascade.data.unknown import UnknownCells
@@ -278,7 +278,7 @@ class LabelList(ListedRules):
         DataError
             If a column is missing or a value is none of its column's levels.
         """
-        frame = rows_frame(row, self.schema.names, owner=type(self).__name__)
+        frame = GivenRows.of(row).frame(self.schema.names, type(self).__name__)
         if len(frame) != 1:
             raise ParameterError(f"row must be a single row, got {len(frame)}")
         codes = encode_for_labels(self.schema, frame, missing="none")

@@ -26,6 +26,7 @@ from bayescascade import (
     SelectedForestClassifier,
 )
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.data.given import GivenRows
 from tests.benchmarks.pruning_baselines import GreedyPrune
 from tests.forgeries import JUNK, at, places
 from tests.methods.forests import reference
@@ -49,7 +50,7 @@ def test_a_row_pays_for_what_its_paths_read(model, rng):
     frame = patients(rng, 40)
     used = model.features_used(frame)
     assert list(used.columns) == list(frame.columns)
-    matrix = model._encoder.transform(frame, "")
+    matrix = model._encoder.transform(GivenRows(frame), "")
     trees = reference.nested_trees(model.forest_)
     source = model._encoder.source
     costs = model.acquisition_cost(frame)

@@ -8,6 +8,7 @@ import pytest
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.data.cell_policy import CellPolicy
+from bayescascade.data.given import GivenRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.pictures import split_words
 from bayescascade.methods.forests.rows import CELLS
@@ -41,7 +42,7 @@ GREATEST = float(np.finfo(np.float32).max)
 )
 def test_splits_are_in_words_of_the_data(column, threshold, left, right):
     """The data has no 2.5 visits and no flag of 0.5; the words hold of a loaded model, too."""
-    encoder = MatrixEncoder.learn(FRAME, CELLS)
+    encoder = MatrixEncoder.learn(GivenRows(FRAME), CELLS)
     loaded = MatrixEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())), CELLS)
     for one in (encoder, loaded):
         words = [split_words(one, column, threshold, is_left) for is_left in (True, False)]
@@ -50,10 +51,10 @@ def test_splits_are_in_words_of_the_data(column, threshold, left, right):
 
 def test_only_a_policy_that_says_so_keeps_ranges():
     """The least and the greatest number are data: a private release must not save them."""
-    private = MatrixEncoder.learn(FRAME, CellPolicy("nan"))
+    private = MatrixEncoder.learn(GivenRows(FRAME), CellPolicy("nan"))
     assert "numbers" not in private.to_dict()
     assert split_words(private, 0, 3.0, is_left=False) == "legs is above 3"
-    of_array = MatrixEncoder.learn(np.arange(6).reshape(3, 2), CELLS)
+    of_array = MatrixEncoder.learn(GivenRows(np.arange(6).reshape(3, 2)), CELLS)
     assert split_words(of_array, 1, 3.5, is_left=False) == "x1 is at least 4"
     record = of_array.to_dict()
     first, second = record["numbers"]

@@ -14,6 +14,7 @@ from bayescascade import (
     cost_accuracy_curve,
 )
 from bayescascade.base.errors import ParameterError
+from bayescascade.data.given import GivenRows
 from tests.benchmarks.pruning_baselines import CostComplexityPrune, GreedyPrune, TruncatedForest
 
 BASELINES = [GreedyPrune, CostComplexityPrune, TruncatedForest]
@@ -51,8 +52,8 @@ def test_a_path_leads_from_the_whole_forest_to_less(baseline, data):
     costs = [model.validation_cost_ for model in path]
     assert np.all(np.diff(costs) <= 1e-12)
     assert costs[-1] < costs[0]
-    whole = clone(FOREST).fit(path[0]._encoder.transform(X[:200], "test"), y[:200])
-    matrix = path[0]._encoder.transform(X, "test")
+    whole = clone(FOREST).fit(path[0]._encoder.transform(GivenRows(X[:200]), "test"), y[:200])
+    matrix = path[0]._encoder.transform(GivenRows(X), "test")
     np.testing.assert_allclose(path[0].predict_proba(X), whole.predict_proba(matrix), atol=1e-12)
     for model in path[:3]:
         assert model.acquisition_cost(X[200:]).mean() == pytest.approx(model.validation_cost_)

@@ -17,6 +17,7 @@ import bayescascade
 from bayescascade import LabelList, RuleListClassifier, Table
 from bayescascade.base.errors import DataError, ParameterError, UnknownLevelWarning
 from bayescascade.data.declarations import Declarations
+from bayescascade.data.given import GivenRows
 from bayescascade.data.inference import BinCollector
 from bayescascade.data.labels import LabeledRows
 from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
@@ -332,12 +333,12 @@ def test_labeled_rows():
     """Rows with their labels are what is learned from, whoever puts them together."""
     frame, labels = people(), fates(people())
     how = {"owner": "test", "n_bins": 4, "kinds": Declarations()}
-    rows = LabeledRows.of(frame, labels, None, **how, source="people.csv")
+    rows = LabeledRows.of(GivenRows(frame, labels), **how, source="people.csv")
     model = RuleListClassifier(**QUICK).fit(rows)
     assert model.rules_.to_dict() == classifier().rules_.to_dict()
     assert (model.target_, model.summary_.source) == ("fate", "people.csv")
     with pytest.raises(DataError, match=r'^column "fate" must have at least two classes'):
-        LabeledRows.of(frame, ["a"] * 200, None, **how, labels_name='column "fate"')
+        LabeledRows.of(GivenRows(frame, ["a"] * 200), **how, labels_name='column "fate"')
 
 
 @pytest.mark.parametrize(

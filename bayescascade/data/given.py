@@ -1,0 +1,272 @@
+"""Rows as people give them, read once into one value, whatever they are: files, tables, arrays."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.files import are_paths, open_files
+from bayescascade.data.levels import Cells, Level, parse_texts
+from bayescascade.data.names import check_distinct_names, listed_names
+from bayescascade.data.read_as import ReadAs
+from bayescascade.data.sources import (
+    as_column,
+    as_frame,
+    missing_codes_of,
+    weighted_blocks,
+    with_missing_codes,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenRows:
+    """Rows, and perhaps their labels and weights; made by `of` or `labeled`.
+
+    Whoever takes rows makes them this value, and hands it on; what is given is looked at here only.
+    """
+
+    cells: Any  # a DataFrame; of rows without named columns an array, which is not checked yet
+    labels: Any = None  # (n_rows,), not checked, as weights are not
+    weights: Any = None
+    is_text: bool = False  # whether numbers still are texts, as a file has them
+
+    @classmethod
+    def of(cls, X: Any) -> "GivenRows":
+        """Read rows; a Series, or a mapping of single values, is one.
+
+        Raises DataError if they cannot be read.
+        """
+        return X if isinstance(X, cls) else cls._read(X).typed()
+
+    @classmethod
+    def labeled(cls, X: Any, y: Any, sample_weight: Any = None) -> "GivenRows":
+        """Read rows, labels and weights; of files the last two may be columns, then no features.
+
+        Raises ParameterError if files lack such a column, or no labels are named; or as `of`.
+        """
+        return cls.of_texts(X, y, sample_weight).typed()
+
+    @classmethod
+    def validating(cls, X: Any, y: Any) -> "GivenRows | None":
+        """Read rows to validate by, with labels or without, None if there are no rows."""
+        if X is None and y is not None:
+            raise ParameterError("X_val must be given with y_val, got None")
+        return None if X is None else cls.of(X) if y is None else cls.labeled(X, y)
+
+    @classmethod
+    def of_texts(cls, X: Any, y: Any, sample_weight: Any = None) -> "GivenRows":
+        """Return what `labeled` does, in which numbers of text files still are texts."""
+        if not are_paths(X):
+            return replace(cls.of(X), labels=y, weights=sample_weight)
+        if isinstance(X, ReadAs):
+            X = X.with_names(labels=y, weights=sample_weight)
+        rows = cls._read(X)
+        columns = listed_names(list(rows.cells.columns))
+        if y is None:
+            raise ParameterError(
+                f"y must name the column of labels in {X}, or hold them, got None; "
+                f"columns: {columns}"
+            )
+        for option, name in (("y", y), ("sample_weight", sample_weight)):
+            if isinstance(name, str) and name not in rows.cells.columns:
+                raise ParameterError(f"{option} must name a column of {X}, got {name!r}: {columns}")
+        taken = [
+            rows.cells.pop(given) if isinstance(given, str) else given
+            for given in (y, sample_weight)
+        ]
+        return replace(rows, labels=taken[0], weights=taken[1])
+
+    @classmethod
+    def _read(cls, X: Any) -> "GivenRows":
+        if are_paths(X):
+            source = open_files(X)
+            check_distinct_names(source.names)
+            blocks = [cells for _, cells, _ in weighted_blocks(source, source.names, None)]
+            whole = with_missing_codes(pd.concat(blocks, ignore_index=True), source)
+            return cls(whole, is_text=source.is_text)
+        X = as_frame(X)
+        if isinstance(X, pd.Series):
+            X = X.to_dict()
+        if isinstance(X, Mapping) and not issparse(X):
+            X = frame_from_mapping(X)
+        if isinstance(X, list | tuple):  # NumPy would turn all cells into text if some are
+            X = np.array(X, dtype=object)
+        return cls(X)
+
+    def typed(self) -> "GivenRows":
+        """Return the rows with columns of text in the types that pandas gives."""
+        if not self.is_text:
+            return self
+        labels, weights = (
+            typed_frame(one.to_frame()).iloc[:, 0] if isinstance(one, pd.Series) else one
+            for one in (self.labels, self.weights)
+        )
+        return GivenRows(with_missing_codes(typed_frame(self.cells), self.cells), labels, weights)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether columns are matched by name, and not by position."""
+        return isinstance(self.cells, pd.DataFrame)
+
+    @property
+    def index(self) -> pd.Index | None:
+        """What the rows are called, None if they are numbered."""
+        return self.cells.index if self.is_named else None
+
+    @property
+    def missing_codes(self) -> Mapping[str, tuple[Level, ...]]:
+        """See `missing_codes_of`."""
+        return missing_codes_of(self.cells)
+
+    def numbers(self) -> NDArray[Any] | None:
+        """Return an array of numbers, checked by scikit-learn; None if it is none, or has names.
+
+        An array does not become a frame, because that takes longer than to predict.
+        """
+        if self.is_named:
+            return None
+        array = self._array()
+        return array if array.dtype.kind in "biuf" else None
+
+    def frame(self, names: Sequence[str] | None = None, owner: str = "") -> pd.DataFrame:
+        """Return rows as a DataFrame whose columns have text for names.
+
+        `names` are those of an array's columns, by default x0, x1, ...; messages name their
+        `owner`. Raises ValueError, in scikit-learn's words, if an array is sparse, complex, empty,
+        not two-dimensional, or of another width than there are names.
+        """
+        if not self.is_named:
+            array = self._array()
+            if names is not None:
+                check_width(array.shape[1], len(names), owner)
+            return frame_from_array(array, names)
+        columns = [str(name) for name in self.cells.columns]
+        check_distinct_names(columns)
+        if not len(self.cells) or not columns:
+            shape = self.cells.shape
+            raise DataError(f"X must have at least one row and column, got shape {shape}")
+        frame: pd.DataFrame = self.cells.set_axis(columns, axis=1)
+        return frame
+
+    def _array(self) -> NDArray[Any]:
+        if isinstance(self.cells, np.ndarray):
+            check_no_records(self.cells)
+        array: NDArray[Any] = check_array(self.cells, dtype=None, ensure_all_finite=False)
+        return array
+
+
+def column_text(column: str | int) -> str:
+    """Return what a column is called: its name, or "x3" for an index."""
+    return column if isinstance(column, str) else f"x{column}"
+
+
+def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
+    """Return a 2-D array or list of lists as a DataFrame; names default to x0, x1, ...
+
+    Raises DataError if it is not two-dimensional or its width is not the number of names.
+    """
+    # Object cells keep their types: np.array([[1, "a"]]) would turn 1 into text.
+    array = data if isinstance(data, np.ndarray) else np.array(data, dtype=object)
+    check_no_records(array)
+    if array.ndim != 2:
+        raise DataError(f"an array of rows must have 2 dimensions, got {array.ndim}")
+    if names is None:
+        names = [column_text(index) for index in range(array.shape[1])]
+    if array.shape[1] != len(names):
+        raise DataError(f"rows must have {len(names)} columns, got {array.shape[1]}")
+    columns = (pd.Series(array[:, index]) for index in range(array.shape[1]))
+    return pd.concat(columns, axis=1, keys=list(names)) if len(names) else pd.DataFrame()
+
+
+def check_no_records(array: NDArray[np.generic]) -> None:
+    """Raise DataError if an array's rows are dicts or records, whose cells have names."""
+    is_records = array.dtype.names is not None
+    is_dicts = array.ndim == 1 and len(array) > 0 and isinstance(array[0], Mapping)
+    if is_records or is_dicts:
+        found = "records" if is_records else "dicts"
+        raise DataError(f"rows must be a table or lists of cells, got {found}: use DataFrame(rows)")
+
+
+def frame_from_mapping(data: Mapping[Any, object]) -> pd.DataFrame:
+    """Return a row, name to value, or columns, name to values, as a DataFrame.
+
+    Raises DataError if columns are of different lengths.
+    """
+    is_single = all(pd.api.types.is_scalar(value) for value in data.values())
+    if is_single:
+        return pd.DataFrame({name: pd.Series([v], dtype=object) for name, v in data.items()})
+    columns = {name: as_column(cells) for name, cells in data.items()}
+    try:
+        return pd.DataFrame(columns)
+    except ValueError as error:
+        raise DataError(f"columns must have the same length: {error}") from None
+
+
+def check_width(width: int, expected: int, owner: str) -> None:
+    """Raise DataError, in scikit-learn's words, if rows are not as wide as an estimator expects."""
+    if width != expected:
+        raise DataError(
+            f"X has {width} features, but {owner} is expecting {expected} features as input"
+        )
+
+
+class TextTypes:
+    """Types of columns of text, as pandas.read_csv gives them to the whole file, not to a block.
+
+    All blocks are shown first, and then typed one by one. Of each block only texts are kept for
+    which pandas chooses the same type as for the block.
+    """
+
+    def __init__(self) -> None:
+        self._witnesses: dict[str, tuple[str, ...]] = {}
+        self._has_missing: dict[str, bool] = {}
+
+    def see(self, block: pd.DataFrame) -> None:
+        """Take note of a block's texts; categories stay as they are."""
+        for name in block.columns:
+            if isinstance(block[name].dtype, pd.CategoricalDtype):
+                continue
+            positions, distinct = pd.factorize(block[name])
+            seen = self._witnesses.get(name, ())
+            self._witnesses[name] = _witnesses(pd.Series(parse_texts([*distinct, *seen])))
+            self._has_missing[name] = self._has_missing.get(name, False) or -1 in positions
+
+    def typed(self, block: pd.DataFrame) -> pd.DataFrame:
+        """Return a block that was seen as numbers, truth values and texts."""
+        return pd.DataFrame({name: self._typed(block[name]) for name in block.columns})
+
+    def _typed(self, texts: Cells) -> Cells:
+        if isinstance(texts.dtype, pd.CategoricalDtype):
+            return texts.reset_index(drop=True)
+        name = str(texts.name)
+        positions, distinct = pd.factorize(texts)
+        values: Cells = pd.Series(parse_texts([*distinct, *self._witnesses[name]]))
+        if self._has_missing[name]:  # whose type has room for that, then, in every block
+            return values.reindex([*positions, -1]).iloc[:-1].reset_index(drop=True)
+        return values.reindex(positions).reset_index(drop=True)
+
+
+def typed_frame(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return all cells of a text file typed as pandas reads them."""
+    types = TextTypes()
+    types.see(cells)
+    return types.typed(cells)
+
+
+def _witnesses(values: Cells) -> tuple[str, ...]:
+    """Return few texts that are of the type that pandas has given to a column."""
+    if values.empty:
+        return ()
+    if pd.api.types.is_bool_dtype(values.dtype):
+        return ("True",)
+    if pd.api.types.is_float_dtype(values.dtype):
+        return ("0.5",)
+    if isinstance(values.iloc[0], str):
+        return ("text",)
+    return (str(values.min()), str(values.max()))  # how large whole numbers are decides on theirs
