@@ -6,6 +6,7 @@ nothing heavy. Estimators take their defaults and their checks from there, comma
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
+from warnings import warn
 
 T = TypeVar("T")
 
@@ -199,6 +200,12 @@ class Parameters:
 
     @classmethod
     def check(cls, owner: object) -> None:
-        """Raise ParameterError if an attribute of an estimator is out of its range."""
+        """Raise ParameterError if an attribute of an estimator is out of its range.
+
+        A word of before is said in a FutureWarning.
+        """
         for name, parameter in cls.declared().items():
-            parameter.check(getattr(owner, name))
+            value = getattr(owner, name)
+            parameter.check(value)
+            if isinstance(value, str) and value in parameter.former:
+                warn(f'{name}="{value}" is now "{parameter.former[value]}"', FutureWarning, 3)

@@ -1,6 +1,6 @@
 """Options of commands from the parameters that estimators declare."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import click
@@ -53,14 +53,27 @@ def option_name(models: Models, parameter: str) -> str:
     return next(has[parameter].option for has in declared if parameter in has)
 
 
-def _type(declared: Iterable[Parameter[Any]]) -> click.ParamType | None:  # type: ignore[type-arg]
+def _type(declared: Collection[Parameter[Any]]) -> click.ParamType | None:  # type: ignore[type-arg]
     """Return what converts an option's text; words are those of any model."""
     first = next(iter(declared))
     if isinstance(first, Jobs):
         return JOBS
     if isinstance(first, Choice):
-        return click.Choice(list(dict.fromkeys(word for each in declared for word in each.words)))
+        words = dict.fromkeys(word for each in declared for word in each.words)
+        return Words(words, {k: v for each in declared for k, v in each.former.items()})
     return None if isinstance(first, Other) else _Number(first)
+
+
+class Words(click.Choice):  # type: ignore[type-arg] # of words alone
+    """One of some words; one of before means today's."""
+
+    def __init__(self, words: Iterable[str], former: Mapping[str, str]) -> None:
+        super().__init__(list(words))
+        self.former = former
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the word."""
+        return super().convert(self.former.get(value, value), param, ctx)
 
 
 class _Number(CheckedNumber[Any]):

@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bayescascade.cli.declared import Words
+from bayescascade.model.parameters import FORMER_UNKNOWN
+
 if TYPE_CHECKING:
     from bayescascade.data.read_as import ReadAs
     from bayescascade.data.sources import Source
@@ -12,10 +15,9 @@ _SLOW_ROWS = 10_000
 
 UNKNOWN_OPTION = click.option(
     "--unknown",
-    type=click.Choice(["other", "missing", "none", "mean", "error"]),
-    help="What a level is that the model has not seen: of a density other, missing or error; of "
-    "rules none or error; of a forest missing or error; of prototypes and rados mean or error. By "
-    "default what the model was told.",
+    type=Words(["ignore", "rare", "error"], FORMER_UNKNOWN),
+    help="A level that the model has not seen says nothing (ignore), makes its row as rare as that "
+    "none such was seen (rare, of densities), or is an error. By default what the fit said.",
 )
 """How rows are read, if not as the model was told when it was fitted."""
 
@@ -30,7 +32,8 @@ def load_model(path: str, unknown: str | None = None) -> Any:  # Any: each famil
 
     model = load(path)
     if unknown is not None:
-        choices = getattr(model, "unknowns", ())
+        declared = model.declares.declared().get("unknown")
+        choices = () if declared is None else declared.words
         if unknown not in choices:
             must = f"must be one of {', '.join(choices)}" if choices else "must not be given"
             raise click.UsageError(f"--unknown {must} for a {model.title}, got {unknown}")

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.parameters import Parameters
 from bayescascade.base.validation import check_choice
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
@@ -154,8 +155,8 @@ class MatrixClassifier(LabeledFiles, ReadableModel):
         What it is called, such as "budgeted forest".
     cells : CellPolicy
         What it takes for a cell; of unknown levels, what older files did.
-    unknowns : tuple of str
-        What the parameter `unknown` may be, see `CellPolicy`.
+    ignored : {"mean", "missing"}
+        What an unknown level counts as where `unknown` is "ignore"; see `CellPolicy`.
     classes_ : (n_classes,) array
         The labels, sorted.
     n_features_in_, feature_names_in_
@@ -164,7 +165,8 @@ class MatrixClassifier(LabeledFiles, ReadableModel):
 
     title: ClassVar[str]
     cells: ClassVar[CellPolicy] = CellPolicy()
-    unknowns: ClassVar[tuple[str, ...]] = ("mean", "error")
+    ignored: ClassVar[str] = "mean"
+    declares: ClassVar[type[Parameters]]
     takes_texts: ClassVar[bool] = False
 
     _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error", "missing": "error"}
@@ -193,7 +195,12 @@ class MatrixClassifier(LabeledFiles, ReadableModel):
     @property
     def _reader(self) -> MatrixEncoder:
         """What reads rows, unknown levels as the parameter says."""
-        return self._encoder.treating(check_choice("unknown", self.unknown, self.unknowns))
+        return self._encoder.treating(self._unknown_policy())
+
+    def _unknown_policy(self) -> str:
+        """Return what an unknown level is, as `CellPolicy` calls it; ParameterError if nothing."""
+        how = self.declares.declared()["unknown"].check(self.unknown)
+        return self.ignored if how == "ignore" else "error"
 
     @property
     def _means(self) -> NDArray[np.float64] | None:
@@ -232,7 +239,7 @@ class MatrixClassifier(LabeledFiles, ReadableModel):
 
     def _read_encoding(self, record: Mapping[str, Any]) -> None:
         """Become what `_encoding_fields` told; checks as `_restore`."""
-        check_choice("unknown", self.unknown, self.unknowns)
+        self._unknown_policy()
         self._set_encoder(MatrixEncoder.from_dict(record["encoding"], self.cells))
         self.classes_ = read_classes(record["classes"])
 

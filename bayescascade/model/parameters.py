@@ -20,11 +20,17 @@ SEARCHES = ("auto", "exact", *SAMPLED)
 """ "exact" is each family's own; "auto" is "exact" where that is cheap, else the first sampled."""
 
 
+FORMER_UNKNOWN = {"other": "rare", "missing": "ignore", "none": "ignore", "mean": "ignore"}
+"""What families called the same, each in its way."""
+
+
 def unknown_choice(more: str = "", **meanings: str) -> Choice[str]:
     """Return the parameter `unknown`: what each choice makes of a level, the default first."""
+    meanings["error"] = "is an error"
     told = ", or ".join(f"{about} ({choice})" for choice, about in meanings.items())
     about = f"A level first seen when predicting {told}"
-    return Choice(next(iter(meanings)), about, words=tuple(meanings), more=more)
+    former = {old: new for old, new in FORMER_UNKNOWN.items() if new in meanings}
+    return Choice(next(iter(meanings)), about, words=tuple(meanings), more=more, former=former)
 
 
 def missing_choice() -> Choice[str]:
@@ -122,9 +128,8 @@ class DensityParameters(Parameters):
     """Of a density, and of the rows that it scores."""
 
     unknown = unknown_choice(
-        other="makes its row as rare as that none such was seen",
-        missing="counts as missing",
-        error="is an error",
+        rare="makes its row as rare as that none such was seen",
+        ignore="counts as missing",
         more="So is a number beyond the outer edges. The first two are said in an "
         "`UnknownLevelWarning`; how rare such a row is, and why, says "
         "`bayescascade.model.readable_density`.",

@@ -4,7 +4,7 @@ An estimator inherits `ReadableDensity` and says how coded rows are scored.
 
 *Unknown cells.* A level that no row had which was learned from, and that was not declared, lies
 outside the domain over which a density ``p`` sums to one, as does a number beyond the outer edges
-of a continuous column. With `unknown` "other", a row whose cells in the columns ``S`` are such gets
+of a continuous column. With `unknown` "rare", a row whose cells in the columns ``S`` are such gets
 ::
 
     p(its other cells) e^|S|,    e = 1 / (m (n + 1))
@@ -27,7 +27,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError, UnknownLevelError
-from bayescascade.base.validation import check_choice, check_integer, check_weights
+from bayescascade.base.validation import check_integer, check_weights
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.declarations import Bins, Levels, Names, declared
 from bayescascade.data.given import GivenRows
@@ -47,15 +47,16 @@ from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.conditionals import PredictedColumn, fill_missing, predict_given_others
 from bayescascade.model.density_parts import DensityParts
+from bayescascade.model.parameters import DensityParameters
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS
 
 D = TypeVar("D", bound=DensityParts)
 
 _MEANINGS: Final[Mapping[str, str]] = {
-    "other": "makes its row rarer, by 1 / (columns x (rows learned from + 1)); "
+    "rare": "makes its row rarer, by 1 / (columns x (rows learned from + 1)); "
     "when fitting, declare all levels, or whole numbers continuous",
-    "missing": "counts as missing",
+    "ignore": "counts as missing",
     "error": "",
 }
 """What an unknown cell is taken for, by `unknown`."""
@@ -67,23 +68,16 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
 
     Parameters
     ----------
-    unknown : {"other", "missing", "error"}
+    unknown : {"rare", "ignore", "error"}
         What a cell of a row to be scored is whose level fit has not seen, or whose number is beyond
         the outer edges: outside the domain, which makes the row as rare as that none such was seen
         (the module says how rare); missing; or an error. The first two are said in an
         `UnknownLevelWarning`.
     columns, drop, nominal, ordinal, continuous, missing
         See `bayescascade.data.table.Table`.
-
-    Attributes
-    ----------
-    unknowns : tuple of str
-        What the parameter `unknown` may be.
     """
 
-    unknowns: ClassVar[tuple[str, ...]] = tuple(_MEANINGS)
-
-    unknown: str = "other"
+    unknown: str = DensityParameters.unknown.default
 
     columns: Names = None
     drop: Names = None
@@ -182,18 +176,18 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         appended to `unknown`, else warned of; the rest is as in `score_samples`.
         """
         check_is_fitted(self)
-        how = check_choice("unknown", self.unknown, _MEANINGS)
+        how = DensityParameters.unknown.check(self.unknown)
         found = None if how == "error" else UnknownCells()
         try:
             codes = self.schema_.encode(X, first_row=first_row, unknown=found)
         except UnknownLevelError as error:
             raise error.advising(
                 "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
-                'with unknown="other" (--unknown other)'
+                'with unknown="rare" (--unknown rare)'
             ) from None
         if found is not None:
             found.tell(_MEANINGS[how], unknown)
-        if how == "missing":
+        if how == "ignore":
             codes[codes == UNKNOWN] = MISSING
         return codes
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.described import described
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.files import replaced_file, write_json
+from bayescascade.base.parameters import Parameters
 from bayescascade.model.record import FORMAT, NOT_SAVED, VERSION, contradictions_refused
 from bayescascade.model.reporting import OF_ROWS, report_document
 from bayescascade.model.sentences import doubt_sentences
@@ -211,7 +212,9 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
             parameters = record["parameters"]
             if isinstance(parameters, dict):
                 parameters = {
-                    k: v for k, v in parameters.items() if k not in cls._former_parameters
+                    k: _todays(cls, k, v)
+                    for k, v in parameters.items()
+                    if k not in cls._former_parameters
                 }
                 record = {**record, "parameters": parameters}
             expected = set(cls._get_param_names()) - set(cls._not_saved)
@@ -224,3 +227,10 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
             model = cls(**{**later, **cls._read_parameters(record)})
             model._restore(record)
             return model
+
+
+def _todays(model: type, name: str, value: Any) -> Any:
+    """Return the value of a saved parameter, a word of before as today's."""
+    declares = getattr(model, "declares", Parameters).declared()
+    former = declares[name].former if name in declares else {}
+    return former.get(value, value) if isinstance(value, str) else value

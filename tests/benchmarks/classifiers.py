@@ -145,7 +145,7 @@ class Prediction:
 def rule_list(data: LabeledFrame, **settings: Any) -> RuleListClassifier:
     """Return a classifier for columns such as those of `data`, not fitted."""
     return RuleListClassifier(
-        ordinal=data.orders, missing="level", unknown="none", random_state=0, **settings
+        ordinal=data.orders, missing="level", unknown="ignore", random_state=0, **settings
     )
 
 

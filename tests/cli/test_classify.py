@@ -111,14 +111,14 @@ def test_every_option_reaches_the_estimator(tmp_path: Path) -> None:
         '"class, deck",age,siblings,cabin,fate', "--drop", "age", "--nominal", "siblings:0,1,2,3",
         "--ordinal", "cabin:a,b", "--missing", "level", "--expected-rules", 2.5, "--expected-size",
         1.5, "--concentration", 0.5, "--max-size", 1, "--min-support", 0.1, "--bins", 3,
-        "--unknown", "none", "--memory-limit", 1.5, "--predictive", "average", "--search",
+        "--unknown", "ignore", "--memory-limit", 1.5, "--predictive", "average", "--search",
         "tempering", *FEW, "--json",
     )  # fmt: skip
     assert found.exit_code == 0, found.stderr
     record = json.loads(found.stdout)
     given = {
         "expected_rules": 2.5, "expected_size": 1.5, "concentration": 0.5, "max_size": 1,
-        "min_support": 0.1, "n_bins": 3, "unknown": "none", "memory_limit": 1.5,
+        "min_support": 0.1, "n_bins": 3, "unknown": "ignore", "memory_limit": 1.5,
         "predictive": "average", "search": "tempering", "n_steps": 200, "n_chains": 2,
         "missing": "level", "nominal": {"siblings": [0, 1, 2, 3]}, "ordinal": {"cabin": ["a", "b"]},
     }  # fmt: skip

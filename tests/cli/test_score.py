@@ -152,7 +152,7 @@ def test_unknown_levels_are_what_the_command_says(
     data = tmp_path / "new.csv"
     data.write_text("class,sex,age\n1st,alien,adult\n")
     model = bayescascade.load(fitted.model)
-    for how in ("other", "missing"):
+    for how in ("rare", "ignore"):
         out = tmp_path / f"{how}.csv"
         found = run("score", fitted.model, data, "--unknown", how, "--out", out)
         assert found.stderr.startswith('warning: 1 row has values that fit did not see (sex "alien')
@@ -162,12 +162,13 @@ def test_unknown_levels_are_what_the_command_says(
     found = run("score", fitted.model, data, "--unknown", "error")
     assert_error(found, 'column "sex" has the unknown level "alien" in row 1')
     for path, choices in (
-        (fitted.model, "other, missing, error for a leaf cascade"),
-        (classified.model, "none, error for a rule list classifier"),
-        (forest, "missing, error for a budgeted forest"),
+        (classified.model, "ignore, error for a rule list classifier"),
+        (forest, "ignore, error for a budgeted forest"),
     ):
-        found = run("predict", path, data, "--unknown", "mean")
-        assert_error(found, f"--unknown must be one of {choices}, got mean")
+        found = run("predict", path, data, "--unknown", "rare")
+        assert_error(found, f"--unknown must be one of {choices}, got rare")
+    found = run("score", fitted.model, data, "--unknown", "missing")  # as it was once called
+    assert found.stdout == run("score", fitted.model, data, "--unknown", "ignore").stdout
     board = pd.read_csv(TIC_TAC_TOE).head(1).assign(top_left="z")
     board.to_csv(tmp_path / "board.csv", index=False)
     found = run("predict", classified.model, tmp_path / "board.csv", "--unknown", "error")

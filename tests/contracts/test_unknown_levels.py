@@ -67,6 +67,23 @@ def test_unknown_levels_may_be_errors(name):
         ESTIMATORS[name].fit(unknown="guess")
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_words_of_before_mean_todays(name):
+    """Programs and saved models of before go on; whoever fits is warned of the new word."""
+    declared = ESTIMATORS[name].make.declares.declared()["unknown"]
+    former = next(old for old, new in declared.former.items() if new == "ignore")
+    model = fitted(name)
+    record = model.to_record()
+    older = {**record, "parameters": {**record["parameters"], "unknown": former}}
+    ignoring, loaded = (type(model).from_record(each) for each in (record, older))
+    with pytest.warns(UnknownLevelWarning):
+        expected = answers(ignoring.set_params(unknown="ignore"), NEW)
+    with pytest.warns(UnknownLevelWarning):
+        np.testing.assert_array_equal(answers(loaded, NEW), expected)
+    with pytest.warns(FutureWarning, match=f'unknown="{former}" is now "ignore"'):
+        ESTIMATORS[name].fit(unknown=former)
+
+
 def tiny_densities():
     """Yield a fitted density of each kind over three small columns."""
     frame = pd.DataFrame(
@@ -101,7 +118,7 @@ def test_the_rows_outside_the_domain_are_worth_what_the_rule_of_succession_says(
         assert outside == pytest.approx((1 + each) ** 3 - 1, rel=1e-9)
         assert outside <= math.expm1(1 / (n + 1))
         assert densities[n_unknown == 3] == pytest.approx(each**3)
-        ignored = model.set_params(unknown="missing")
+        ignored = model.set_params(unknown="ignore")
         with pytest.warns(UnknownLevelWarning, match="counts as missing"):
             marginals = np.exp(ignored.score_samples(cells))
         np.testing.assert_allclose(densities, marginals * each**n_unknown, rtol=1e-9)
@@ -150,7 +167,7 @@ def test_cells_of_a_file_do_not_act_on_the_terminal_that_a_warning_is_shown_on()
 
 
 @pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
-@pytest.mark.parametrize("unknown", ["other", "missing"])
+@pytest.mark.parametrize("unknown", ["rare", "ignore"])
 def test_rows_that_are_alike_but_for_what_is_unknown_are_told_apart(unknown):
     """Explained together, each row must be told its own odd value, not that of a row before."""
     frame = NEW[48:54].astype(object).reset_index(drop=True)

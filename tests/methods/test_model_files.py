@@ -47,7 +47,7 @@ OPTIONS = {
     "annealed list": lambda: rules(search="anneal", density="empirical"),
     "average of labels": lambda: classifier(predictive="average"),
     "numbers as labels": lambda: classifier(boats),
-    "lenient": lambda: classifier(unknown="none", missing="level"),
+    "lenient": lambda: classifier(unknown="ignore", missing="level"),
 }
 
 

@@ -62,9 +62,6 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         is 10,000 by default whatever `until` says, and there is no checkpoint. Trees of folds are
         annealed, by one chain, if `predictive` is "map". Where chains stay in different trees,
         neither further rounds nor replicas make them agree, and the print warns.
-    unknown : {"missing", "error"}
-        What a level is that fit has not seen: as if it were missing, which is said in an
-        `UnknownLevelWarning`, or an error.
 
     Attributes
     ----------

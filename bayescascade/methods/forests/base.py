@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.base.validation import check_integer, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.choice import Choice
@@ -98,7 +98,7 @@ class BudgetedClassifier(MatrixClassifier):
     )
 
     cells: ClassVar[CellPolicy] = CELLS
-    unknowns: ClassVar[tuple[str, ...]] = ("missing", "error")
+    ignored: ClassVar[str] = "missing"
     _not_saved = (*NOT_SAVED, "costs", "forest")  # costs are a field of their own
 
     costs: Costs
@@ -118,7 +118,7 @@ class BudgetedClassifier(MatrixClassifier):
 
         Raises ParameterError also if a cost is about no column.
         """
-        unknown = check_choice("unknown", self.unknown, self.unknowns)
+        unknown = self._unknown_policy()
         owner = type(self).__name__
         encoder, costs, training = read_rows(X, y, self.costs, owner, unknown, **more)
         self._set_columns(encoder, costs)

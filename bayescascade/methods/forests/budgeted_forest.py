@@ -131,9 +131,6 @@ class BudgetedForestClassifier(BudgetedClassifier):
         Seconds after which no tree is begun, from the beginning of `fit`; several forests that are
         compared share them. A first tree of each that is begun is finished, as is compiling at the
         first fit. How many trees there are then depends on the machine.
-    unknown : {"missing", "error"}
-        What a level is that fit has not seen: as if it were missing, which is said in an
-        `UnknownLevelWarning`, or an error.
 
     Attributes
     ----------

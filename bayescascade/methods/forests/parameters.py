@@ -12,7 +12,7 @@ class BudgetedParameters(RunParameters):
 
     costs = Other(None, "What features cost", none="1 each")
     budget = Real(None, "The most that a row may cost on average", minimum=0.0, none="")
-    unknown = unknown_choice(missing="counts as missing", error="is an error")
+    unknown = unknown_choice(ignore="counts as missing")
 
 
 class ForestParameters(BudgetedParameters):

@@ -64,9 +64,6 @@ class SelectedForestClassifier(BudgetedClassifier):
     time_limit : float > 0 or None
         Seconds after which `fit` tries no more features, from its beginning; at least the best one
         tried is bought, and the forest is grown. What is bought then depends on the machine.
-    unknown : {"missing", "error"}
-        What a level is that fit has not seen: as if it were missing, which is said in an
-        `UnknownLevelWarning`, or an error.
 
     Attributes
     ----------

@@ -100,9 +100,6 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
         in numbers and ranks their median, with a column of 0 and 1 that says so; or an error. Rows
         to classify are read alike; where there was none, it is as a level that fit has not seen:
         see `unknown`.
-    unknown : {"mean", "error"}
-        What a level is that fit has not seen: in each of its columns of the matrix the mean that
-        this had in fit, which is said in an `UnknownLevelWarning`; or an error.
 
     Attributes
     ----------

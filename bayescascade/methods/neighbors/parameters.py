@@ -43,4 +43,4 @@ class CompressionParameters(ChainParameters):
     n_chains = Integer(1, ChainParameters.n_chains.about, minimum=1)
     n_jobs = Jobs(-1, "Cores used; -1: all there are", none="")
     missing = missing_choice()
-    unknown = unknown_choice(mean="counts as the mean of its column", error="is an error")
+    unknown = unknown_choice(ignore="counts as the mean of its column")

@@ -63,9 +63,6 @@ class ForestPruner(BudgetedClassifier):
         Seconds after which `fit` stops, from its beginning, with the best pruning known by then,
         which then depends on the machine. A forest that is fitted first is finished, as is what
         is compiled, at the first fit; a second is left for pruning in any case.
-    unknown : {"missing", "error"}
-        What a level is that fit has not seen: as if it were missing, which is said in an
-        `UnknownLevelWarning`, or an error.
 
     Attributes
     ----------

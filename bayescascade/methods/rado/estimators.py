@@ -66,10 +66,6 @@ class RadoBoostClassifier(MatrixClassifier):
         Seconds after which `fit` or `fit_rados` stops, from its beginning, with what was found,
         which then depends on the machine: fewer rados, for which there is half of the time, and
         fewer rounds of boosting or iterations of learner "map".
-    unknown : {"mean", "error"}
-        What a level is that fit has not seen: in each of its columns of the matrix the mean that
-        this had in fit (0 if not standardized), which is said in an `UnknownLevelWarning`; or an
-        error.
 
     Attributes
     ----------

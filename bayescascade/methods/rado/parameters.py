@@ -27,7 +27,7 @@ class LearnerParameters(TimeParameters):
         "A round's feature: the best, or the median one, as in the paper for noise",
         words=WEAK_LEARNERS,
     )
-    unknown = unknown_choice(mean="counts as the mean of its column", error="is an error")
+    unknown = unknown_choice(ignore="counts as the mean of its column")
 
 
 class RadoParameters(LearnerParameters, RunParameters):

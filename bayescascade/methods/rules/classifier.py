@@ -115,7 +115,6 @@ time_limit, until, checkpoint, resume, progress
         "How probable each class is for a row, as a list of rules that is read downward."
     )
     takes_texts: ClassVar[bool] = True
-    unknowns: ClassVar[tuple[str, ...]] = LabelListParameters.unknown.words
 
     declares = LabelListParameters
 
@@ -223,7 +222,7 @@ time_limit, until, checkpoint, resume, progress
         chains = counted(min(self.n_chains, _FOLD_CHAINS), "chain")
         model = clone(self).set_params(
             search="anneal" if is_map else "anneal+metropolis", n_steps=n_steps,
-            n_chains=min(self.n_chains, _FOLD_CHAINS), unknown="none", checkpoint=None,
+            n_chains=min(self.n_chains, _FOLD_CHAINS), unknown="ignore", checkpoint=None,
             resume=False, progress=None, time_limit=None,
         )  # fmt: skip
         how = "annealing" if is_map else "annealing and sampling"
@@ -288,7 +287,8 @@ time_limit, until, checkpoint, resume, progress
         rules = self.rules_
         if not self._is_map():
             raise ParameterError('predictive must be "map" for SQL, got "average"')
-        return rules.to_sql(label, missing=self.missing, unknown=self.unknown)
+        how = LabelListParameters.unknown.check(self.unknown)
+        return rules.to_sql(label, missing=self.missing, unknown=how)
 
     def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
         """Return how sure the probabilities are: (n_rows, n_classes, 2) float64, low and high.
@@ -373,7 +373,7 @@ time_limit, until, checkpoint, resume, progress
             return self._codes_of_table(X)
         frame = GivenRows.of(X).frame(self.schema_.names, type(self).__name__)
         missing = check_choice("missing", self.missing, ("error", "level"))
-        how = check_choice("unknown", self.unknown, self.unknowns)
+        how = LabelListParameters.unknown.check(self.unknown)
         return encode_for_labels(
             self.schema_, frame, missing=missing, unknown=how, first_row=first_row, whole=unknown
         )

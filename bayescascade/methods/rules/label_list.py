@@ -63,11 +63,9 @@ from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-"""What a level unseen in fit is: a cell that satisfies no condition, or an error."""
-
 _REMEDIES: Final = {
     "error": ': fill it, or fit with missing="level" (--missing level)',
-    "level": ': fill it, or let it pass with unknown="none" (--unknown none)',
+    "level": ': fill it, or let it pass with unknown="ignore" (--unknown ignore)',
 }
 _LEAST_LABEL = 24  # columns that a part's conditions have at least beside classes
 _MOST_BARS = 4  # classes whose probabilities have bars
@@ -88,7 +86,7 @@ def encode_for_labels(
 
     Columns are matched by name, in any order, and there may be more. A `missing` cell is an
     "error"; the missing "level" of its column, and where there is none an unknown level; or with
-    "none" satisfies no condition where there is no missing level. `unknown` is "none" or "error";
+    "none" satisfies no condition where there is no missing level. `unknown` is "ignore" or "error";
     `first_row` is the number of the first row, for messages. Rows with levels that are let pass are
     appended to a `whole`, else an `UnknownLevelWarning` names these. Raises DataError, which names
     column, value and row, if a column is missing, or a cell has no code.
@@ -116,14 +114,14 @@ def encode_for_labels(
             check_numbers(f'column "{column.name}"', numbers, first_row)
             cells = pd.Series(np.clip(numbers, column.edges[0], column.edges[-1]))
         try:
-            column_codes[:] = column.encode(cells, first_row, allow_unknown=unknown == "none")
+            column_codes[:] = column.encode(cells, first_row, allow_unknown=unknown == "ignore")
             if missing == "level":
                 column_codes[column_codes == MISSING] = UNKNOWN  # which has no level here
             found.note(column.name, cells, column_codes)
         except UnknownLevelError as error:
             raise error.advising(
                 "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
-                'with unknown="none" (--unknown none)'
+                'with unknown="ignore" (--unknown ignore)'
             ) from None
     found.tell("meets no condition", whole)
     codes[codes == UNKNOWN] = MISSING
@@ -441,7 +439,7 @@ def _readable_sql(column: Column, missing: str, unknown: str) -> str:
     is_refused = missing == "error" or (
         missing == "level" and not column.has_missing_level and unknown == "error"
     )
-    is_any = column.kind == "continuous" or unknown == "none"
+    is_any = column.kind == "continuous" or unknown == "ignore"
     if is_any:
         return f"{name} IS NOT NULL" if is_refused else ""
     condition = sql_condition(column, known)

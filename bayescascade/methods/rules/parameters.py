@@ -53,4 +53,4 @@ class LabelListParameters(ListParameters):
     n_bins = Integer(
         4, "Quantiles that numbers are cut at unless declared otherwise", minimum=2, maximum=65_535
     )
-    unknown = unknown_choice(none="meets no condition", error="is an error")
+    unknown = unknown_choice(ignore="meets no condition")

@@ -34,7 +34,7 @@ def test_scikit_learn_conventions(estimator, check):
 @follow_scikit_learn(
     [
         RuleListClassifier(
-            n_steps=300, n_chains=1, predictive="average", missing="level", unknown="none"
+            n_steps=300, n_chains=1, predictive="average", missing="level", unknown="ignore"
         )
     ]
 )
@@ -304,7 +304,7 @@ def test_missing_cells():
     unseen = frame.assign(age=frame["age"].where(frame["crew"]))
     with pytest.warns(UnknownLevelWarning, match="a missing cell of age"):
         assert model.predict(unseen).shape == (200,)
-    with pytest.raises(DataError, match='unknown="none"'):
+    with pytest.raises(DataError, match='unknown="ignore"'):
         model.set_params(unknown="error").predict(unseen)
 
 

@@ -182,14 +182,14 @@ def test_values_beyond_the_range_are_in_the_outer_bins():
 def test_unknown_levels_may_pass():
     """In cross-validation a rare level may be in the test rows only."""
     frame = FRAME.assign(sex=["robot", "male"], grade=[2, 7])
-    with pytest.raises(DataError, match=r'"robot" in row 1.*unknown="none"'):
+    with pytest.raises(DataError, match=r'"robot" in row 1.*unknown="ignore"'):
         encode_for_labels(PEOPLE, frame)
     with pytest.warns(UnknownLevelWarning, match=r'2 rows .*\(sex "robot", grade "7"\)'):
-        codes = encode_for_labels(PEOPLE, frame, unknown="none")
+        codes = encode_for_labels(PEOPLE, frame, unknown="ignore")
     assert codes.tolist() == [[-1, 1], [0, 3], [1, -1]]
     categorical = frame.assign(sex=frame["sex"].astype("category"))
     with pytest.warns(UnknownLevelWarning):
-        assert_array_equal(encode_for_labels(PEOPLE, categorical, unknown="none"), codes)
+        assert_array_equal(encode_for_labels(PEOPLE, categorical, unknown="ignore"), codes)
 
 
 def test_missing_cells():
@@ -199,9 +199,9 @@ def test_missing_cells():
         encode_for_labels(PEOPLE, frame.assign(age=1.0))
     with pytest.raises(DataError, match=r'column "age" has a missing cell \(NaN\) in row 1'):
         encode_for_labels(PEOPLE, frame.assign(sex="male"))
-    with pytest.raises(DataError, match=r'column "sex".*in row 2.*unknown="none"'):
+    with pytest.raises(DataError, match=r'column "sex".*in row 2.*unknown="ignore"'):
         encode_for_labels(PEOPLE, frame, missing="level")
     with pytest.warns(UnknownLevelWarning, match="a missing cell of sex"):
-        passed = encode_for_labels(PEOPLE, frame, missing="level", unknown="none")
+        passed = encode_for_labels(PEOPLE, frame, missing="level", unknown="ignore")
     assert passed[:2].tolist() == [[1, -1], [4, 1]]
     assert_array_equal(encode_for_labels(PEOPLE, frame, missing="none"), passed)
