@@ -178,11 +178,19 @@ class Flag(Parameter[T]):
 
 
 class Other(Parameter[T]):
-    """What is checked where it is used: a path, a seed."""
+    """What is checked where it is used: a path, a seed; kinds of it have options of their own."""
 
     def _checked(self, name: str, value: Any) -> Any:
         del name
         return value
+
+
+class Interval(Other[T]):
+    """Two numbers, low and high."""
+
+
+class TwoLevels(Other[T]):
+    """Two texts, two numbers or two truth values."""
 
 
 class Parameters:
@@ -200,12 +208,18 @@ class Parameters:
 
     @classmethod
     def check(cls, owner: object) -> None:
-        """Raise ParameterError if an attribute of an estimator is out of its range.
+        """Raise ParameterError if an attribute of an estimator is out of its range."""
+        cls.check_values(**{name: getattr(owner, name) for name in cls.declared()})
+
+    @classmethod
+    def check_values(cls, **given: Any) -> None:
+        """Raise ParameterError if one of some values is out of its range.
 
         A word of before is said in a FutureWarning.
         """
-        for name, parameter in cls.declared().items():
-            value = getattr(owner, name)
-            parameter.check(value)
-            if isinstance(value, str) and value in parameter.former:
-                warn(f'{name}="{value}" is now "{parameter.former[value]}"', FutureWarning, 3)
+        declared = cls.declared()
+        for name, value in given.items():
+            former = declared[name].former
+            declared[name].check(value)
+            if isinstance(value, str) and value in former:
+                warn(f'{name}="{value}" is now "{former[value]}"', FutureWarning, 3)

@@ -9,13 +9,15 @@ from bayescascade.base.parameters import (
     Choice,
     Flag,
     Integer,
+    Interval,
     Jobs,
     Other,
     Parameter,
     Parameters,
     Real,
+    TwoLevels,
 )
-from bayescascade.cli.options import JOBS, CheckedNumber, parsed
+from bayescascade.cli import options as types
 from bayescascade.model.parameters import MemoryParameters, SearchParameters
 
 Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -57,7 +59,11 @@ def _type(declared: Collection[Parameter[Any]]) -> click.ParamType | None:  # ty
     """Return what converts an option's text; words are those of any model."""
     first = next(iter(declared))
     if isinstance(first, Jobs):
-        return JOBS
+        return types.JOBS
+    if isinstance(first, Interval):
+        return types.Bounds()
+    if isinstance(first, TwoLevels):
+        return types.TwoLevels()
     if isinstance(first, Choice):
         words = dict.fromkeys(word for each in declared for word in each.words)
         return Words(words, {k: v for each in declared for k, v in each.former.items()})
@@ -76,7 +82,7 @@ class Words(click.Choice):  # type: ignore[type-arg] # of words alone
         return super().convert(self.former.get(value, value), param, ctx)
 
 
-class _Number(CheckedNumber[Any]):
+class _Number(types.CheckedNumber[Any]):
     """A number within its limits, or one of the words that stand beside numbers or for None."""
 
     def __init__(self, declared: Parameter[Any]) -> None:
@@ -86,7 +92,7 @@ class _Number(CheckedNumber[Any]):
 
     def _checked(self, name: str, value: Any) -> Any:
         number = int if isinstance(self.declared, Integer) else float
-        return self.declared.check(parsed(number, value), name)
+        return self.declared.check(types.parsed(number, value), name)
 
 
 def _defaults(having: Mapping[str, Parameter[Any]], n_models: int) -> str:

@@ -5,23 +5,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.declared import Models, option_of, parameters_of
-from bayescascade.cli.learning import (
-    CHOICE_OPTIONS,
-    listed,
-    with_options,
-)
-from bayescascade.cli.options import Bounds, Integer, Real, TwoLevels
+from bayescascade.cli.declared import Models, option_name, option_of, parameters_of
+from bayescascade.cli.learning import CHOICE_OPTIONS, listed, with_options
+from bayescascade.cli.options import Bounds
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
 from bayescascade.cli.reading import with_reading
-from bayescascade.methods.rado.parameters import LearnerParameters, RadoParameters
+from bayescascade.methods.rado.parameters import (
+    FeatureParameters,
+    GaussianParameters,
+    LearnerParameters,
+    SampleParameters,
+)
 
 if TYPE_CHECKING:
     from bayescascade.methods.rado.rados import Rados
 
 LEARNED: Models = {"": LearnerParameters}
-MADE: Models = {"": RadoParameters}
-_POSITIVE = Real(above=0.0)
+MADE: Models = {
+    "plain": SampleParameters,
+    "--private-feature": FeatureParameters,
+    "--bounds": GaussianParameters,
+}
 
 
 @click.group(short_help="Learn a classifier from sums of rows, not from rows.")
@@ -37,20 +41,13 @@ def rados() -> None:
 @click.argument("data")
 @click.option("--target", metavar="NAME", required=True, help="Column of the labels, two classes.")
 @click.option("--out", metavar="FILE.npz", required=True, help="Write the rados here.")
-@click.option("--n", "n_rados", type=Integer(1), help="How many; 1000, or 100 with a feature.")
-@click.option("--support", type=Integer(1), help="Rows in each; by default by a fair coin.")
+@with_options(option_of("n_rados", MADE), option_of("support", MADE))
 @click.option("--like", metavar="FILE.npz", help="Columns, classes and units of these rados.")
 @click.option("--raw", is_flag=True, help="Columns as they come, neither centered nor scaled.")
 @click.option("--no-intercept", is_flag=True, help="No column of ones.")
-@click.option("--epsilon", type=_POSITIVE, help="Privately, with this budget for all of them.")
-@click.option("--delta", type=Real(above=0.0, below=1.0), help="Of the budget; 1e-6 by default.")
-@click.option("--private-feature", metavar="NAME", help="Hide this boolean feature's coordinate.")
-@click.option(
-    "--values", type=TwoLevels(), help="Its two values, such as no,yes, whichever of them occur."
-)
-@click.option(
-    "--truncation", type=Real(minimum=0.0, below=0.5), help="The paper's beta, of that feature."
-)
+@with_options(option_of("epsilon", MADE), option_of("delta", MADE))
+@with_options(option_of("feature", {"": FeatureParameters}))
+@with_options(option_of("values", MADE), option_of("truncation", MADE))
 @click.option(
     "--bounds",
     type=Bounds(named=True),
@@ -58,18 +55,10 @@ def rados() -> None:
     metavar="[NAME=]LOW,HIGH",
     help="Hide rows by Gaussian noise: bounds of a column, or of all others, known from elsewhere.",
 )
-@click.option(
-    "--classes", type=TwoLevels(), help="With --bounds: the two labels, whichever of them occur."
-)
-@click.option(
-    "--noise-on", type=click.Choice(["edges", "rados"]), help="What that noise is put on; edges."
-)
+@with_options(option_of("classes", MADE), option_of("noise_on", MADE))
 @with_options(*CHOICE_OPTIONS, option_of("missing", MADE))
 @with_reading(learns=True, labels=True)
-@click.option(
-    "--time-limit", type=_POSITIVE, metavar="SECONDS", help="Make no more after that (no limit)."
-)
-@click.option("--seed", type=Integer(0), help="Same seed, same sums. No seed is taken for privacy.")
+@with_options(option_of("time_limit", MADE), option_of("random_state", MADE))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def make(data: str, **options: Any) -> None:
     """Make sums of labeled rows, and say what they promise about single rows.
@@ -81,9 +70,9 @@ def make(data: str, **options: Any) -> None:
     """
     out, like_path = options["out"], options["like"]
     check_outputs({"--out": out}, {"DATA": data, "--like": like_path})
-    feature, bounds, epsilon = options["private_feature"], options["bounds"], options["epsilon"]
+    feature, bounds, epsilon = options["feature"], options["bounds"], options["epsilon"]
     _check_private(options)
-    if options["epsilon"] is not None and getattr(data, "depends_on_all_rows", False):
+    if epsilon is not None and getattr(data, "depends_on_all_rows", False):
         raise click.UsageError(
             "--rare, --dates and --missing-labels must not come with --epsilon: how a row is read "
             "would tell of the others"
@@ -96,52 +85,29 @@ def make(data: str, **options: Any) -> None:
     columns, drop = listed(options["columns"]), listed(options["drop"])
     if like is not None and columns is None and drop is None:
         columns = like.reading.encoder.names
-    n_rados = {} if options["n_rados"] is None else {"n_rados": options["n_rados"]}
-    if like is not None and epsilon is None and options["support"] is None and columns is not None:
+    plain = parameters_of(options, SampleParameters)
+    if like is not None and epsilon is None and columns is not None and "support" not in plain:
         blocks = read_typed(source, [*columns, target], None)
         parts = ((frame, frame.pop(target)) for _, frame, _ in blocks)
-        made = Rados.sample_parts(parts, like=like, random_state=options["seed"], **n_rados)
+        how = {name: plain[name] for name in ("n_rados", "random_state") if name in plain}
+        made = Rados.sample_parts(parts, like=like, **how)
         made.save(out)
         _tell(made, options["as_json"])
         return
     as_texts = () if epsilon is None else None if feature is None else [feature]
     X, y, _ = read_labeled(source, target, columns=columns, drop=drop, as_texts=as_texts)
-    common: dict[str, Any] = {"like": like, "intercept": not options["no_intercept"], **n_rados}
-    budget = {"epsilon": epsilon, "delta": 1e-6 if options["delta"] is None else options["delta"]}
+    common: dict[str, Any] = {"like": like, "intercept": not options["no_intercept"]}
     if feature is not None:
-        made = Rados.sample_feature_private(
-            X,
-            y,
-            feature=feature,
-            values=options["values"],
-            truncation=options["truncation"] or 0.0,
-            standardize=not options["raw"],
-            **budget,
-            **common,
-        )
+        given = parameters_of(options, FeatureParameters)
+        common["standardize"] = not options["raw"]
+        made = Rados.sample_feature_private(X, y, **given, **common)
     elif epsilon is not None:
-        made = Rados.sample_gaussian(
-            X,
-            y,
-            classes=options["classes"],
-            edge_bounds=_edge_bounds(bounds, list(X.columns)),
-            support=options["support"],
-            noise_on=options["noise_on"] or "edges",
-            random_state=options["seed"],
-            **budget,
-            **common,
-        )
+        given = {"delta": GaussianParameters.delta.default}
+        given |= parameters_of(options, GaussianParameters)
+        edge_bounds = _edge_bounds(bounds, list(X.columns))
+        made = Rados.sample_gaussian(X, y, edge_bounds=edge_bounds, **given, **common)
     else:
-        made = Rados.sample(
-            X,
-            y,
-            support=options["support"],
-            standardize=not options["raw"],
-            missing=options["missing"] or "level",
-            time_limit=options["time_limit"],
-            random_state=options["seed"],
-            **common,
-        )
+        made = Rados.sample(X, y, standardize=not options["raw"], **plain, **common)
     made.save(out)
     _tell(made, options["as_json"])
 
@@ -173,28 +139,29 @@ def fit(files: tuple[str, ...], out: str | None, as_json: bool, **given: Any) ->
 
 def _check_private(options: dict[str, Any]) -> None:
     """Raise UsageError for options that do not go together."""
-    feature, bounds, like = options["private_feature"], options["bounds"], options["like"]
+    feature, bounds, like = options["feature"], options["bounds"], options["like"]
+    named = {"raw": "--raw", "no_intercept": "--no-intercept", "bounds": "--bounds"}
+
+    def called(name: str) -> str:
+        return named[name] if name in named else option_name(MADE, name)
 
     def must(is_so: bool, rule: str) -> None:
         if not is_so:
             raise click.UsageError(rule)
 
     is_private = options["epsilon"] is not None
-    for name in ("private_feature", "bounds", "delta", "noise_on"):
-        option = "--" + name.replace("_", "-")
-        must(is_private or not options[name], f"{option} must come with --epsilon, got none")
+    for name in ("feature", "bounds", "delta", "noise_on"):
+        must(is_private or not options[name], f"{called(name)} must come with --epsilon, got none")
     must(
         not is_private or feature is not None or bool(bounds) or like is not None,
         "--epsilon must come with --private-feature or --bounds, got neither",
     )
     if feature is not None:
-        for name in ("bounds", "classes", "noise_on", "support", "seed"):
-            option = "--" + name.replace("_", "-")
+        for name in ("bounds", "classes", "noise_on", "support", "random_state"):
             is_given = options[name] not in (None, ())
-            must(not is_given, f"{option} must not come with --private-feature, got both")
+            must(not is_given, f"{called(name)} must not come with --private-feature, got both")
     for name in ("raw", "no_intercept", "missing", "values", "classes"):
-        option = "--" + name.replace("_", "-")
-        must(not (options[name] and like), f"{option} must not come with --like, got both")
+        must(not (options[name] and like), f"{called(name)} must not come with --like, got both")
     must(
         options["missing"] != "level" or not is_private,
         "--missing must be error with --epsilon, got level: what fills gaps would tell of the rows",
@@ -210,7 +177,7 @@ def _check_private(options: dict[str, Any]) -> None:
     must(not (options["raw"] and bounds), "--raw must not come with --bounds, got both")
     for name in ("truncation", "values"):
         is_fine = options[name] is None or feature is not None
-        must(is_fine, f"--{name} must come with --private-feature, got none")
+        must(is_fine, f"{called(name)} must come with --private-feature, got none")
     must(not options["classes"] or is_private, "--classes must come with --epsilon, got none")
 
 

@@ -6,14 +6,34 @@ import re
 
 import pytest
 
-from bayescascade import ModelFileError, ParameterError, RuleListClassifier
+from bayescascade import (
+    AdditiveNoiseModel,
+    ModelFileError,
+    ParameterError,
+    PrivateAdditiveNoiseModel,
+    RadoBoostClassifier,
+    Rados,
+    RuleListClassifier,
+    StochasticNeighborCompression,
+)
 from bayescascade.base.parameters import Flag, LooseInteger, Other
+from bayescascade.cli import rados
+from bayescascade.cli.causal import MODELS as DIRECTIONS, causal
 from bayescascade.cli.classify import MODELS as LISTS, classify
+from bayescascade.cli.compress import MODELS as COMPRESSED, compress
 from bayescascade.cli.fit import MODELS, NAMES, fit
+from bayescascade.methods.rado.parameters import (
+    FeatureParameters,
+    GaussianParameters,
+    SampleParameters,
+)
 from bayescascade.model.record import model_class
 from tests.contracts.listed import ESTIMATORS, fitted, rows
 
-DECLARING = {c.make: n for n, c in ESTIMATORS.items() if "declares" in vars(c.make)}
+BOUNDS = {"x_bounds": (0, 40), "y_bounds": (0, 40), "noise": "simulated"}
+OF_PAIRS = {AdditiveNoiseModel: {}, PrivateAdditiveNoiseModel: BOUNDS}
+LISTED = {c.make: n for n, c in ESTIMATORS.items() if "declares" in vars(c.make)}
+DECLARING = [*LISTED, *OF_PAIRS]
 COLUMNS = {"columns", "drop", "nominal", "ordinal", "continuous", "missing"}
 ASIDE = COLUMNS | {"progress"}  # what is no number and no choice is checked where it is read
 CASES = [(make, name) for make in DECLARING for name in make.declares.declared()]
@@ -48,10 +68,13 @@ def test_what_is_out_of_range_is_refused_before_rows_are_read(make, name) -> Non
     limits = declared.limits
     wrong += [limits[k] - 1 for k in ("minimum", "above") if k in limits]
     wrong += [limits[k] + 1 for k in ("maximum", "below") if k in limits]
-    case = ESTIMATORS[DECLARING[make]]
+    given, data = OF_PAIRS.get(make), [range(40), range(40)]
+    if given is None:
+        case = ESTIMATORS[LISTED[make]]
+        given, data = case.parameters, [rows(), *[case.labels()] * case.is_labeled]
     for value in wrong:
         with pytest.raises(ParameterError, match=f"^{name} must be "):
-            make(**{**case.parameters, name: value}).fit(rows(), *[case.labels()] * case.is_labeled)
+            make(**{**given, name: value}).fit(*data)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +98,52 @@ def test_commands_have_an_option_for_each_and_say_its_default(command, models, n
             assert model in defaults or all(name in m.declared() for m in models.values())
 
 
-@pytest.mark.parametrize("make", [make for make in DECLARING if make._former_parameters])
+SOME = [
+    (causal, DIRECTIONS, dict(zip(DIRECTIONS, OF_PAIRS, strict=True))),
+    (compress, COMPRESSED, {"": StochasticNeighborCompression}),
+    (rados.fit, rados.LEARNED, {"": RadoBoostClassifier}),
+    (rados.make, rados.MADE, {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "models", "names"), SOME, ids=lambda one: getattr(one, "name", "")
+)
+def test_commands_that_have_some_of_them_say_what_is_declared(command, models, names) -> None:
+    """An option of their own would have another range, default or meaning some day."""
+    options = {param.name: param for param in command.params}
+    seen = set()
+    for model, declares in models.items():
+        assert model not in names or issubclass(names[model].declares, declares)
+        for name, declared in declares.declared().items():
+            if name in options and name not in seen:
+                seen.add(name)
+                assert options[name].opts == [declared.option]
+                assert options[name].help.startswith(declared.about)
+                words = declared.words_of(declared.in_commands)
+                assert words in options[name].help.rpartition(" [")[2]
+    assert len(seen) >= 5
+
+
+@pytest.mark.parametrize(
+    ("function", "declares"),
+    [
+        (Rados.sample, SampleParameters),
+        (Rados.sample_feature_private, FeatureParameters),
+        (Rados.sample_gaussian, GaussianParameters),
+    ],
+)
+def test_functions_have_the_defaults_that_are_declared(function, declares) -> None:
+    """Or none: a command's default is then nobody else's."""
+    taken = inspect.signature(function).parameters
+    for name, declared in declares.declared().items():
+        assert taken[name].default in (declared.default, inspect.Parameter.empty)
+
+
+@pytest.mark.parametrize("make", [make for make in LISTED if make._former_parameters])
 def test_files_with_parameters_that_are_no_more_load(make) -> None:
     """What was learned would be lost with an option that nobody needed."""
-    record = fitted(DECLARING[make]).to_record()
+    record = fitted(LISTED[make]).to_record()
     older = {**record["parameters"], **dict.fromkeys(make._former_parameters, 1)}
     assert make.from_record({**record, "parameters": older}).to_record() == record
     with pytest.raises(ModelFileError, match="parameters must be"):

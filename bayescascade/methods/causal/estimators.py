@@ -18,9 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.validation import check_choice, check_integer, check_real
+from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
 from bayescascade.methods.causal.pair import Pair, arrow, deal, read_names
+from bayescascade.methods.causal.parameters import AdditiveNoiseParameters
 from bayescascade.methods.causal.posterior import DIRECTIONS, DirectionPosterior
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
@@ -151,6 +152,8 @@ class AdditiveNoiseModel(DirectionModel):
     'x->y'
     """
 
+    declares = AdditiveNoiseParameters
+
     title = "additive noise model"
     model_name = "AdditiveNoiseModel"
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "regression")  # which may be any object
@@ -161,12 +164,12 @@ class AdditiveNoiseModel(DirectionModel):
     def __init__(
         self,
         *,
-        score: str = "hsic",
-        regression: Any = "kernel_ridge",
-        bandwidth: str | float = "half median",
-        n_folds: int = 5,
-        temperature: float | None = None,
-        random_state: Seed = None,
+        score: str = AdditiveNoiseParameters.score.default,
+        regression: Any = AdditiveNoiseParameters.regression.default,
+        bandwidth: str | float = AdditiveNoiseParameters.bandwidth.default,
+        n_folds: int = AdditiveNoiseParameters.n_folds.default,
+        temperature: float | None = AdditiveNoiseParameters.temperature.default,
+        random_state: Seed = AdditiveNoiseParameters.random_state.default,
     ) -> None:
         self.score = score
         self.regression = regression
@@ -191,13 +194,8 @@ class AdditiveNoiseModel(DirectionModel):
         ParameterError
             If a parameter is out of its range.
         """
-        check_choice("score", self.score, tuple(SCORES))
+        self.declares.check(self)
         check_regression(self.regression)
-        if self.bandwidth != "half median":
-            check_real("bandwidth", self.bandwidth, minimum=0.01)
-        if self.temperature is not None:
-            check_real("temperature", self.temperature, above=0.0)
-        check_integer("n_folds", self.n_folds, 2)
         rng = np.random.default_rng(seed_sequence(self.random_state))
         read = Pair.read(x, y)
         pair = read.standardized()
@@ -313,7 +311,7 @@ class AdditiveNoiseModel(DirectionModel):
         scores = {
             direction: check_real("scores", record["scores"][direction]) for direction in DIRECTIONS
         }
-        check_choice("score", self.score, tuple(SCORES))
+        self.declares.check(self)
         if not isinstance(record["regression"], str):
             raise ModelFileError("a saved model's regression must be a text")
         self._became(scores, self.n_rows_, self.names_)

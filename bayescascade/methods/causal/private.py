@@ -35,6 +35,11 @@ from bayescascade.methods.causal.estimators import DirectionModel
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
 from bayescascade.methods.causal.histogram import histogram_regressions
 from bayescascade.methods.causal.pair import LEAST_ROWS, Pair, check_bounds, deal
+from bayescascade.methods.causal.parameters import (
+    PRIVATE_SCORES,
+    SCORE_NAMES,
+    PrivateNoiseParameters,
+)
 from bayescascade.methods.causal.posterior import DIRECTIONS
 from bayescascade.methods.causal.protection import ROUNDING, Plan, Protection, planned
 from bayescascade.methods.causal.regression import (
@@ -127,6 +132,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     'x->y'
     """
 
+    declares = PrivateNoiseParameters
+
     title = "private additive noise model"
     model_name = "PrivateAdditiveNoiseModel"
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "ledger")
@@ -138,20 +145,20 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     def __init__(
         self,
         *,
-        score: str = "hsic",
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        protect: str = "both",
-        publish: str = "scores",
-        x_bounds: tuple[float, float] | None = None,
-        y_bounds: tuple[float, float] | None = None,
-        regularization: float | None = None,
-        bandwidth: float = 0.1,
-        proposed: float | None = None,
-        test_share: float = 0.5,
-        noise: str = "opendp",
-        ledger: PrivacyLedger | None = None,
-        random_state: Seed = None,
+        score: str = PrivateNoiseParameters.score.default,
+        epsilon: float = PrivateNoiseParameters.epsilon.default,
+        delta: float = PrivateNoiseParameters.delta.default,
+        protect: str = PrivateNoiseParameters.protect.default,
+        publish: str = PrivateNoiseParameters.publish.default,
+        x_bounds: tuple[float, float] | None = PrivateNoiseParameters.x_bounds.default,
+        y_bounds: tuple[float, float] | None = PrivateNoiseParameters.y_bounds.default,
+        regularization: float | None = PrivateNoiseParameters.regularization.default,
+        bandwidth: float = PrivateNoiseParameters.bandwidth.default,
+        proposed: float | None = PrivateNoiseParameters.proposed.default,
+        test_share: float = PrivateNoiseParameters.test_share.default,
+        noise: str = PrivateNoiseParameters.noise.default,
+        ledger: PrivacyLedger | None = PrivateNoiseParameters.ledger.default,
+        random_state: Seed = PrivateNoiseParameters.random_state.default,
     ) -> None:
         self.score = score
         self.epsilon = epsilon
@@ -270,7 +277,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         with 5,000 rows, scores that differ by 0.01, epsilon 1
           score spearman, all rows protected
         """
-        check_choice("score", self.score, tuple(SCORES))
+        check_choice("score", self.score, SCORE_NAMES)
         if n_rows is not None:
             check_integer("n_rows", n_rows, LEAST_ROWS)
         if margin is not None:
@@ -355,11 +362,16 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             raise ModelFileError("a saved release must be of the rows and columns of its model")
 
     def _protection(self, epsilon: float) -> Protection:
-        if self.regularization is not None:
-            check_real("regularization", self.regularization, minimum=1e-6, maximum=1e6)
+        if self.score == "variance":
+            raise ParameterError(
+                f"score must be one of {', '.join(PRIVATE_SCORES)}, got 'variance', which one row "
+                "can change without bound; 'iqr' measures spread, too"
+            )
+        self.declares.check(self)
+        self.declares.check_values(epsilon=epsilon)
         return Protection(
             self.score,
-            check_real("epsilon", epsilon, above=0.0),
+            epsilon,
             self.delta,
             self.protect,
             self.publish,

@@ -9,13 +9,9 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.files import json_ready
 from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
 from bayescascade.methods.causal.pair import arrow, read_names
+from bayescascade.methods.causal.parameters import PRIVATE_SCORES, PROTECTED
 from bayescascade.methods.causal.posterior import DIRECTIONS
-from bayescascade.methods.causal.protection import (
-    MOST_ERROR,
-    PRIVATE_SCORES,
-    PROTECTED,
-    credibility,
-)
+from bayescascade.methods.causal.protection import MOST_ERROR, credibility
 from bayescascade.methods.causal.scores import SCORES
 from bayescascade.privacy.accounting import times_text
 from bayescascade.report.page import BLANK, Block, Heading, Numbers, Page, Pieces, Table, warning

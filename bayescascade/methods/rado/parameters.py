@@ -1,6 +1,17 @@
-"""Parameters of classifiers that learn from rados, declared once."""
+"""Parameters of rados and of classifiers that learn from them, declared once."""
 
-from bayescascade.base.parameters import Choice, Flag, Integer, Real
+from typing import Any
+
+from bayescascade.base.parameters import (
+    Choice,
+    Flag,
+    Integer,
+    LooseInteger,
+    Other,
+    Parameters,
+    Real,
+    TwoLevels,
+)
 from bayescascade.model.parameters import (
     RunParameters,
     TimeParameters,
@@ -9,7 +20,7 @@ from bayescascade.model.parameters import (
 )
 
 LEARNERS = ("auto", "boost", "map", "moments")
-WEAK_LEARNERS = ("best", "prudential")
+_FAIR_COIN = "by a fair coin"
 
 
 class LearnerParameters(TimeParameters):
@@ -25,18 +36,78 @@ class LearnerParameters(TimeParameters):
     weak_learner = Choice(
         "best",
         "A round's feature: the best, or the median one, as in the paper for noise",
-        words=WEAK_LEARNERS,
+        words=("best", "prudential"),
     )
     unknown = unknown_choice(ignore="counts as the mean of its column")
 
 
-class RadoParameters(LearnerParameters, RunParameters):
+class MadeParameters(Parameters):
+    """Of all rados that are made."""
+
+    n_rados = Integer(1000, "How many", minimum=1, option="n")
+    intercept = Flag(True, "A column of ones")
+
+
+class PlainParameters(MadeParameters):
+    """Of those that promise nothing."""
+
+    support: Integer[Any] = Integer(
+        None, "Rows in each", words=("auto",), minimum=1, none=_FAIR_COIN
+    )
+    standardize = Flag(True, "Columns in standard deviations")
+    missing = missing_choice()
+
+
+class SampleParameters(PlainParameters):
+    """Of `Rados.sample`."""
+
+    time_limit = Real(
+        None, "Make no more after that", above=0.0, none="no limit", metavar="SECONDS"
+    )
+    random_state = LooseInteger(
+        None,
+        "Same seed, same sums; no seed is taken for privacy",
+        minimum=0,
+        none="",
+        option="seed",
+    )
+
+
+class PrivateParameters(MadeParameters):
+    """Of those that promise something."""
+
+    epsilon = Real(None, "Privately, with this budget for all of them", above=0.0)
+    delta = Real(1e-6, "Of the budget", above=0.0, below=1.0)
+
+
+class FeatureParameters(PrivateParameters):
+    """Of `Rados.sample_feature_private`."""
+
+    n_rados = Integer(100, MadeParameters.n_rados.about, minimum=1, option="n")
+    feature = Other(
+        None, "Hide this boolean feature's coordinate", option="private-feature", metavar="NAME"
+    )
+    standardize = PlainParameters.standardize
+    values = TwoLevels(None, "Its two values, such as no,yes, whichever of them occur", none="")
+    truncation = Real(0.0, "The paper's beta, of that feature", minimum=0.0, below=0.5)
+    noise = Choice("system", "Where signatures come from", words=("system", "simulated"))
+
+
+class GaussianParameters(PrivateParameters):
+    """Of `Rados.sample_gaussian`."""
+
+    support = Integer(None, PlainParameters.support.about, minimum=1, none=_FAIR_COIN)
+    classes = TwoLevels(None, "The two labels, whichever of them occur", none="")
+    noise_on = Choice("edges", "Where that noise is added", words=("edges", "rados"))
+    noise = Choice("opendp", "Where noise comes from", words=("opendp", "simulated"))
+    random_state = SampleParameters.random_state
+
+
+class RadoParameters(LearnerParameters, PlainParameters, RunParameters):
     """Of `RadoBoostClassifier`."""
 
     kappa = Real(1.0, "Divides the coefficients that boosting finds", minimum=1.0)
     prior_scale = Real(1.0, "Prior standard deviation of coefficients", above=0.0)
-    n_rados = Integer(1000, "Rados that fit makes", minimum=1)
-    support = Integer("auto", "Rows in each", words=("auto",), minimum=1, none="by a fair coin")
-    standardize = Flag(True, "Columns in standard deviations")
-    intercept = Flag(True, "A column of ones")
-    missing = missing_choice()
+    support = Integer(
+        "auto", PlainParameters.support.about, words=("auto",), minimum=1, none=_FAIR_COIN
+    )

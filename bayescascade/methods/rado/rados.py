@@ -15,16 +15,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.base.validation import (
-    check_choice,
-    check_flag,
-    check_integer,
-    check_probability,
-    check_real,
-)
+from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.methods.rado.declared_rows import Bounds, read_declared
 from bayescascade.methods.rado.feature_rows import read_hiding
+from bayescascade.methods.rado.parameters import (
+    FeatureParameters,
+    GaussianParameters,
+    SampleParameters,
+)
 from bayescascade.methods.rado.protection import Promise, released_together
 from bayescascade.methods.rado.rado_files import read_rados, write_arrays
 from bayescascade.methods.rado.reading import Reading, read_rows
@@ -136,14 +135,14 @@ class Rados(Printed):
         DataError
             If rows or labels cannot be used, or sums are too large for floats.
         """
-        check_integer("n_rados", n_rados, 1)
-        check_choice("missing", missing, ("level", "error"))
+        SampleParameters.check_values(
+            n_rados=n_rados, standardize=standardize, intercept=intercept, missing=missing
+        )
         watch = watch_in_use() if time_limit is None else Watch(time_limit)
         rows = read_rows(
             X, y,
-            standardize=check_flag("standardize", standardize),
-            intercept=check_flag("intercept", intercept),
-            like=_reading(like), owner="Rados", missing=missing,
+            standardize=standardize, intercept=intercept, like=_reading(like), owner="Rados",
+            missing=missing,
         )  # fmt: skip
         if support == "auto":
             support = _FEW if len(rows) >= 2 * _FEW else None
@@ -250,18 +249,15 @@ class Rados(Printed):
             If a parameter is out of its range, there is no such feature, or its values are not
             declared.
         """
-        check_integer("n_rados", n_rados, 1)
-        check_real("epsilon", epsilon, above=0.0)
-        check_probability("delta", delta, strict=True)
-        check_real("truncation", truncation, minimum=0.0, below=0.5)
-        is_private = check_choice("noise", noise, ("system", "simulated")) == "system"
+        FeatureParameters.check_values(
+            n_rados=n_rados, epsilon=epsilon, delta=delta, truncation=truncation, noise=noise,
+            standardize=standardize, intercept=intercept,
+        )  # fmt: skip
         rows, place = read_hiding(
             X, y, feature, values,
-            standardize=check_flag("standardize", standardize),
-            intercept=check_flag("intercept", intercept),
-            like=_reading(like), owner="Rados",
+            standardize=standardize, intercept=intercept, like=_reading(like), owner="Rados",
         )  # fmt: skip
-        rng = None if is_private else np.random.default_rng(seed_sequence(random_state))
+        rng = None if noise == "system" else np.random.default_rng(seed_sequence(random_state))
         made = release_feature(rows, place, n_rados, epsilon, delta, truncation, rng)
         return cls._checked(made.values, len(rows), None, rows.reading, made.promise)
 
@@ -328,11 +324,10 @@ class Rados(Printed):
         PrivacyError
             If the ledger's budget does not allow for it; nothing is spent then.
         """
-        check_integer("n_rados", n_rados, 1)
-        check_real("epsilon", epsilon, above=0.0)
-        check_probability("delta", delta, strict=True)
-        on_edges = check_choice("noise_on", noise_on, ("edges", "rados")) == "edges"
-        check_flag("intercept", intercept)
+        GaussianParameters.check_values(
+            n_rados=n_rados, epsilon=epsilon, delta=delta, noise_on=noise_on, noise=noise,
+            intercept=intercept,
+        )  # fmt: skip
         reading = _reading(like)
         if like is not None and (like.promise is None or like.promise.protects != "rows"):
             raise ParameterError("like must be rados with Gaussian noise, got others")
@@ -343,7 +338,7 @@ class Rados(Printed):
             check_integer("support", support, 1, len(rows))
         values, promise = release_rows(
             rows, n_rados, support, epsilon, delta,
-            on_edges=on_edges, noise=noise, ledger=ledger, random_state=random_state,
+            on_edges=noise_on == "edges", noise=noise, ledger=ledger, random_state=random_state,
         )  # fmt: skip
         return cls._checked(values, len(rows), support, rows.reading, promise)
 

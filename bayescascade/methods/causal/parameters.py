@@ -1,0 +1,73 @@
+"""Parameters of additive noise models, declared once."""
+
+from typing import Any
+
+from bayescascade.base.parameters import (
+    Choice,
+    Integer,
+    Interval,
+    LooseInteger,
+    Other,
+    Parameters,
+    Real,
+)
+
+SCORE_NAMES = ("hsic", "spearman", "kendall", "iqr", "variance")
+PRIVATE_SCORES = SCORE_NAMES[:-1]
+
+PROTECTED = ("both", "test", "train")
+"""Whose rows are protected: all, those that test, or those that regressions are learned from."""
+
+
+class DirectionParameters(Parameters):
+    """Of both models."""
+
+    score = Choice(
+        "hsic", "How the dependence of residuals on the cause is measured", words=SCORE_NAMES
+    )
+    random_state = LooseInteger(
+        None, "Deals the rows; no seed is taken for noise", minimum=0, none="", option="seed"
+    )
+
+
+class AdditiveNoiseParameters(DirectionParameters):
+    """Of `AdditiveNoiseModel`."""
+
+    regression = Other("kernel_ridge", "Of the effect on the cause")
+    bandwidth = Real("half median", "Of the kernels of hsic", words=("half median",), minimum=0.01)
+    n_folds = Integer(5, "Parts that rows are dealt into, for a regressor", minimum=2)
+    temperature = Real(None, "Of the posterior", above=0.0, none="as of independent rows")
+
+
+class PrivateNoiseParameters(DirectionParameters):
+    """Of `PrivateAdditiveNoiseModel`."""
+
+    score = Choice("hsic", DirectionParameters.score.about, words=PRIVATE_SCORES)
+    epsilon: Real[Any] = Real(
+        1.0, "Publish privately, with this budget", minimum=1e-8, maximum=1e6, in_commands=None
+    )
+    delta = Real(0.0, "Of the budget, where stability is tested", minimum=0.0, below=1.0)
+    protect = Choice(
+        "both",
+        "Whose rows are protected: all, those that test, or are learned from",
+        words=PROTECTED,
+    )
+    publish = Choice(
+        "scores", "Both scores with noise, or the direction alone", words=("scores", "direction")
+    )
+    x_bounds = Interval(None, "Of column x, known from elsewhere", none="")
+    y_bounds = Interval(None, "Of column y", none="")
+    regularization = Real(
+        None, "Lambda of kernel ridge regression", minimum=1e-6, maximum=1e6, none="chosen"
+    )
+    bandwidth = Real(0.1, "Of the kernels of hsic", minimum=0.02, maximum=1e3)
+    proposed = Real(
+        None,
+        "By how much a row is proposed to change a score, where stability is tested",
+        minimum=1e-9,
+        maximum=1e3,
+        none="as of normal rows",
+    )
+    test_share = Real(0.5, "Part of the rows that test", above=0.0, below=1.0)
+    noise = Choice("opendp", "Where noise comes from", words=("opendp", "simulated"))
+    ledger = Other(None, "Whose budget is spent", none="its own")
