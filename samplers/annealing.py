@@ -42,7 +42,12 @@ class GeometricSchedule:
     final_temperature: float = 0.1
 
     def __post_init__(self) -> None:
-        _check_temperatures(self.initial_temperature, self.final_temperature)
+        initial = check_positive("initial_temperature", self.initial_temperature)
+        if check_positive("final_temperature", self.final_temperature) > initial:
+            raise SamplerValueError(
+                f"final_temperature must be <= initial_temperature, {initial:g}, "
+                f"got {self.final_temperature:g}"
+            )
 
     def temperature(self, block: int, n_blocks: int) -> float:
         """Return initial^(1 - x) final^x, x being the share of the blocks before the last done."""
@@ -50,14 +55,6 @@ class GeometricSchedule:
             return self.final_temperature
         ratio = self.final_temperature / self.initial_temperature
         return float(self.initial_temperature * ratio ** (block / (n_blocks - 1)))
-
-
-def _check_temperatures(initial: float, final: float) -> None:
-    initial = check_positive("initial_temperature", initial)
-    if check_positive("final_temperature", final) > initial:
-        raise SamplerValueError(
-            f"final_temperature must be <= initial_temperature, {initial:g}, got {final:g}"
-        )
 
 
 def anneal(

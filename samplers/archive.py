@@ -169,31 +169,19 @@ class Archive(Generic[S]):
         root: np.random.SeedSequence | None,  # of the chains' generators, if the user gave a seed
         initial_states: tuple[S, ...] | None,  # that the user gave
     ) -> None:
-        self._section = section
-        self._program = program
+        self._section, self._program = section, program
         self._codec = _StateCodec(program.target)
+        target = program.target
+        given = {"n_chains": n_chains, "initial_states": self._digest(initial_states)}
+        own = str(target.fingerprint()) if isinstance(target, ProvidesFingerprint) else None
         self._header = {
             "engine": program.method,
-            "settings": {
-                **program.settings(),
-                "n_chains": n_chains,
-                "initial_states": self._digest(initial_states),
-            },
+            "settings": {**program.settings(), **given},
             "seed": None if root is None else _describe_seed(root),
-            "fingerprint": (
-                str(program.target.fingerprint())
-                if isinstance(program.target, ProvidesFingerprint)
-                else None
-            ),
+            "fingerprint": own,
         }
         self._texts: list[list[str]] = [[] for _ in range(n_chains)]
-        self._last_saved = -math.inf
-        self._was_saved = False
-
-    def save_if_due(self, history: History[S]) -> None:
-        """Save the run unless it was saved a moment ago."""
-        if self.seconds_until_due <= 0.0:
-            self.save(history)
+        self._last_saved, self._was_saved = -math.inf, False
 
     @property
     def seconds_until_due(self) -> float:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from samplers.archive import Archive, History
 from samplers.blocks import Chunk, Program, Snapshot, describe, run_blocks
 from samplers.checkpoint import CheckpointSection, open_section
-from samplers.cluster import shared_on_cluster
+from samplers.cluster import leave_ctrl_c_to, shared_on_cluster
 from samplers.parameters import (
     SamplerValueError,
     Seed,
@@ -36,7 +36,6 @@ from samplers.parameters import (
     seed_root,
 )
 from samplers.types import ProvidesInitialState
-from samplers.workers import leave_ctrl_c_to
 
 S = TypeVar("S")
 
@@ -206,8 +205,8 @@ def run_chains(
             history = history.extended(chunks)
             if progress is not None:
                 progress(_report(program, history, chunks))
-            if archive:
-                archive.save_if_due(history)
+            if archive and archive.seconds_until_due <= 0.0:
+                archive.save(history)
         if archive:
             archive.save(history, is_finished=is_over)
     except KeyboardInterrupt:
@@ -235,8 +234,7 @@ class _Clock:
     def __init__(self, end: float, longest_round: float) -> None:
         self.seconds: dict[str, float] = {}
         self._end = end  # of `time.perf_counter`
-        self._longest_round = longest_round
-        self._round_seconds = ROUND_SECONDS
+        self._longest_round, self._round_seconds = longest_round, ROUND_SECONDS
         self._n_blocks, self._took = 1, math.inf  # of the last round
 
     @property
@@ -299,8 +297,7 @@ class _Workers(Generic[S]):
     """Where chains run: in this thread, in joblib's threads or processes, or on a cluster."""
 
     def __init__(self, program: Program[S], n_jobs: int | None) -> None:
-        self._program = program
-        self._n_jobs = n_jobs
+        self._program, self._n_jobs = program, n_jobs
         self._shared = None if n_jobs == 1 else shared_on_cluster(program)
 
     @property
@@ -368,6 +365,11 @@ def _collect(
     n_before, counted = program.plan.drawn(history.block)
     records = tuple(chain[counted] for chain in history.records)
     move_names = tuple(records[0][0].proposed) if records[0] else program.choice.names
+    proposed, accepted = (
+        {name: np.array([[getattr(one, told)[name] for one in c] for c in records], np.int64)
+         for name in move_names}
+        for told in ("proposed", "accepted")
+    )  # fmt: skip
     return Run(
         method=program.method,
         best_state=best.state,
@@ -377,14 +379,8 @@ def _collect(
             tuple(one.state for one in chain if one.state is not None) for chain in records
         ),
         final_states=tuple(snapshot.replicas[0].state for snapshot in snapshots),
-        proposed={
-            name: np.array([[one.proposed[name] for one in chain] for chain in records], np.int64)
-            for name in move_names
-        },
-        accepted={
-            name: np.array([[one.accepted[name] for one in chain] for chain in records], np.int64)
-            for name in move_names
-        },
+        proposed=proposed,
+        accepted=accepted,
         seconds=clock.seconds,
         interrupted=interrupted,
         extras=program.extras(snapshots) | ({"n_rounds": n_before + 1} if n_before else {}),

@@ -53,9 +53,7 @@ class Checkpoint:
         self.path = Path(path)
         self.resume = bool(resume)
         self.checkpoint_seconds = check_positive("checkpoint_seconds", checkpoint_seconds)
-        self._was_written = False
-        self._has_warned = False
-        self._is_finished = False
+        self._was_written, self._has_warned, self._is_finished = False, False, False
         self._sections: dict[str, str] = {}  # as JSON
         self._stored = self._read()
 

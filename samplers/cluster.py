@@ -1,4 +1,4 @@
-"""Many calls on the workers of a cluster, to which what all of them need is sent once.
+"""Many calls in processes of this machine, or on a cluster, where what all need is sent once.
 
 joblib sends the arguments of every call along with it. Between processes of one machine that is
 cheap; over a network it is most of a short call, if one of them is a posterior with its table.
@@ -8,10 +8,15 @@ run them here, one after the other, whenever the cluster is down to one core. Da
 imported here.
 """
 
+import os
+import signal
+import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+import joblib
 from joblib.parallel import get_active_backend
 
 T = TypeVar("T")
@@ -36,9 +41,7 @@ class Shared(Generic[T]):
     """
 
     def __init__(self, value: T, backend: Any) -> None:
-        self._value = value
-        self._backend = backend
-        self._client = backend.client
+        self._value, self._backend, self._client = value, backend, backend.client
         self._future: Any = None
 
     def map(self, function: Callable[..., R], rest: Iterable[tuple[Any, ...]]) -> Iterator[R]:
@@ -81,3 +84,46 @@ class Shared(Generic[T]):
             # that of a table takes as long as sending it
             (self._future,) = self._client.scatter([self._value], broadcast=True, hash=False)
         return self._future
+
+
+def results_of_workers(
+    function: Callable[..., R], calls: Iterable[tuple[Any, ...]], n_workers: int
+) -> Iterator[R]:
+    """Yield ``function(*call)`` for each of `calls`, in their order, as soon as it is there.
+
+    What a call raises is raised here, and what it warns of is warned of here. Whatever ends this
+    generator, be it Ctrl-C, ends the workers.
+    """
+    parent = os.getpid()
+    # One call at a time, so that it is seen as soon as it ends; and arrays as they are: in mapped
+    # ones, which cannot be written to, kernels would be compiled anew.
+    parallel = joblib.Parallel(
+        n_jobs=n_workers, return_as="generator", batch_size=1, max_nbytes=None
+    )
+    results = parallel(joblib.delayed(_call)(parent, function, *call) for call in calls)
+    try:
+        for result, warned in results:
+            for one in warned:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            yield result
+    finally:
+        results.close()
+
+
+def leave_ctrl_c_to(parent: int) -> None:
+    """Let only the process `parent` act on Ctrl-C, which reaches all processes of a terminal.
+
+    It ends the workers. Signals are handled in main threads.
+    """
+    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _call(
+    parent: int, function: Callable[..., R], *arguments: Any
+) -> tuple[R, list[warnings.WarningMessage]]:
+    leave_ctrl_c_to(parent)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        result = function(*arguments)
+    return result, warned

@@ -192,13 +192,7 @@ resume, time_limit, n_rounds, enough
         choice=MoveChoice(None, {MOVE: 1.0}, (MOVE,)),
         keep_states=bool(keep_states),
         step_size=None if step_size is None else check_positive("step_size", step_size),
-        scales=(
-            None
-            if scales is None
-            else _checked_vector(
-                "scales", scales, "finite numbers > 0", lambda v: np.isfinite(v) & (v > 0.0)
-            )
-        ),
+        scales=None if scales is None else _checked_scales(scales),
     )
     return run_chains(
         program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit,
@@ -339,6 +333,11 @@ def _remembered(snapshot: Snapshot[Vector]) -> tuple[Point, StepSize, Vector, Sp
     )
     spread = Spread(int(memory["n_seen"][0]), mean, squares)
     return Point(*chain, gradient), StepSize(*memory["step_size"]), scales, spread
+
+
+def _checked_scales(given: npt.ArrayLike) -> Vector:
+    rule = "finite numbers > 0"
+    return _checked_vector("scales", given, rule, lambda v: np.isfinite(v) & (v > 0.0))
 
 
 def _checked_vector(

@@ -120,13 +120,8 @@ class _Tempering(Program[S]):
     swap_target: float
 
     def settings(self) -> Mapping[str, object]:
-        return {
-            **sampling_settings(self),
-            "n_temperatures": self.n_temperatures,
-            "min_inverse_temperature": self.min_inverse_temperature,
-            "swap_target": self.swap_target,
-            "keep_states": self.keep_states,
-        }
+        own = ("n_temperatures", "min_inverse_temperature", "swap_target", "keep_states")
+        return {**sampling_settings(self), **{name: getattr(self, name) for name in own}}
 
     def start(self, state: S) -> tuple[tuple[ChainState[S], ...], Memory]:
         n_gaps = self.n_temperatures - 1

@@ -166,7 +166,7 @@ def _tell(
 ) -> None:
     """Print a line or a record for each budget; draw and save."""
     from bayescascade.costs.curve import CURVE_SIZE, cost_accuracy_curve
-    from bayescascade.report.figures import blank_figure
+    from bayescascade.report.axes import blank_figure
 
     labels = [f"{amount:.12g}" for amount, _ in finished]
     models = [model for _, model in finished]

@@ -111,7 +111,7 @@ def save_plot(plot: Callable[[], "Axes"], path: str) -> None:
     matplotlib.use("agg")  # no window, and none to be had on a server
     from matplotlib import pyplot as plt
 
-    from bayescascade.report.figures import save_png
+    from bayescascade.report.axes import save_png
 
     figure: Any = plot().figure  # no subfigure: the axes are new
     save_png(figure, path)

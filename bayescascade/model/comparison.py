@@ -30,9 +30,8 @@ from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cells_text, significant_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table as PrintedTable
 from bayescascade.report.printed import Printed
-from samplers.cluster import shared_on_cluster
+from samplers.cluster import results_of_workers, shared_on_cluster
 from samplers.parameters import check_n_jobs
-from samplers.workers import results_of_workers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError
 from bayescascade.model.diagnostics import diagnose_array
 from bayescascade.model.trace import Trace
-from bayescascade.report.figures import blank_figure
+from bayescascade.report.axes import blank_figure
 from bayescascade.report.numbers import diagnostic_text
 
 if TYPE_CHECKING:

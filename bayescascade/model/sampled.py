@@ -8,8 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError
 from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.summary import FitSummary
-from bayescascade.report.axes import axes_or_new
-from bayescascade.report.bars import Bar, plot_bars
+from bayescascade.report.axes import Bar, axes_or_new, plot_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

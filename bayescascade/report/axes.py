@@ -1,15 +1,24 @@
-"""Where pictures are drawn: in the axes that a user has, or in a new figure.
+"""Where pictures are drawn: in the axes that a user has, in a new figure, or in a blank one.
 
-Matplotlib is imported when something is drawn.
+Blank figures are in no global state of matplotlib, so that they work in scripts without a display
+and beside a user's own figures. Matplotlib is imported when something is drawn.
 """
 
 import math
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 from bayescascade.base.extras import check_plots
+from bayescascade.base.files import replaced_file
+from bayescascade.report.layout import longest, wrap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _CLASSES = (  # red, green, blue: matplotlib's own colors, in their order
     (31, 119, 180), (255, 127, 14), (44, 160, 44), (214, 39, 40), (148, 103, 189),
@@ -18,6 +27,14 @@ _CLASSES = (  # red, green, blue: matplotlib's own colors, in their order
 
 _STRONGEST = math.log(20.0)  # densities beyond 20 times, or a 20th of, uniform look alike
 _DENSER, _RARER = (67, 137, 205), (240, 150, 50)  # red, green, blue
+
+_DPI = 150
+_MOST_PIXELS = 2**16 - 1  # along a side, of matplotlib's renderer
+
+_LABEL_WIDTH = 38  # characters of a label's line
+_WIDTH = 7.5  # inches
+_LINE, _GAP, _AROUND = 0.17, 0.11, 0.75  # inches: a line of a label, between bars, axis and edges
+_OF_CHARACTER = 0.018  # of the axes' width that a character of a note takes
 
 
 def axes_or_new(ax: "Axes | None", width: float, height: float) -> "Axes":
@@ -47,3 +64,94 @@ def class_color(number: int, strength: float = 1.0) -> str:
 
 def _tinted(color: tuple[int, int, int], strength: float) -> str:
     return "#" + "".join(f"{round(255 + strength * (end - 255)):02x}" for end in color)
+
+
+def blank_figure(width: float, height: float, **options: Any) -> "Figure":
+    """Return a figure, width and height in inches, which pyplot does not know.
+
+    `options` are matplotlib's. Raises MissingExtraError if matplotlib is not installed.
+    """
+    check_plots()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), **options)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_png(figure: "Figure", path: "str | PathLike[str]") -> None:
+    """Write a figure into a PNG file, there only once it is complete; raises FileError if not."""
+    width, height = figure.get_size_inches()
+    with missing_glyphs_ignored(), replaced_file(str(path)) as temporary:
+        dpi = min(_DPI, _MOST_PIXELS / max(width, height))
+        figure.savefig(temporary, format="png", dpi=dpi)
+
+
+@contextmanager
+def missing_glyphs_ignored() -> Iterator[None]:
+    """Let a character that matplotlib's font lacks be drawn as a box."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of one or more parts, or without parts a heading of the bars below."""
+
+    label: str  # to the left of the bar
+    parts: tuple[float, ...] = ()  # lengths >= 0, from the left
+    note: str = ""  # beyond the bar's end
+    colors: tuple[str, ...] = ("C0",)  # of each part; unused by headings
+    interval: tuple[float, ...] | None = None  # in which the first part may end
+
+
+def plot_bars(
+    bars: Sequence[Bar],
+    ax: "Axes | None" = None,
+    *,
+    x_label: str,
+    most: float | None = None,
+    legend: Sequence[str] = (),
+) -> "Axes":
+    """Draw at least one bar from the top down, and return the axes; the figure is new by default.
+
+    The axis reaches `most` > 0 at least; `legend` names the parts of bars, if that is needed.
+    """
+    labels = [wrap(bar.label, _LABEL_WIDTH) for bar in bars]
+    heights = [_LINE * len(lines) + _GAP for lines in labels]
+    ends = [sum(heights[: place + 1]) for place in range(len(bars))]
+    centers = [end - height / 2 for end, height in zip(ends, heights, strict=True)]
+    ax = axes_or_new(ax, _WIDTH, ends[-1] + _AROUND + 0.3 * bool(legend))
+    for center, bar in zip(centers, bars, strict=True):
+        start = 0.0
+        for number, (length, color) in enumerate(zip(bar.parts, bar.colors, strict=False)):
+            ax.barh(
+                center, length, height=_LINE + _GAP / 2, left=start, color=color,
+                edgecolor="0.6", linewidth=0.6,
+                label=legend[number] if legend and bar is bars[0] else None,
+            )  # fmt: skip
+            start += length
+        if bar.interval is not None:
+            ax.plot(bar.interval, (center, center), color="0.25", linewidth=1.2)
+            start = max(start, bar.interval[1])
+        ax.annotate(
+            bar.note, (start, center), xytext=(4, 0), textcoords="offset points", fontsize=8,
+            va="center", color="0.35", annotation_clip=False, parse_math=False,
+        )  # fmt: skip
+    lengths = [max(sum(bar.parts), *(bar.interval or (0.0,))) for bar in bars]
+    room = 1.0 + _OF_CHARACTER * longest([bar.note for bar in bars])
+    ax.set_xlim(0.0, room * (max([*lengths, most or 0.0]) or 1.0))
+    ax.set_ylim(ends[-1] + _GAP / 2, -_GAP / 2)
+    ax.set_yticks(
+        centers, ["\n".join(lines) for lines in labels], fontsize=8.5, parse_math=False
+    )  # fmt: skip
+    for tick, bar in zip(ax.get_yticklabels(), bars, strict=True):
+        tick.set_fontweight("normal" if bar.parts else "bold")
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(x_label)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    if legend:
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, frameon=False, fontsize=8.5)
+    return ax

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.extras import check_plots
-from bayescascade.report.figures import blank_figure, missing_glyphs_ignored, save_png
+from bayescascade.report.axes import blank_figure, missing_glyphs_ignored, save_png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -36,8 +36,7 @@ def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
     `hanging` columns narrower: room for an indent by the caller.
     """
     lines: list[str] = []
-    line = ""
-    room = width
+    line, room = "", width
     for word in printable(text).split(" "):
         joined = f"{line} {word}" if line else word
         if cell_len(joined) <= room:

@@ -12,8 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from bayescascade.report.axes import axes_or_new, class_color
-from bayescascade.report.figures import missing_glyphs_ignored
+from bayescascade.report.axes import axes_or_new, class_color, missing_glyphs_ignored
 from bayescascade.report.layout import wrap
 
 if TYPE_CHECKING:
@@ -42,7 +41,8 @@ def plot_arcs(panels: Sequence[PairArcs], ax: "Axes | None" = None) -> "Axes":
     """
     across = min(_MOST_ACROSS, len(panels))
     titles = [wrap(panel.title, _TITLE_WIDTH) for panel in panels]
-    names = [[_short(name) for name in panel.names] for panel in panels]
+    cut = _NAME_WIDTH - 1
+    names = [[n if len(n) <= cut + 1 else f"{n[:cut]}…" for n in one.names] for one in panels]
     label = _CHARACTER * max(len(name) for own in names for name in own)
     arcs = max(_reach(len(own) - 1) for own in names)
     width = max(label + arcs, _CHARACTER * _TITLE_WIDTH) + _GAP
@@ -105,7 +105,3 @@ def _legend(ax: "Axes", left: float, y: float) -> None:
 
 def _write(ax: "Axes", x: float, y: float, words: str, **look: Any) -> None:
     ax.text(x, y, words, fontsize=8.5, va="center", parse_math=False, **look)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME_WIDTH else f"{name[: _NAME_WIDTH - 1]}…"

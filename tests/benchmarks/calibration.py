@@ -16,8 +16,7 @@ from time import perf_counter
 from bayescascade.base.errors import TooLargeError
 from bayescascade.data.table import Table
 from bayescascade.data.usable import without_unusable
-from bayescascade.methods.cascades.candidates import Candidate, weighed
-from bayescascade.methods.cascades.held_out import HeldOut
+from bayescascade.methods.cascades.held_out import Candidate, HeldOut, weighed
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 from tests.benchmarks.figures import ROOT, parser, say

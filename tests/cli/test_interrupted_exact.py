@@ -7,7 +7,7 @@ import pytest
 
 import bayescascade
 import samplers
-from bayescascade.methods.cascades import leaf_search
+from bayescascade.methods.cascades import leaf_choice
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from tests.cli.conftest import TITANIC, run
 
@@ -83,7 +83,7 @@ def test_leaves_summed_over_are_kept_where_others_are_sampled(
     def pressed(*_: object) -> float:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(leaf_search, "best_of_few_steps", pressed)
+    monkeypatch.setattr(leaf_choice, "best_of_few_steps", pressed)
     found = run("fit", TITANIC, "--model", "branch", "--seed", 0)
     assert found.exit_code == 130
     told = " ".join(found.stdout.split())

@@ -8,7 +8,6 @@ import pytest
 
 import bayescascade
 from bayescascade import AdditiveNoiseModel
-from bayescascade.methods.cascades.tree_picture import tree_dot
 from tests.cli.conftest import Fitted, assert_error, parts_of, run
 
 
@@ -38,7 +37,7 @@ def test_long_trees_are_folded_unless_asked_for(tmp_path: Path) -> None:
 
 def test_dot_and_png(fitted: Fitted, tmp_path: Path) -> None:
     tree = bayescascade.load(fitted.model).tree_
-    assert run("show", fitted.model, "--dot").stdout == tree_dot(tree)
+    assert run("show", fitted.model, "--dot").stdout == tree.to_dot()
     found = run("show", fitted.model, "--png", tmp_path / "t.png")
     assert (found.exit_code, found.stdout) == (0, "")
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
@@ -99,7 +98,7 @@ def test_given(density: Fitted) -> None:
     assert record["probability_given"] == pytest.approx(given.evidence_probability)
     assert record["given"] == "sex is male and class is 1st, 2nd"
     if "tree" in record:
-        assert run("show", density.model, *options, "--dot").stdout == tree_dot(given)
+        assert run("show", density.model, *options, "--dot").stdout == given.to_dot()
 
 
 def test_given_of_continuous_and_missing(tmp_path: Path) -> None:

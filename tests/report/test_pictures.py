@@ -20,7 +20,6 @@ from bayescascade.base.files import FileError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.tree_picture import draw_tree, tree_dot
 from bayescascade.model.pictures import plot_ranks, plot_sizes, plot_traces
 from bayescascade.model.trace import Trace
 from bayescascade.report.pair_arcs import PairArcs, plot_arcs
@@ -43,7 +42,7 @@ def drawn_boxes(density: DensityTree) -> tuple[list[np.ndarray], list[np.ndarray
     figure = Figure(figsize=(60, 120), dpi=50)
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    draw_tree(density, axes)
+    density.plot(axes)
     canvas.draw()
     boxes = [patch.get_window_extent().extents for patch in axes.patches]
     texts = [text.get_window_extent().extents for text in axes.texts]
@@ -84,10 +83,10 @@ def test_png_is_written_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "tree.png"
-    draw_tree(titanic_tree(), path)
+    titanic_tree().draw(path)
     old = path.read_bytes()
     assert old.startswith(b"\x89PNG")
-    draw_tree(titanic_tree(), str(path))
+    titanic_tree().draw(str(path))
     assert path.read_bytes() == old
 
     def full(_: int) -> None:
@@ -95,7 +94,7 @@ def test_png_is_written_whole_or_not_at_all(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(FileError, match=r"cannot write .*tree\.png: No space left on device"):
-        draw_tree(titanic_tree().condition({"sex": "male"}), path)
+        titanic_tree().condition({"sex": "male"}).draw(path)
     assert path.read_bytes() == old
     assert [file.name for file in tmp_path.iterdir()] == ["tree.png"]
 
@@ -103,7 +102,7 @@ def test_png_is_written_whole_or_not_at_all(
 def test_characters_that_the_font_lacks_are_no_failure(tmp_path: Path) -> None:
     schema = Schema((Column("漢", "nominal", ("女", "男")),))
     density = density_tree(schema, (0, [((0,), None), ((1,), None)]), [1, 2])
-    draw_tree(density, tmp_path / "tree.png")
+    density.draw(tmp_path / "tree.png")
     assert (tmp_path / "tree.png").stat().st_size > 1000
 
 
@@ -111,7 +110,7 @@ def test_dot_is_valid_and_complete() -> None:
     """Quotes, backslashes and line breaks in levels would end a label early."""
     schema = Schema((Column('say "x"', "nominal", ("a\\", 'b"];', "c\nd")),))
     nested = (0, [((0,), None), ((1,), None), ((2,), None)])
-    text = tree_dot(density_tree(schema, nested, [1, 2, 3]))
+    text = density_tree(schema, nested, [1, 2, 3]).to_dot()
     assert text.startswith("digraph cascade {\n")
     assert text.endswith("}\n")
     string = r'"(?:[^"\\]|\\.)*"'
@@ -192,7 +191,7 @@ def test_no_draws_no_plot() -> None:
 def test_nothing_global_is_touched(tmp_path: Path) -> None:
     """A user's own figures and settings must stay as they are."""
     before = dict(mpl.rcParams)
-    draw_tree(titanic_tree(), tmp_path / "tree.png")
+    titanic_tree().draw(tmp_path / "tree.png")
     plot_traces(toy_run())
     assert dict(mpl.rcParams) == before
     if "matplotlib.pyplot" in sys.modules:

@@ -20,14 +20,14 @@ from bayescascade.base.watch import Watch
 from bayescascade.data.column import MISSING
 from bayescascade.data.schema import Rows as AnyRows
 from bayescascade.data.table import Table
-from bayescascade.methods.cascade_mixtures.candidates import (
+from bayescascade.methods.cascade_mixtures.learning import (
+    ONE,
     candidate_of,
     known,
+    learn,
     page_of,
     records_of,
 )
-from bayescascade.methods.cascade_mixtures.learning import learn
-from bayescascade.methods.cascade_mixtures.one_cascade import ONE
 from bayescascade.methods.cascade_mixtures.parameters import MixtureParameters
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
 from bayescascade.methods.cascades.density import DensityTree

@@ -1,6 +1,6 @@
 """The cascade that suits a table, chosen by evidence or by rows held out: `AutoCascade`.
 
-`choosing` weighs the candidates; what they all are is in `candidates`. The chosen one is then
+`choosing` weighs the candidates; what they all are is in `held_out`. The chosen one is then
 fitted to all rows, and every role of a density is its own. It predicts by the average over trees,
 and its best tree is there to be read; where that is a single leaf, or has more leaves than a person
 reads, the best tree of another candidate that has a few stands beside it.
@@ -23,11 +23,11 @@ from bayescascade.base.watch import Watch
 from bayescascade.data.declarations import declared
 from bayescascade.data.table import Table
 from bayescascade.data.usable import without_unusable
-from bayescascade.methods.cascades.candidates import MOST_READ, Candidate, chain_nanoseconds
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
+from bayescascade.methods.cascades.held_out import MOST_READ, Candidate, chain_nanoseconds
 from bayescascade.methods.cascades.mixture_beside import MixtureBeside
 from bayescascade.methods.cascades.parameters import AutoParameters
 from bayescascade.model.baseline import Baseline
@@ -43,16 +43,8 @@ from bayescascade.report.page import (
     counted,
 )
 
-_OF_CASCADE = (
-    "summary_",
-    "run_",
-    "exact_",
-    "posterior_",
-    "log_posterior_",
-    "leaf_",
-    "feature_importances_",
-    "leaf_choice_",
-)
+_OF_FIT = ("summary_", "run_", "exact_", "posterior_", "log_posterior_")
+_OF_CASCADE = (*_OF_FIT, "leaf_", "feature_importances_", "leaf_choice_")
 _MOST_SHOWN = 6  # candidates
 _OF_SEARCH, _FEWEST_STEPS = 0.3, 5_000  # part of the effort for chains, and steps of each
 _OF_REDRAWS = 4.0  # times as long takes a step of chains that redraw subtrees

@@ -23,34 +23,40 @@ from bayescascade.base.validation import check_choice
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.counted_tree import CountedTree, density_intervals
+from bayescascade.methods.cascades.counted_tree import (
+    CountedTree,
+    density_intervals,
+    log_inside_leaves,
+    readable_tree,
+)
 from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.dependence import pair_counts
-from bayescascade.methods.cascades.first_trees import greedy_start, quick_tree
-from bayescascade.methods.cascades.kept_draws import (
+from bayescascade.methods.cascades.det import greedy_start, quick_tree
+from bayescascade.methods.cascades.leaf_choice import (
+    FOR_CHAINS,
+    OF_SUMS,
+    Known,
+    LeafChoice,
+    Summed,
+    choose_leaf,
+    n_draws_of,
+    steps_within,
+    sum_up,
+    sum_up_in_time,
+)
+from bayescascade.methods.cascades.models import BranchModel, CascadeModel, LeafModel
+from bayescascade.methods.cascades.packed_trees import (
     MappedSequence,
+    PackedTrees,
     are_large,
     keep_draws,
     read_draws,
 )
-from bayescascade.methods.cascades.leaf_choice import LeafChoice, steps_within
-from bayescascade.methods.cascades.leaf_search import (
-    FOR_CHAINS,
-    OF_SUMS,
-    Known,
-    choose_leaf,
-    sum_up_in_time,
-)
-from bayescascade.methods.cascades.models import BranchModel, CascadeModel, LeafModel
-from bayescascade.methods.cascades.packed_trees import PackedTrees
 from bayescascade.methods.cascades.parameters import LEAVES, TreeParameters
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
-from bayescascade.methods.cascades.readable_trees import log_inside_leaves, readable_tree
 from bayescascade.methods.cascades.split_gains import split_shares
-from bayescascade.methods.cascades.split_space import SplitSpace
-from bayescascade.methods.cascades.summing import Summed, n_draws_of, sum_up
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
-from bayescascade.methods.cascades.tree_counts import count_trees
+from bayescascade.methods.cascades.tree_counts import SplitSpace, count_trees
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.explore import Solver
 from bayescascade.model.kept_draws import Draws

@@ -64,8 +64,7 @@ def check_boxes(
     by_depth = below[np.argsort(depth[below], kind="stable")]
     for nodes in np.split(by_depth, np.cumsum(np.bincount(depth[below])[:-1])):
         boxes[nodes] = boxes[parent[nodes]]
-        left[nodes] = boxes[nodes, column[nodes]]
-        boxes[nodes, column[nodes]] = block[nodes]
+        left[nodes], boxes[nodes, column[nodes]] = boxes[nodes, column[nodes]], block[nodes]
     siblings = below[np.argsort(parent[below], kind="stable")]
     is_nominal = np.array([one.kind == "nominal" for one in schema.columns], np.bool_)
     is_first = np.diff(parent[siblings], prepend=-1) != 0

@@ -18,8 +18,7 @@ import numpy as np
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.watch import OutOfTime, check_time
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.candidates import Candidate, weighed
-from bayescascade.methods.cascades.held_out import HeldOut
+from bayescascade.methods.cascades.held_out import Candidate, HeldOut, weighed
 from bayescascade.methods.cascades.mixture_beside import MixtureBeside, weigh_mixture
 
 EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}

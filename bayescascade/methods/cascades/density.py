@@ -22,8 +22,10 @@ from bayescascade.data.column import Column
 from bayescascade.data.evidence import agrees
 from bayescascade.data.sql import sql_case, sql_condition, sql_literal
 from bayescascade.methods.cascades.tree_parts import TreeParts
-from bayescascade.methods.cascades.tree_picture import draw_tree, tree_boxes, tree_dot
+from bayescascade.report.axes import ratio_color
+from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.folding import shown_nodes
+from bayescascade.report.layout import wrap
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Fold, Guided, Numbers, Page, Pieces
 
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 _MOSTLY = "mostly "  # what stands out inside a leaf, below it
 _WON = "the log likelihood that splits win"
 _MOST_TOLD = 3  # levels that stand out, in an explanation
+
+_LABEL_WIDTH = 28  # characters of a box's line
+_MOST_STANDOUTS = 2  # levels that stand out inside an independent leaf
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,15 +71,20 @@ class DensityTree(TreeParts):
         ax : matplotlib Axes, optional
             Where to draw, scaled to fit; by default a new figure as large as the tree needs.
         """
-        return tree_boxes(self).plot(ax)
+        return self._picture.plot(ax)
 
     def draw(self, target: "str | PathLike[str]") -> None:
         """Draw the tree into a PNG file, which is there only once it is complete."""
-        draw_tree(self, target)
+        self._picture.save(target)
 
     def to_dot(self) -> str:
         """Return the tree as Graphviz source: ``dot -Tsvg tree.dot > tree.svg`` draws it."""
-        return tree_dot(self)
+        return self._picture.dot("cascade")
+
+    @property
+    def _picture(self) -> BoxTree:
+        fills = [_fill(self, node) for node in range(self.tree.n_nodes)]
+        return BoxTree(_box_texts(self), fills, self.tree.parent)
 
     @property
     def legend(self) -> tuple[str, ...]:
@@ -111,20 +121,16 @@ class DensityTree(TreeParts):
                 "A group that is not divided further is not all alike: below it stands what is "
                 "mostly so inside it, with its probability."
             )
-        return [
-            (
-                "",
-                "Read it from the top. Each line is a group of rows; the lines below it, further "
-                "to the right, divide it by one column. The rows of a group fulfill its line and "
-                "all lines on the way to it from the top.",
-            ),
-            (
-                "",
-                "A line with a small triangle can be opened and closed. Parts that tell least are "
-                "closed at first; all are there, and all are printed.",
-            ),
-            ("", inside),
-        ]
+        read = (
+            "Read it from the top. Each line is a group of rows; the lines below it, further to "
+            "the right, divide it by one column. The rows of a group fulfill its line and all "
+            "lines on the way to it from the top."
+        )
+        folds = (
+            "A line with a small triangle can be opened and closed. Parts that tell least are "
+            "closed at first; all are there, and all are printed."
+        )
+        return [("", read), ("", folds), ("", inside)]
 
     def parts_in_words(self) -> list[tuple[str, str]]:
         """Return the rule of every group, and what is known of it, what stands out most first.
@@ -151,14 +157,9 @@ class DensityTree(TreeParts):
 
     def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
         log_density, is_average = self._log_density_told(leaf, codes)
-        told = density_text(
-            self.counts[leaf],
-            self.counts[0],
-            self.probabilities[leaf],
-            log_density,
-            float(np.exp(log_density + self.log_domain)),
-            is_average=is_average,
-        )
+        n, total, probability = self.counts[leaf], self.counts[0], self.probabilities[leaf]
+        relative = float(np.exp(log_density + self.log_domain))
+        told = density_text(n, total, probability, log_density, relative, is_average=is_average)
         words = f"{self.rule_words(leaf)}: {told}"
         if self.level_probabilities is None:
             return words
@@ -334,3 +335,30 @@ def _codes_dict(column: Column, codes: list[int]) -> dict[str, Any]:
     bins = codes[: len(codes) - missing]
     interval = [column.edges[bins[0]], column.edges[bins[-1] + 1]] if bins else None
     return {"interval": interval, "missing": True} if missing else {"interval": interval}
+
+
+def _box_texts(density: TreeParts) -> list[list[str]]:
+    """Return the lines in every node's box."""
+    rows, shares, _, _, ratios = (column.texts for column in density.number_columns())
+    noun = "expected rows" if density.evidence else "rows"
+    boxes = []
+    for node in range(density.tree.n_nodes):
+        lines = [
+            *wrap(density.branch_words(node), _LABEL_WIDTH),
+            f"{rows[node]} {noun}, {shares[node]}",
+        ]
+        if density.tree.feature[node] < 0:
+            lines.append(f"{ratios[node]} x uniform")
+            for standout in density.standouts(node)[:_MOST_STANDOUTS]:
+                lines += wrap(f"mostly {standout.words(density.schema)}", _LABEL_WIDTH)
+        boxes.append(lines)
+    if density.evidence:
+        boxes[0] = [*wrap(density.given_text, _LABEL_WIDTH), *boxes[0]]
+    return boxes
+
+
+def _fill(density: TreeParts, node: int) -> str:
+    """Return a leaf's color, as in "#4389cd"; empty for inner nodes."""
+    if density.tree.feature[node] >= 0:
+        return ""
+    return ratio_color(float(density.log_densities[node] + density.log_volumes[0]))

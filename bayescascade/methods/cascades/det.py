@@ -21,6 +21,7 @@ mean for the same tree, ``(n_l + alpha) / (n + K alpha) / v_l``, unless the pape
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
@@ -28,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.data.dealing import deal
@@ -38,12 +39,16 @@ from bayescascade.methods.cascades.density import DensityTree
 from bayescascade.methods.cascades.greedy import GrownTree, grow, leaf_totals, prune, weakest_links
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
 from bayescascade.methods.cascades.parameters import DetParameters
+from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.split_gains import split_shares
+from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
 
 Floats = NDArray[np.float64]
+
+_QUICK = 1.0  # seconds that a greedy tree may take where Ctrl-C came before any other
 
 
 @dataclass(eq=False, repr=False)
@@ -234,3 +239,23 @@ def _scores(
     squared = totals(counts / counts[0] * densities)
     error: Floats = scored[0] * squared - 2 * totals(scored * densities)
     return -error
+
+
+def greedy_start(posterior: CascadePosterior) -> Tree:
+    """Return the greedy tree; raises ParameterError if it has more leaves than are allowed."""
+    tree = DensityEstimationTree(random_state=0).fit(posterior.table).tree_.tree
+    if posterior.log_density(tree) == -np.inf:
+        raise ParameterError(
+            f'start must be "random" where the greedy tree has more leaves, {tree.n_leaves}, '
+            f'than max_leaves, {posterior.parameters()["max_leaves"]}, got "greedy"'
+        )
+    return tree
+
+
+def quick_tree(posterior: CascadePosterior) -> Tree:
+    """Return a greedy tree or the root alone, whichever is more probable."""
+    trees = [Tree.from_nested(None, posterior.is_nominal)]
+    with suppress(KeyboardInterrupt):
+        det = DensityEstimationTree(random_state=0, time_limit=_QUICK)
+        trees.append(det.fit(posterior.table).tree_.tree)
+    return max(trees, key=posterior.log_density)

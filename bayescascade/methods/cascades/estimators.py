@@ -13,12 +13,12 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
+from bayescascade.methods.cascades.leaf_choice import Summed, n_draws_of, shares_of
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.parameters import BranchParameters, LeafParameters
 from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
-from bayescascade.methods.cascades.summing import Summed, n_draws_of, shares_of
 from bayescascade.model.guard import shown_gap
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate

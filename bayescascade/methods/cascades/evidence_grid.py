@@ -23,15 +23,8 @@ from samplers.cluster import shared_on_cluster
 if TYPE_CHECKING:
     from bayescascade.data.table import Table as DataTable
 
-_COMMON = (
-    "concentration",
-    "max_branches",
-    "partitions",
-    "leaf",
-    "leaf_concentration",
-    "prior",
-    "stop",
-)
+_INSIDE = ("leaf", "leaf_concentration", "prior", "stop")
+_COMMON = ("concentration", "max_branches", "partitions", *_INSIDE)
 
 GRID_PARAMETERS = {
     "leaf": ("expected_leaves", *_COMMON, "max_leaves"),

@@ -1,6 +1,14 @@
-"""A table and a model of cascades as the arrays that kernels read."""
+"""A table and a model of cascades as the arrays that kernels read, and work spaces that are kept.
 
-from typing import TYPE_CHECKING
+Laying a tree of thousands of nodes out anew would take longer than the few steps of a block: so the
+work spaces that blocks left behind, each with the tree in it, are kept for the next block. What one
+holds is then what laying out would give, to the last bit, as weights are whole numbers and their
+sums are exact; see `kernels.trees.refresh`.
+"""
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,14 +16,17 @@ from scipy.special import gammaln
 
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.kernels import layout
+from bayescascade.methods.cascades.kernels.layout import Work
 from bayescascade.methods.cascades.models import CascadeModel
 from bayescascade.methods.cascades.parameters import LEAVES
-from bayescascade.methods.cascades.split_space import SplitSpace
-from bayescascade.methods.cascades.tree import level_starts
+from bayescascade.methods.cascades.tree import Tree, level_starts
+from bayescascade.methods.cascades.tree_counts import SplitSpace
 from bayescascade.model.compiled import whole_weights
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
+
+_MOST_BYTES = 1 << 28
 
 
 def arrays_of_table(table: "Table") -> layout.TableArrays:
@@ -37,9 +48,6 @@ def arrays_of_model(
     splits: SplitSpace,
     table: "Table",
     branch_log_weights: NDArray[np.float64],
-    *,
-    by_levels: bool,
-    max_branches: int,
     log_n_trees: NDArray[np.float64] | None,
 ) -> layout.ModelArrays:
     """Return a model's numbers, and tables of functions of them; weights of branches from 0 on."""
@@ -55,8 +63,8 @@ def arrays_of_model(
         rate=model.rate,
         alpha=float(model.concentration),
         max_leaves=np.iinfo(np.int64).max if max_leaves is None else max_leaves,
-        by_levels=by_levels,
-        max_branches=max_branches,
+        by_levels=splits.partitions == "levels",
+        max_branches=splits.max_branches or largest,
         max_proposed=branch_log_weights.size - 1,
         branch_log_weights=branch_log_weights,
         branch_log_norms=norms,
@@ -89,3 +97,54 @@ def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
 
 def _nominal_columns(schema: Schema) -> NDArray[np.bool_]:
     return np.array([column.kind == "nominal" for column in schema.columns], np.bool_)
+
+
+class WorkSpaces:
+    """Work spaces by the trees in them, up to a number of bytes; those unused the longest go first.
+
+    Threads may share it. A copy, as one sent to another process, is empty.
+    """
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[int, tuple[Tree, Work]] = OrderedDict()  # by the id of the tree
+        self._n_bytes = 0  # of all that are kept: there may be thousands
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_most_bytes": self._most_bytes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["_most_bytes"])  # type: ignore[misc] # empty
+
+    def take(self, tree: Tree) -> Work | None:
+        """Return the work space that holds this very tree, and forget it; None if there is none."""
+        with self._lock:
+            return self._forget(id(tree))
+
+    def keep(self, tree: Tree, work: Work) -> None:
+        """Keep a work space that holds a tree."""
+        with self._lock:
+            self._forget(id(tree))
+            self._kept[id(tree)] = tree, work
+            self._n_bytes += _n_bytes(work)
+            while self._n_bytes > self._most_bytes:
+                self._forget(next(iter(self._kept)))
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._kept.clear()
+            self._n_bytes = 0
+
+    def _forget(self, key: int) -> Work | None:
+        if key not in self._kept:
+            return None
+        _, work = self._kept.pop(key)
+        self._n_bytes -= _n_bytes(work)
+        return work
+
+
+def _n_bytes(work: Work) -> int:
+    arrays = (*work[:-1], work.dependence.graph, work.dependence.logs, work.dependence.pairs)
+    return sum(array.nbytes for array in arrays)

@@ -3,22 +3,65 @@
 Cascades that differ in their leaves alone have the same prior over trees, so that the logs of sums
 over all trees of ``exp(posterior.log_density(tree))`` differ by as much as log evidences do. Where
 trees over one kind of leaves cannot all be summed over, the best trees found are compared instead,
-of all kinds: a sum and a single tree of it are not alike.
+of all kinds: a sum and a single tree of it are not alike. What is known of all trees over the
+chosen leaves is returned with the choice, so that the fit that follows does not sum again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import samplers
+from bayescascade.base.errors import TooLargeError
+from bayescascade.base.watch import OutOfTime
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.parameters import LEAVES
 from bayescascade.methods.cascades.posterior import CascadePosterior
-from bayescascade.model.search import SCHEDULE
+from bayescascade.methods.cascades.tree import Tree
+from bayescascade.model.parameters import SAMPLED
+from bayescascade.model.search import SCHEDULE, Search, most_blocks
+from bayescascade.model.solution import Certificate
+from bayescascade.model.trace import COLUMNS_USED
+
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.exact import (
+        StoppedPosterior,
+        SummedPosterior,
+        TiltedPosterior,
+    )
+    from bayescascade.methods.cascades.exact.hull import BestTree
+    from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 
 _FEW_STEPS, _FEWEST_STEPS = 20_000, 200
 _FEW_ADDITIONS = 2e9  # some seconds
+
+OF_SUMS, FOR_CHAINS = 0.5, 60.0  # of the time, and seconds left if it was not enough
+
+
+class Summed(NamedTuple):
+    """All trees of a posterior, as an exact search sums over them."""
+
+    exact: "SummedPosterior | StoppedPosterior | TiltedPosterior | ShallowTrees"
+    certificate: Certificate
+    shares: Mapping[str, Mapping[str, float]]
+    log_sum: float | None  # over all trees, nats, if that is known
+    draws: list[Tree]
+    is_interrupted: bool = False
+    timed_out: bool = False  # which is what interrupted it
+    n_bytes: int = 0  # of what is kept, where others may follow
+
+
+SumUp: TypeAlias = Callable[[CascadePosterior, Search, int], Summed]
+"""Sums over all trees, beside bytes in use; raises TooLargeError if that takes too much."""
+
+Known: TypeAlias = Summed | type[KeyboardInterrupt] | None
+"""All trees of a posterior, what ended the sum before it found a tree, or None if none was made."""
+
+_AUTO_TERMS = 5e8  # of a pass up to which search "auto" is exact: half a minute
+_MOST_TERMS = 1e12  # hours
+_CHEAP_TERMS = 2e8  # up to which the shares of columns are exact, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +138,146 @@ def best_of_few_steps(
     if run.interrupted:
         raise KeyboardInterrupt
     return float(run.best_log_density)
+
+
+def sum_up(
+    posterior: CascadePosterior, search: Search, memory_limit: float, scratch: str | Path | None
+) -> Summed:
+    """Sum over all trees, in `memory_limit` bytes and perhaps a directory.
+
+    Raises TooLargeError if it would take more or, for search "auto", too much time.
+    """
+    from bayescascade.methods.cascades.exact import SummedPosterior, certificate_of, solve_or_tilt
+
+    if posterior.model.leaf == "dependent":
+        needed = 'a branch cascade with partitions "levels" and no feature_inclusion'
+        raise TooLargeError(f'search "exact" with leaf "dependent" takes {needed}', needed)
+
+    def report_pass(n_passes: int, share: float, best: "BestTree | None") -> None:
+        gap = {} if best is None else {"gap": best.gap}
+        search.report(f"pass {n_passes + 1}", share, **gap)
+
+    search.report("counting boxes")
+    exact, drawn = solve_or_tilt(
+        posterior, memory_limit=max(1.0, memory_limit),
+        work_limit=_AUTO_TERMS if search.search == "auto" else _MOST_TERMS, rng=search.rng(),
+        progress=lambda share: search.report("summing over trees", share),
+        pass_progress=report_pass, draw_progress=lambda: search.report("drawing trees"),
+        n_jobs=search.n_jobs, n_draws=n_draws_of(search, posterior), scratch=scratch,
+        checkpoint=search.checkpoint, resume=search.resume,
+    )  # fmt: skip
+    certificate = certificate_of(exact)
+    shares, is_interrupted = dict[str, dict[str, float]](), exact.is_interrupted
+    if isinstance(exact, SummedPosterior) and not is_interrupted:
+        try:
+            search.report("adding up splits")
+            shares = _shares(exact)
+        except KeyboardInterrupt:
+            is_interrupted = True
+    log_sum = None if certificate.log_evidence is None else exact.log_normalizer
+    n_bytes = exact.cost.memory_bytes
+    return Summed(exact, certificate, shares, log_sum, drawn, is_interrupted, n_bytes=n_bytes)
+
+
+def n_draws_of(search: Search, posterior: CascadePosterior) -> int:
+    """Return as many draws as chains would keep, a multiple of their number."""
+    n_chains = int(search.n_chains)
+    return n_chains * max(1, most_blocks(posterior.table.n_distinct) // n_chains)
+
+
+def _shares(exact: "SummedPosterior") -> dict[str, dict[str, float]]:
+    """Return exact posterior shares, largest first, as far as they cost little."""
+    shares: dict[str, dict[str, float]] = {}
+    if exact.max_leaves is not None:
+        counts = enumerate(exact.leaf_count_probabilities.tolist(), start=1)
+        shares["leaves"] = shares_of({str(k): p for k, p in counts})
+    if exact.cost.n_terms * exact.posterior.schema.n_columns <= _CHEAP_TERMS:
+        split = exact.split_probabilities
+        shares["first split"] = shares_of({**split.first, "none": split.none})
+        shares[COLUMNS_USED] = dict(sorted(split.used.items(), key=lambda item: -item[1]))
+    return shares
+
+
+def shares_of(probabilities: Mapping[str, float]) -> dict[str, float]:
+    """Return the probabilities that are not 0, largest first."""
+    possible = ((word, p) for word, p in probabilities.items() if p > 0)
+    return dict(sorted(possible, key=lambda item: -item[1]))
+
+
+def choose_leaf(
+    leaves: Sequence[str],
+    posterior_of: Callable[[str], CascadePosterior],
+    sum_up: SumUp,
+    search: Search,
+) -> tuple[LeafChoice, Known]:
+    """Sum over all trees of each kind of leaves, or find one that is probable.
+
+    Raises KeyboardInterrupt if it is ended before a tree was found.
+    """
+    choice, refusal, kept = LeafChoice(), None, dict[str, Summed]()
+    ended: dict[str, type[KeyboardInterrupt]] = {}
+    for place, leaf in enumerate(leaves):
+        posterior = posterior_of(leaf)
+        try:
+            in_use = sum(own.n_bytes for own in kept.values())
+            with search.watch.part(1.0 / (len(leaves) - place)):
+                summed = _sum_up_if_small(sum_up, posterior, search, in_use)
+                if not isinstance(summed, Summed):
+                    if summed is not None:
+                        ended[leaf] = summed
+                    search.report(f"annealing {leaf} leaves")
+                    left = search.watch.left
+                    choice.best[leaf] = best_of_few_steps(posterior, search.n_steps, left)
+                    continue
+        except TooLargeError as error:
+            refusal = error
+            continue
+        except KeyboardInterrupt:
+            if not kept:
+                raise
+            kept = _stopped(kept, choice)
+            break
+        kept[leaf], choice.best[leaf] = summed, summed.exact.log_density
+        if summed.log_sum is not None:
+            choice.sums[leaf] = summed.log_sum
+        for other in set(kept) - {choice.leaf, max(choice.best, key=choice.best.__getitem__)}:
+            del kept[other]  # large, and will not be chosen
+        if summed.is_interrupted and not summed.timed_out:
+            kept = _stopped(kept, choice)
+            break
+    if refusal is not None and not choice.best:
+        raise refusal
+    return choice, ended.get(choice.leaf, kept.get(choice.leaf))
+
+
+def sum_up_in_time(
+    sum_up: SumUp, posterior: CascadePosterior, search: Search, in_use: int = 0
+) -> Summed:
+    """Sum over all trees in a part of the time; raises OutOfTime if that finds no tree."""
+    watch = search.watch
+    with watch.part(OF_SUMS, FOR_CHAINS), watch.watching():
+        summed = sum_up(posterior, search, in_use)
+        return summed._replace(timed_out=summed.is_interrupted and watch.is_up)
+
+
+def _sum_up_if_small(
+    sum_up: SumUp, posterior: CascadePosterior, search: Search, in_use: int
+) -> Known:
+    """Sum over all trees; None where chains are asked for or, by "auto", are all that fits."""
+    if search.search in SAMPLED:
+        return None
+    try:
+        return sum_up_in_time(sum_up, posterior, search, in_use)
+    except TooLargeError:
+        if search.search == "exact":
+            raise
+        return None
+    except OutOfTime:
+        return OutOfTime
+
+
+def _stopped(kept: Mapping[str, Summed], choice: LeafChoice) -> dict[str, Summed]:
+    """Return what is known of leaves once Ctrl-C was pressed; the choice is then among these."""
+    for leaf in set(choice.best) - set(choice.sums) - set(kept):  # of a few steps: no more follow
+        del choice.best[leaf]
+    return {k: v._replace(draws=[], is_interrupted=True) for k, v in kept.items()}

@@ -20,8 +20,7 @@ from bayescascade.base.watch import check_time, watch_in_use
 from bayescascade.data.table import Table
 from bayescascade.methods.mixtures.choosing import NUMBERS, Chooser, climb_all
 from bayescascade.methods.mixtures.density import MixtureDensity
-from bayescascade.methods.mixtures.em import KINDS
-from bayescascade.methods.mixtures.rows import Rows, log_cells
+from bayescascade.methods.mixtures.em import KINDS, Rows, log_cells
 
 _LEAST_GAIN, _ERRORS = 0.05, 2.0
 _SMOOTHINGS = (1.0, 4.0, 16.0)

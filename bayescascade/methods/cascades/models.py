@@ -36,7 +36,7 @@ probable, see `tree_counts`::
 
 The other is a process, in either model: with `prior` "generative" a node is a leaf with
 probability ``s`` = `stop`, else it is split, by any of the ``N_i`` splits that its box allows with
-the same probability (`split_space`). A node whose box allows none is a leaf. So ::
+the same probability (`tree_counts`). A node whose box allows none is a leaf. So ::
 
     log_prior = sum_i [ln(1 - s) - ln N_i] + (leaves whose box allows a split) ln s
 
@@ -127,19 +127,16 @@ class CascadeModel(ABC):
         if not self.is_generative:
             return self._log_poisson(tree, n_columns)
         assert log_splits is not None
-        return float(self.log_stops(tree, log_splits).sum() + self._log_drawn(tree, log_splits))
+        drawn = log_splits[tree.feature != LEAF]  # of the splits, given where they stand
+        if np.any(drawn == -np.inf):
+            return -np.inf
+        log_drawn = float(drawn.size * np.log1p(-self.stop) - drawn.sum())
+        return float(self.log_stops(tree, log_splits).sum() + log_drawn)
 
     def log_stops(self, tree: Tree, log_splits: Floats) -> Floats:
         """Return the log probability that each leaf stops, (n_nodes,) float64; 0 of inner nodes."""
         is_drawn = (tree.feature == LEAF) & (log_splits > -np.inf)
         return np.where(is_drawn, np.log(self.stop), 0.0)
-
-    def _log_drawn(self, tree: Tree, log_splits: Floats) -> float:
-        """Return the log probability that all splits are drawn, given where they stand."""
-        own = log_splits[tree.feature != LEAF]
-        if np.any(own == -np.inf):
-            return -np.inf
-        return float(own.size * np.log1p(-self.stop) - own.sum())
 
     @abstractmethod
     def _log_poisson(self, tree: Tree, n_columns: int) -> float:

@@ -5,12 +5,16 @@ that it splits, its depth, from which the parents follow, and the block that lea
 its weight and, where leaves are not uniform, which of the distinct counts of levels or of pairs of
 levels are its own. Draws share most boxes, and boxes of the same rows their counts: each is kept
 once.
+
+Where draws take more than their share of memory all the same, every second one is left out, until
+the others fit.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +29,8 @@ from bayescascade.methods.cascades.checked_trees import (
 )
 from bayescascade.methods.cascades.counted_tree import CountedTree, lower_of_pairs, pairs_of_lower
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
-from bayescascade.model.packing import Unpacked, narrow, pack
+from bayescascade.model.kept_draws import MAX_KEPT_DRAWS, Draws, check_times
+from bayescascade.model.packing import MOST_BYTES, Unpacked, narrow, pack
 
 _NODE_BYTES = 32  # of a node, while trees are packed
 _AT_ONCE, _LARGEST = 1 << 22, 1 << 26  # words of boxes checked at once, and of one tree's
@@ -36,6 +41,11 @@ _INSIDE = {"independent": "level_counts", "dependent": "pair_counts"}
 _KINDS = {1: "|u1", 2: "<u2", 4: "<u4", 8: "<f8"}  # by bytes, of what `narrow` returns of floats
 
 Narrow = NDArray[Any]  # of the type that `narrow` returns
+
+_SHARE = 1 / 8  # of the memory limit
+_MOST_COUNTS = 1 << 21  # of pairs of levels, in all distinct leaves
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,17 +109,9 @@ class PackedTrees(Sequence[CountedTree]):
         width = _width(leaf, n_levels)
         kept = [np.frombuffer(key, _KINDS[len(key) // width]) for key in distinct]
         packed = cls(
-            leaf=leaf,
-            n_levels=n_levels,
-            n_nodes=narrow(n_nodes),
-            feature=feature,
-            depth=depth,
-            block=narrow(block),
-            blocks=narrow(blocks),
-            counts=counts,
-            rows=narrow(rows),
-            inside=np.stack(kept) if kept else np.empty((0, width), np.uint8),
-        )
+            leaf, n_levels, narrow(n_nodes), feature, depth, narrow(block), narrow(blocks), counts,
+            narrow(rows), np.stack(kept) if kept else np.empty((0, width), np.uint8),
+        )  # fmt: skip
         return packed if packed.n_bytes <= most_bytes else None
 
     @property
@@ -194,21 +196,16 @@ class PackedTrees(Sequence[CountedTree]):
             (first_node, first_leaf), (last_node, last_leaf) = self._ends[begin], self._ends[end]
             nodes, leaves = slice(first_node, last_node), slice(first_leaf, last_leaf)
             starts = np.array(self._ends[begin:end], np.int64) - self._ends[begin]
-            boxes = check_boxes(
-                schema,
-                starts[:, 0],
-                self.feature[nodes].astype(np.int64) - 1,
-                self.depth[nodes].astype(np.int64),
-                self.blocks[self.block[nodes]].astype(np.uint64),
-            )
+            feature, depth = (x[nodes].astype(np.int64) for x in (self.feature, self.depth))
+            block = self.blocks[self.block[nodes]].astype(np.uint64)
+            boxes = check_boxes(schema, starts[:, 0], feature - 1, depth, block)
             counts = self.counts[leaves].astype(np.float64)
             with np.errstate(over="ignore"):
                 sums = np.add.reduceat(counts, starts[:, 1].tolist())
             if not (np.abs(sums - total) <= _TOLERANCE * total).all():
                 raise ModelFileError(f"a draw's counts must sum up to {total!r}")
             if held is not None:
-                rows = self.rows[leaves]
-                check_leaves(schema, boxes, counts, held.of_rows(rows))
+                check_leaves(schema, boxes, counts, held.of_rows(self.rows[leaves]))
             begin = end
 
 
@@ -222,3 +219,62 @@ def _inside(one: CountedTree) -> Narrow:
     if one.pair_counts is not None:
         return narrow(lower_of_pairs(one.pair_counts))
     return np.empty((0, 0)) if one.level_counts is None else narrow(one.level_counts)
+
+
+def keep_draws(
+    drawn: Sequence[Tree],
+    count: Callable[[Tree], CountedTree],
+    schema: Schema,
+    leaf: str,
+    memory_limit: float,
+) -> Draws[CountedTree]:
+    """Return draws with their weights: all, or every second, fourth, .. one that fits.
+
+    `count` returns a tree with its weights. Draws take an eighth of `memory_limit` > 0, bytes that
+    the whole fit may take.
+    """
+    most_bytes, most_boxes = min(MOST_BYTES, _SHARE * memory_limit), np.inf
+    if leaf == "dependent":
+        most_boxes = _MOST_COUNTS // int(schema.n_levels.sum()) ** 2
+    while drawn:
+        times = Counter(drawn)
+        if len(drawn) == 1:
+            most_bytes = most_boxes = np.inf
+        packed = PackedTrees.of(map(count, times), schema, leaf, most_bytes, most_boxes)
+        if packed is not None:
+            return Draws(packed, list(times.values()))
+        drawn = drawn[::2]
+    return Draws([], [])
+
+
+def read_draws(
+    record: Mapping[str, Any], total: float, schema: Schema, leaf: str
+) -> Draws[CountedTree]:
+    """Return draws that a file has; see `PackedTrees.from_record`."""
+    of_trees = dict(record)
+    times = [check_times(n) for n in of_trees.pop("times")]
+    if not 1 <= len(times) <= MAX_KEPT_DRAWS:
+        raise ModelFileError(f"draws must be 1 to {MAX_KEPT_DRAWS}, got {len(times)}")
+    return Draws(PackedTrees.from_record(of_trees, len(times), total, schema, leaf), times)
+
+
+def are_large(counted: Sequence[CountedTree], memory_limit: float) -> bool:
+    """Whether what users see of the draws would take more than their share of memory."""
+    if not isinstance(counted, PackedTrees) or counted.leaf != "independent":
+        return False  # dependent leaves are shared
+    return 8 * counted.rows.size * counted.n_levels > _SHARE * memory_limit
+
+
+class MappedSequence(Sequence[Made], Generic[Item, Made]):
+    """What `make` returns for each of `items`, computed whenever it is asked for."""
+
+    def __init__(self, make: Callable[[Item], Made], items: Sequence[Item]) -> None:
+        self._make, self._items = make, items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: Any) -> Any:  # Any: one, or a list of them by a slice
+        if isinstance(index, slice):
+            return [self._make(item) for item in self._items[index]]
+        return self._make(self._items[index])

@@ -18,9 +18,9 @@ from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.canonical import strongest_splits_first
-from bayescascade.methods.cascades.cooling import cooling
+from bayescascade.methods.cascades.chain_starts import cooling, random_tree
 from bayescascade.methods.cascades.density import DensityTree
-from bayescascade.methods.cascades.kernel_arrays import arrays_of_model, arrays_of_table
+from bayescascade.methods.cascades.kernel_arrays import WorkSpaces, arrays_of_model, arrays_of_table
 from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
 from bayescascade.methods.cascades.kernels.trees import export, load
@@ -31,12 +31,9 @@ from bayescascade.methods.cascades.models import (
     independent_log_inside,
 )
 from bayescascade.methods.cascades.parameters import PARTITIONS
-from bayescascade.methods.cascades.random_trees import random_tree
 from bayescascade.methods.cascades.rounding import density_rounding
-from bayescascade.methods.cascades.split_space import SplitSpace
 from bayescascade.methods.cascades.tree import Tree, block_codes, root_box
-from bayescascade.methods.cascades.tree_counts import TreeCounts, count_trees
-from bayescascade.methods.cascades.work_spaces import WorkSpaces
+from bayescascade.methods.cascades.tree_counts import SplitSpace, TreeCounts, count_trees
 from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
 from bayescascade.model.guard import EVALUATED, UNIT
@@ -46,14 +43,7 @@ from samplers.types import StepCounts
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
 
-MOVE_WEIGHTS = {
-    "grow": 0.32,
-    "prune": 0.32,
-    "change": 0.1,
-    "swap": 0.08,
-    "regroup": 0.08,
-    "graft": 0.1,
-}
+MOVE_WEIGHTS = dict(zip(layout.MOVES, (0.32, 0.32, 0.1, 0.08, 0.08, 0.1), strict=True))
 """How often each move is tried; grow and prune are each other's reverse, so they are equal.
 
 `graft` is for annealing: of eight runs of 100,000 steps, with and without it, the mean log density
@@ -133,8 +123,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         if max_branches is not None:
             check_integer("max_branches", max_branches, minimum=2)
             max_branches = None if partitions == "levels" else int(max_branches)
-        self.table = table
-        self.model = model
+        self.table, self.model = table, model
         most = max(2, int(table.schema.n_levels.max()))
         self.max_branches = most if max_branches is None else min(max_branches, most)
         most_proposed = most if partitions == "levels" else MOST_PROPOSED
@@ -369,7 +358,9 @@ class CascadePosterior(CompiledPosterior[Tree]):
     @cached_property
     def schedule(self) -> samplers.GeometricSchedule:
         """How an annealing cools; steps over dependent leaves are too slow for a pilot."""
-        return SCHEDULE if self.model.leaf == "dependent" else cooling(self, self.table.n_distinct)
+        if self.model.leaf == "dependent":
+            return SCHEDULE
+        return cooling(self.initial_state, self.sweep, self.table.n_distinct)
 
     @cached_property
     def arrays(self) -> layout.TableArrays:
@@ -379,15 +370,8 @@ class CascadePosterior(CompiledPosterior[Tree]):
     @cached_property
     def model_arrays(self) -> layout.ModelArrays:
         """The model as kernels read it."""
-        return arrays_of_model(
-            self.model,
-            self.splits,
-            self.table,
-            self.branch_log_weights,
-            by_levels=self.partitions == "levels",
-            max_branches=self.max_branches,
-            log_n_trees=self.log_n_trees,
-        )
+        weights, log_n_trees = self.branch_log_weights, self.log_n_trees
+        return arrays_of_model(self.model, self.splits, self.table, weights, log_n_trees)
 
     @cached_property
     def branch_log_weights(self) -> NDArray[np.float64]:

@@ -116,13 +116,10 @@ class Tree:
         column = int(self.feature[node])
         if node in others or column == LEAF:
             return others.get(node)
-        return column, [
-            (
-                block_codes(is_nominal[column], int(self.block[child])),
-                self._nested(is_nominal, child, others),
-            )
-            for child in self.children(node)
-        ]
+        children = self.children(node)
+        codes = [block_codes(is_nominal[column], int(self.block[child])) for child in children]
+        below = [self._nested(is_nominal, child, others) for child in children]
+        return column, list(zip(codes, below, strict=True))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tree) and self.key() == other.key()

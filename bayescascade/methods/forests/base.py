@@ -28,16 +28,17 @@ from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.unknown import UnknownCells
-from bayescascade.methods.forests.against_nothing import Fold, choice_of, copies_for_folds
+from bayescascade.methods.forests.bags import Fold, choice_of, copies_for_folds
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.forests.pictures import class_tree_boxes, path_words
 from bayescascade.methods.forests.reports import (
     CANNOT_TELL,
     HOW_TO_READ,
+    class_tree_boxes,
     cost_facts,
     forest_page,
     label_sql,
     nothing_text,
+    path_words,
     plot_costs,
 )
 from bayescascade.methods.forests.rows import CELLS, read_rows

@@ -27,18 +27,13 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import (
-    check_flag,
-    check_integer,
-    check_real,
-    check_weight_values,
-)
+from bayescascade.base.validation import check_flag, check_integer, check_real, check_weight_values
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.choice import CROSSED, Choice, is_few
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import too_low
 from bayescascade.data.labels import TrainingRows
-from bayescascade.methods.forests.against_nothing import wrong_crossed
+from bayescascade.methods.forests.bags import wrong_crossed
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.growing import (

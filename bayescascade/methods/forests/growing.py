@@ -84,8 +84,7 @@ class CodedColumns(NamedTuple):
                 below = np.cumsum(n_each) - n_each
                 bins = below * max_bins // n_each.sum()
                 bins = np.unique(bins, return_inverse=True)[1]
-            codes[j, is_missing] = MISSING
-            codes[j, ~is_missing] = bins[ranks]
+            codes[j, is_missing], codes[j, ~is_missing] = MISSING, bins[ranks]
             is_first = np.diff(bins, prepend=-1) > 0
             lows.append(values[is_first])
             highs.append(values[np.append(is_first[1:], True)[: len(values)]])

@@ -1,5 +1,6 @@
 """What a user sees of a budgeted classifier: page, sentences of reports, bars of costs and SQL."""
 
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -10,15 +11,23 @@ from bayescascade.costs.choice import Choice
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import class_number
-from bayescascade.data.levels import plain_level
+from bayescascade.data.levels import plain_level, quoted
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.sql import sql_literal
+from bayescascade.data.number_words import split_at
+from bayescascade.data.sql import (
+    sql_case,
+    sql_cell,
+    sql_column,
+    sql_condition,
+    sql_is_up_to,
+    sql_literal,
+)
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.forests.forest_sql import forest_sql
-from bayescascade.methods.forests.pictures import cost_bars
 from bayescascade.model.reporting import OF_ROWS
-from bayescascade.report.bars import plot_bars
-from bayescascade.report.numbers import cost_texts, share_text
+from bayescascade.report.axes import Bar, class_color, plot_bars
+from bayescascade.report.box_tree import BoxTree
+from bayescascade.report.layout import wrap
+from bayescascade.report.numbers import cost_texts, count_texts, probability_text, share_text
 from bayescascade.report.page import (
     BLANK,
     Fold,
@@ -55,6 +64,8 @@ CANNOT_TELL = (
     *OF_ROWS,
 )
 """What a budgeted classifier is not to be asked."""
+
+_LABEL_WIDTH = 28  # characters of a box's line
 
 
 class CostlyForest(Protocol):
@@ -195,3 +206,143 @@ def _mean_depth(forest: Forest) -> float:
     is_leaf = ~forest.is_split
     weights = forest.counts[is_leaf].sum(axis=1)
     return float(np.average(forest.n_above()[is_leaf], weights=weights))
+
+
+def forest_sql(forest: Forest, encoder: MatrixEncoder, values: Sequence[str]) -> str:
+    """Return the value at the leaf that a row comes to, in SQL; of several trees, their mean.
+
+    `encoder` is of the forest's columns; where its policy refuses unknown levels, they make NULL.
+    `values` are SQL expressions of every node of the forest, of numbers if there are several trees.
+    """
+    told, *others = (_tree_sql(forest, t, encoder, values) for t in range(forest.n_trees))
+    if others:
+        told = ["(", *told]
+        for first, *rest in others:
+            told += [f"+ {first}", *rest]
+        told.append(f") / {forest.n_trees}")
+    known = _known_levels_sql(encoder)
+    return "\n".join(sql_case([(known, told)]) if known else told)
+
+
+def _tree_sql(
+    forest: Forest, tree: int, encoder: MatrixEncoder, values: Sequence[str]
+) -> list[str]:
+    """Return which of the values is at the leaf of a tree that a row comes to, as lines."""
+    told = [[value] for value in values]
+    start, end = (int(node) for node in forest.tree_starts[tree : tree + 2])
+    for node in range(end - 1, start - 1, -1):  # children stand behind their parents
+        if forest.feature[node] >= 0:
+            goes_left = _goes_left(forest, node, encoder)
+            told[node] = sql_case([(goes_left, told[node + 1])], told[forest.right[node]])
+    return told[start]
+
+
+def _known_levels_sql(encoder: MatrixEncoder) -> str:
+    """Return the condition that no level is an error; empty where none can be."""
+    if encoder.policy.unknown != "error":
+        return ""
+    conditions = [
+        f"({sql_condition(levels, range(levels.n_levels))} OR {sql_column(levels)} IS NULL)"
+        for levels in encoder.levels
+        if levels is not None
+    ]
+    return " AND ".join(conditions)
+
+
+def _goes_left(forest: Forest, node: int, encoder: MatrixEncoder) -> str:
+    column, threshold = int(forest.feature[node]), float(forest.threshold[node])
+    place = int(encoder.source[column])
+    levels = encoder.levels[place]
+    if levels is None:
+        name = sql_cell(encoder.names[place], encoder.codes_of(place), is_text=False)
+    else:
+        name = sql_column(levels)
+    codes = encoder.codes_up_to(column, threshold)
+    if levels is None or codes is None:
+        condition = sql_is_up_to(name, threshold)
+    else:
+        condition = sql_condition(levels, codes)
+    if not forest.missing_left[node]:
+        return condition  # which is not so of what is missing, or unknown
+    if levels is None:
+        return f"({condition} OR {name} IS NULL)"
+    known = sql_condition(levels, range(levels.n_levels))
+    return f"({condition} OR {name} IS NULL OR NOT {known})"
+
+
+def class_tree_boxes(
+    forest: Forest,
+    tree: int,
+    encoder: MatrixEncoder,
+    class_texts: Sequence[str],
+    imagined: float = 0.0,
+) -> BoxTree:
+    """Return one of a forest's trees as boxes; leaves have the color of their commonest class.
+
+    imagined >= 0: rows of each class that every node's counts have beyond those that were seen.
+    """
+    nodes = slice(*forest.tree_starts[tree : tree + 2].tolist())
+    parents = forest.parents[nodes] - forest.tree_starts[tree]
+    one = forest.part(nodes)
+    rows = count_texts((one.counts - imagined).sum(axis=1).tolist())
+    texts, fills = [], []
+    for node, (parent, shares) in enumerate(zip(parents.tolist(), one.probabilities, strict=True)):
+        words = "everyone"
+        if node > 0:
+            words = split_words(
+                encoder, int(one.feature[parent]), float(one.threshold[parent]), node == parent + 1
+            )
+        best, chance = int(shares.argmax()), 1 / shares.size
+        texts.append(
+            [
+                *wrap(words, _LABEL_WIDTH),
+                f"{rows[node]} rows",
+                *wrap(f"{class_texts[best]} {probability_text(shares[best])}", _LABEL_WIDTH),
+            ]
+        )
+        strength = 0.1 + 0.5 * (shares[best] - chance) / (1 - chance)
+        fills.append("" if one.feature[node] >= 0 else class_color(best, strength))
+    return BoxTree(texts, fills, np.maximum(parents, -1))
+
+
+def path_words(forest: Forest, leaf: int, encoder: MatrixEncoder) -> str:
+    """Return the splits on the way to a leaf in words, the first one first."""
+    told: list[str] = []
+    parents, node = forest.parents.tolist(), leaf
+    while (parent := parents[node]) >= 0:
+        column, threshold = int(forest.feature[parent]), float(forest.threshold[parent])
+        told.insert(0, split_words(encoder, column, threshold, node == parent + 1))
+        node = parent
+    return " and ".join(told) or "any row"
+
+
+def split_words(encoder: MatrixEncoder, column: int, threshold: float, is_left: bool) -> str:
+    """Return one side of a split of a matrix column in words, such as "age is at most 30".
+
+    If the threshold is above all numbers, the other side is that of missing cells.
+    """
+    place = int(encoder.source[column])
+    name, levels = quoted(encoder.names[place]), encoder.levels[place]
+    if threshold >= np.finfo(np.float32).max:
+        return f"{name} is {'not ' * is_left}missing"
+    codes: Collection[int] | None = encoder.codes_up_to(column, threshold)
+    number = encoder.numbers[place] if encoder.numbers else None
+    if number is not None:
+        levels, codes = split_at(number, threshold) or (None, None)
+    if levels is None or codes is None:
+        return f"{name} is {'at most' if is_left else 'above'} {threshold:.6g}"
+    if not is_left:
+        codes = [code for code in range(levels.n_levels) if code not in codes]
+    return levels.condition_words(codes, is_open=True)
+
+
+def cost_bars(acquired: Iterable[tuple[str, float, float]]) -> list[Bar]:
+    """Return a bar for each name, cost and share of the rows: what is spent on it."""
+    listed = list(acquired)
+    if not listed:
+        return [Bar("nothing is acquired", (0.0,))]
+    costs = cost_texts([cost for _, cost, _ in listed])
+    return [
+        Bar(f"{name} ({text})", (cost * share,), f"{share_text(share)} of the rows")
+        for text, (name, cost, share) in zip(costs, listed, strict=True)
+    ]

@@ -37,8 +37,7 @@ class ForestWalk:
         """Let every tree go on by the value of a feature, as far as what is known leads."""
         cells = self._encoder.read_cell(column, value)
         of_column = self._source == column
-        self._cells[of_column] = cells
-        self._is_known[of_column] = True
+        self._cells[of_column], self._is_known[of_column] = cells, True
         trees = self._trees
         while True:
             features = trees.feature[self._nodes]

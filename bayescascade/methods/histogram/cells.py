@@ -24,8 +24,7 @@ from bayescascade.data.evidence import Evidence, agrees
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_condition, sql_literal
 from bayescascade.model.density_parts import DensityParts
-from bayescascade.report.axes import ratio_color
-from bayescascade.report.bars import Bar, plot_bars
+from bayescascade.report.axes import Bar, plot_bars, ratio_color
 from bayescascade.report.folding import shown_rows
 from bayescascade.report.numbers import density_text, ratio_text
 from bayescascade.report.page import Fold, Numbers, Page, Table
@@ -129,13 +128,11 @@ class CellDensity(DensityParts):
     @property
     def how_to_read(self) -> list[tuple[str, str]]:
         """How the cells are read."""
-        return [
-            (
-                "",
-                "Each group is one combination of levels that some row has, by itself; the last is "
-                "all others, no row of which was seen: they are equally probable.",
-            )
-        ]
+        read = (
+            "Each group is one combination of levels that some row has, by itself; the last is all "
+            "others, no row of which was seen: they are equally probable."
+        )
+        return [("", read)]
 
     def parts_in_words(self) -> list[tuple[str, str]]:
         """Return the cells that tell most, and what is known of each."""
@@ -267,25 +264,16 @@ class CellDensity(DensityParts):
         ``{"n_cells_with_rows": k, "cells": [{"cell": {name: words, ...}, "count": n, "probability":
         p, "density": d}, ...]}``, and the same numbers of all other cells under "other".
         """
-        parts = [
-            {"count": count, "probability": probability, "density": density}
-            for count, probability, density in zip(
-                self.counts.tolist(),
-                self.probabilities.tolist(),
-                np.exp(self.log_densities).tolist(),
-                strict=True,
-            )
-        ]
-        columns = self.schema.columns
-        cells = [
-            {
-                "cell": {
-                    c.name: c.describe_codes([code]) for c, code in zip(columns, cell, strict=True)
-                }
-            }
-            | part
-            for cell, part in zip(self.cells.T.tolist(), parts, strict=False)
-        ]
+        names = ("count", "probability", "density")
+        each = (self.counts, self.probabilities, np.exp(self.log_densities))
+        parts = [dict(zip(names, own, strict=True)) for own in np.transpose(each).tolist()]
+
+        def words(cell: list[int]) -> dict[str, str]:
+            columns = zip(self.schema.columns, cell, strict=True)
+            return {column.name: column.describe_codes([code]) for column, code in columns}
+
+        told = zip(self.cells.T.tolist(), parts, strict=False)
+        cells = [{"cell": words(cell), **part} for cell, part in told]
         other = {"other": parts[-1]} if self.counts.size > self.n_cells else {}
         return {"n_cells_with_rows": self.n_cells, "cells": cells, **other}
 

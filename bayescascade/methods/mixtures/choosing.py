@@ -4,6 +4,8 @@ For each kind the number of classes grows for as long as that gains, with a litt
 smoothing and number move in turn to neighbors on their grids. Tables of fewer than 2,000 rows are
 dealt into five folds; of larger ones a fifth is held out. What is tried is counted in operations
 beforehand, so that the choice depends on rows and seed, never on the clock.
+
+EM starts from boxes, from rows that are far from each other, or at random.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,13 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from bayescascade.base.watch import Watch
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
-from bayescascade.methods.mixtures.em import Climb, Settings, climb, memberships
-from bayescascade.methods.mixtures.rows import Rows, log_cells
-from bayescascade.methods.mixtures.starts import STARTS
+from bayescascade.methods.mixtures.em import Climb, Rows, Settings, climb, log_cells, memberships
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +38,8 @@ _ITERATIONS = {"independent": 40, "dependent": 15}  # about as many as EM takes
 _OF_BOXES, _OF_BOX = 4.0, 2_000.0  # times squared codes, of each row and each box of a start
 _OF_STEP = 1e7  # whatever the rows are
 _MOST_ITERATIONS, _LOOSER = 50, 3.0  # of candidates, and times the tolerance
+
+_CERTAIN = 0.9  # of a row's class where it is in a cluster
 
 
 class Candidate(NamedTuple):
@@ -209,3 +212,73 @@ def climb_all(
     found = [one.result() for one in futures]
     parts = (found[i : i + n_starts] for i in range(0, len(found), n_starts))
     return [[one for one in part if one is not None] for part in parts], stopped_early
+
+
+def _grown(rows: Rows, n_components: int, _: np.random.Generator) -> Floats:
+    """Start from boxes: the level that explains most, over all boxes, is split off, and so on.
+
+    What a split explains is the evidence of independent leaves, whose priors are worth a row.
+    """
+    alpha, place = 1.0 / np.bincount(rows.column)[rows.column], np.zeros(rows.weights.size, int)
+    best = {0: _best_split(rows, place == 0, alpha)}
+    while len(best) < n_components:
+        box = max(best, key=lambda one: best[one][0])
+        gain, level = best[box]
+        if gain == -np.inf:
+            break
+        j = rows.column[level]
+        is_split = (place == box) & (rows.codes[j] == level - rows.starts[j])
+        place[is_split] = len(best)
+        for one in (box, len(best)):
+            best[one] = _best_split(rows, place == one, alpha)
+    return _clustered(place, n_components)
+
+
+def _best_split(rows: Rows, inside: NDArray[np.bool_], alpha: Floats) -> tuple[float, int]:
+    """Return the largest gain, -inf if there is none, and the level that is split off."""
+    pairs = rows.pairs(np.where(inside, rows.weights, 0.0))
+    counts = pairs.diagonal()
+
+    def evidence(counts: Floats) -> Floats:
+        terms: Floats = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=-1)
+        terms -= gammaln(rows.sums(counts) + 1.0).sum(axis=-1)
+        return terms
+
+    gains = evidence(pairs) + evidence((counts - pairs).clip(min=0.0)) - evidence(counts)
+    total = float(rows.sums(counts)[0])
+    gains[(counts < 1e-6 * total) | (counts > (1 - 1e-6) * total)] = -np.inf
+    return float(gains.max()), int(gains.argmax())
+
+
+def _near(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
+    """Start from rows far from each other, drawn as by k-means++, and those nearest to each."""
+    nearest, place = np.ones(rows.weights.size), np.zeros(rows.weights.size, int)
+    for k in range(n_components):
+        chances = nearest * rows.weights
+        if not chances.sum() > 0:
+            break
+        row = rng.choice(chances.size, p=chances / chances.sum())
+        distances = (rows.codes != rows.codes[:, [row]]).sum(axis=0).astype(float)
+        place = np.where(distances < nearest, k, place) if k else place
+        nearest = np.minimum(nearest, distances) if k else distances
+    return _clustered(place, n_components)
+
+
+def _random(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
+    """Start from random classes."""
+    belongs: Floats = rng.dirichlet(np.full(n_components, 0.5), size=rows.weights.size)
+    return belongs
+
+
+def _clustered(place: NDArray[np.integer], n_components: int) -> Floats:
+    belongs = np.full((place.size, n_components), (1 - _CERTAIN) / n_components)
+    belongs[np.arange(place.size), place] += _CERTAIN
+    return belongs
+
+
+STARTS: dict[str, Callable[[Rows, int, np.random.Generator], Floats]] = {
+    "grown": _grown,
+    "near": _near,
+    "random": _random,
+}
+"""How EM starts."""

@@ -1,4 +1,8 @@
-"""A mixture's classes as a density: scores, draws and evidence, missing cells summed out."""
+"""A mixture's classes as a density: scores, draws and evidence, missing cells summed out.
+
+A column hands its parent, for each of the parent's levels, the probability of all cells at or below
+it; a missing cell is the sum over its levels. That takes no longer than complete rows.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +16,9 @@ from scipy.special import logsumexp, rel_entr
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.data.evidence import Evidence, agrees
 from bayescascade.data.schema import Schema
-from bayescascade.methods.mixtures.em import Components, memberships
-from bayescascade.methods.mixtures.row_class import RowClass, log_of
-from bayescascade.methods.mixtures.rows import Rows
+from bayescascade.methods.mixtures.em import Components, Rows, memberships
 from bayescascade.model.density_parts import DensityParts
-from bayescascade.report.bars import Bar, plot_bars
+from bayescascade.report.axes import Bar, plot_bars
 from bayescascade.report.numbers import count_texts, density_text, share_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table
 
@@ -45,6 +47,56 @@ class Standout(NamedTuple):
         """Return it in words, such as "sky is grey: 83.0 % (all rows 31.0 %)"."""
         level = schema.columns[self.column].condition_words((self.code,))
         return f"{level}: {share_text(self.inside)} (all rows {share_text(self.overall)})"
+
+
+class RowClass(NamedTuple):
+    """What is inside a class: a forest of columns."""
+
+    parents: tuple[int, ...]  # -1 for none
+    # For each column the probabilities of its levels; given the parent's, (parent's levels, own
+    # levels), if it has one.
+    tables: tuple[Floats, ...]
+
+    @property
+    def order(self) -> list[int]:
+        """The columns, parents before their children."""
+        below: dict[int, list[int]] = {}
+        for j, parent in enumerate(self.parents):
+            below.setdefault(parent, []).append(j)
+        order = below.get(-1, [])[:]
+        for j in order:
+            order.extend(below.get(j, ()))
+        return order
+
+    def pass_up(self, seen: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
+        """Return the log probability of what is seen, (n,), and what reaches each column.
+
+        seen: for each column (n, n_levels), where 1 says that a level is possible; what reaches the
+        column is that times the probability of all below, up to a factor for each row.
+        """
+        reached, log_mass = list(seen), np.zeros(seen[0].shape[0])
+        for j in reversed(self.order):
+            passed = reached[j] @ self.tables[j].T
+            if self.parents[j] < 0:
+                log_mass += log_of(passed)
+                continue
+            most = passed.max(axis=1, initial=0.0)
+            log_mass += log_of(most)
+            passed /= np.where(most > 0, most, 1.0)[:, np.newaxis]
+            reached[self.parents[j]] = reached[self.parents[j]] * passed
+        return log_mass, reached
+
+    def sample(
+        self, n: int, reached: Sequence[Floats], rng: np.random.Generator
+    ) -> NDArray[np.int32]:
+        """Draw (p, n) codes given what reaches each column, of one row."""
+        codes = np.empty((len(self.parents), n), np.int32)
+        for j in self.order:
+            sums = np.cumsum(np.atleast_2d(self.tables[j] * reached[j]), axis=1)
+            own = sums[codes[self.parents[j]] if self.parents[j] >= 0 else np.zeros(n, int)]
+            drawn = rng.random((n, 1)) * own[:, -1:]
+            codes[j] = (own <= drawn).sum(axis=1)
+        return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,13 +260,8 @@ class MixtureDensity(DensityParts):
         kept = []
         for own in found:
             own.sort(key=lambda item: -item[0])
-            kept.append(
-                [
-                    told
-                    for place, (worth, told) in enumerate(own[:_MOST_TOLD])
-                    if place < _FEWEST_TOLD or worth >= _LEAST_WORTH
-                ]
-            )
+            most = enumerate(own[:_MOST_TOLD])
+            kept.append([told for i, (w, told) in most if i < _FEWEST_TOLD or w >= _LEAST_WORTH])
         return kept
 
     def _words(self, k: int) -> list[str]:
@@ -237,14 +284,12 @@ class MixtureDensity(DensityParts):
     @property
     def how_to_read(self) -> list[tuple[str, str]]:
         """How classes are read."""
-        return [
-            (
-                "",
-                "Each group is a class of rows that are alike. Nobody has said of which class a "
-                "row is: the model gives probabilities. Under each class are the levels whose "
-                "share inside differs most from that of all rows.",
-            )
-        ]
+        read = (
+            "Each group is a class of rows that are alike. Nobody has said of which class a row "
+            "is: the model gives probabilities. Under each class are the levels whose share inside "
+            "differs most from that of all rows."
+        )
+        return [("", read)]
 
     def columns_in_words(self) -> list[tuple[str, str]]:
         """Return what the numbers of the classes are, by their headings."""
@@ -349,3 +394,10 @@ class MixtureDensity(DensityParts):
 def _are_shares(values: Floats) -> bool:
     sums = values.sum(axis=-1)
     return bool(values.size and (values >= 0).all() and (abs(sums - 1) <= _TOLERANCE).all())
+
+
+def log_of(values: Floats) -> Floats:
+    """Return logarithms, -inf of 0."""
+    with np.errstate(divide="ignore"):
+        logs: Floats = np.log(values)
+    return logs

@@ -17,17 +17,20 @@ these and the imagined ones, so that ``P_k`` are shares of counts, and T_k is th
 the largest mutual information: no forest explains the counts better. M. Meila and M. I. Jordan,
 Learning with mixtures of trees, JMLR 1 (2000); a departure is the prior, theirs is of the tree.
 
-Both steps are products of matrices, see `rows`.
+Both steps are products of matrices, whose rows have a one, and of each column all levels but the
+first. What that leaves out follows by differences, as the levels of a column sum up to one.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from bayescascade.methods.mixtures.rows import Rows
+from bayescascade.data.table import Table
 
 KINDS = ("independent", "dependent")
 
@@ -37,6 +40,77 @@ _SPARSE_FROM = 256  # levels, from which most pairs of levels are stored as none
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+_FLOAT32_FROM = 100_000  # dense codes, whose products then take half the time
+
+
+def log_cells(table: Table) -> Floats:
+    """Return the log volume of each row's cell, (n,) nats."""
+    widths = [np.log(column.widths) for column in table.schema.columns]
+    found: Floats = sum(
+        (own[codes] for own, codes in zip(widths, table.codes, strict=True)),
+        np.zeros(table.n_distinct),
+    )
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Distinct rows as dense codes."""
+
+    codes: Integers  # (p, n)
+    weights: Floats  # (n,)
+    starts: Integers  # (p,), the place of each column's first level
+    column: Integers  # (L,), each level's column
+    dense: NDArray[np.floating]  # (n, D) float32 or float64
+    expand: Floats  # (L, D): ``dense @ expand.T`` are the levels, one-hot
+    prior: Floats  # (L,), levels' shares of the imagined rows
+
+    @classmethod
+    def of(cls, table: Table) -> "Rows":
+        """Return a table's rows."""
+        sizes, codes = table.schema.n_levels, table.codes.astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+        column, n_levels = np.repeat(np.arange(sizes.size), sizes), int(sizes.sum())
+        is_coded = np.ones(n_levels, bool)
+        is_coded[starts] = False
+        n_dense = 1 + int(is_coded.sum())
+        expand = np.zeros((n_levels, n_dense))
+        expand[is_coded, 1:] = np.eye(n_dense - 1)
+        expand[starts, 0] = 1.0
+        expand[starts[column[is_coded]], np.arange(1, n_dense)] = -1.0
+        width = np.float32 if n_dense * codes.shape[1] > _FLOAT32_FROM else np.float64
+        levels = np.zeros((codes.shape[1], n_levels), width)
+        levels[np.arange(codes.shape[1])[:, np.newaxis], (codes + starts[:, np.newaxis]).T] = 1.0
+        dense = np.concatenate([np.ones((codes.shape[1], 1), width), levels[:, is_coded]], axis=1)
+        counts, equal = table.weights @ levels, 1 / sizes[column]
+        prior = 0.5 * counts / table.weights.sum() + 0.5 * equal
+        return cls(codes, table.weights, starts, column, dense, expand, prior)
+
+    @cached_property
+    def is_within(self) -> NDArray[np.bool_]:
+        """Whether two levels are of one column, (L, L)."""
+        is_within: NDArray[np.bool_] = self.column[:, np.newaxis] == self.column
+        return is_within
+
+    @cached_property
+    def prior_pairs(self) -> Floats:
+        """Pairs' shares of the imagined rows, (L, L)."""
+        return np.where(self.is_within, np.diag(self.prior), np.outer(self.prior, self.prior))
+
+    def pairs(self, weights: Floats) -> Floats:
+        """Return the weight of every pair of levels, (L, L), of rows with these weights."""
+        dense, is_in = self.dense, weights > 0
+        if 2 * np.count_nonzero(is_in) < weights.size:  # as of a box: most rows are elsewhere
+            dense, weights = dense[is_in], weights[is_in]
+        weighted = dense * weights[:, np.newaxis].astype(dense.dtype)
+        counts: Floats = self.expand @ (weighted.T @ dense).astype(np.float64) @ self.expand.T
+        return counts.clip(min=0.0)
+
+    def sums(self, levels: Floats) -> Floats:
+        """Return sums over the levels of each column, by the last axis."""
+        summed: Floats = np.add.reduceat(levels, self.starts, axis=-1)
+        return summed
 
 
 class Settings(NamedTuple):
@@ -106,31 +180,24 @@ def climb(
     It ends where a step gains less than `tol` nats a row, after `max_iter` steps, or at the first
     after which `is_over`.
     """
+
+    def run(settings: Settings, belongs: Floats, max_iter: int, tol: float) -> Climb:
+        values, gain = list[float](), np.inf
+        while gain >= tol * rows.weights.sum() and len(values) < max_iter:
+            components = maximized(rows, settings, belongs)
+            belongs, log_densities = memberships(components.log_joint(rows))
+            value = float(rows.weights @ log_densities)
+            values.append(value + components.log_prior(rows, settings.smoothing))
+            gain = values[-1] - values[-2] if len(values) > 1 else np.inf
+            if is_over():
+                break
+        return Climb(components, tuple(values))
+
     if settings.kind == "dependent" and settings.n_components > 1:
         before = settings._replace(kind="independent")
-        found = _climb(rows, before, belongs, min(_BEFORE, max_iter), 10 * tol, is_over)
+        found = run(before, belongs, min(_BEFORE, max_iter), 10 * tol)
         belongs, _ = memberships(found.components.log_joint(rows))
-    return _climb(rows, settings, belongs, max_iter, tol, is_over)
-
-
-def _climb(
-    rows: Rows,
-    settings: Settings,
-    belongs: Floats,
-    max_iter: int,
-    tol: float,
-    is_over: Callable[[], bool],
-) -> Climb:
-    values, gain = list[float](), np.inf
-    while gain >= tol * rows.weights.sum() and len(values) < max_iter:
-        components = maximized(rows, settings, belongs)
-        belongs, log_densities = memberships(components.log_joint(rows))
-        value = float(rows.weights @ log_densities)
-        values.append(value + components.log_prior(rows, settings.smoothing))
-        gain = values[-1] - values[-2] if len(values) > 1 else np.inf
-        if is_over():
-            break
-    return Climb(components, tuple(values))
+    return run(settings, belongs, max_iter, tol)
 
 
 def maximized(rows: Rows, settings: Settings, belongs: Floats) -> Components:

@@ -54,8 +54,7 @@ class Frontier:
         feature: NDArray[np.integer],
         error_of: Callable[[Bools], float] | None = None,
     ) -> None:
-        self.program = program
-        self._feature = feature
+        self.program, self._feature = program, feature
         self._error_of = program.error if error_of is None else error_of
         self._corners: list[Pruning] = []  # ascending cost
 

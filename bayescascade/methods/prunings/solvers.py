@@ -86,14 +86,10 @@ class FlowSolver:
         """Return a tradeoff of 0, a network without flow, and how much it lets out: nothing."""
         gain = np.zeros(self._starts.size - 1)
         gain[: self.program.n_splits] = self.program.error_gain
-        network = FlowNetwork(
-            self._starts,
-            self._head,
-            self._reverse,
-            residual=np.where(self._is_unlimited, _UNLIMITED, 0),
-            supply=self._in_units(gain),
-            room=np.zeros(gain.size, np.int64),
-        )
+        residual, supply = np.where(self._is_unlimited, _UNLIMITED, 0), self._in_units(gain)
+        room = np.zeros(gain.size, np.int64)
+        arcs = (self._starts, self._head, self._reverse, residual)
+        network = FlowNetwork(*arcs, supply, room)
         return 0.0, network, np.zeros(gain.size, np.int64)
 
     def _room_at(self, tradeoff: float) -> NDArray[np.int64]:

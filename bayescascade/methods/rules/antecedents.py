@@ -4,12 +4,21 @@ A condition holds on a range of a column's codes: one level of a nominal column,
 or bins of an ordered one, or the missing level alone; never on all codes. Hence no two candidates
 are satisfied by the same cells, and none need be removed for being another's double.
 
-`mining` finds them in a table.
-
 In words, a density ends at the outer edges of a column's bins; labels do not: a classifier takes a
 value beyond the range that it learned from for one of the outer bin, and says so.
+
+The candidates that a table supports are found size by size on bits, one bit per distinct row and
+condition: an antecedent that too few rows satisfy has no extension that enough do (Agrawal and
+Srikant 1994). Only the conditions keep their bits; a candidate's rows are the intersection of two
+or three of them whenever they are needed, so that 100,000 candidates over 100,000 rows take
+megabytes.
+
+Rows stand so that most words of bits are counted at once: those of one class and one weight that
+fill a word or more get words of their own; the rest of a class shares words, whose rows are counted
+one by one.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,9 +27,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.kernels.layout import CandidateArrays
+from bayescascade.methods.rules.kernels.bits import extend
+from bayescascade.methods.rules.kernels.layout import CandidateArrays, RowArrays
+
+_BATCH = 1 << 22  # antecedents that one call of the miner may find
+_ROUNDING = 1e-9  # of sums of weights
+_GIGABYTE = 1e9
+_WORD = 64
 
 
 class Condition(NamedTuple):
@@ -164,3 +181,154 @@ def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = 
 
 def _is_missing(column: Column, low: int) -> bool:
     return column.has_missing_level and low == column.n_levels - 1
+
+
+def mine_antecedents(
+    schema: Schema,
+    codes: NDArray[np.unsignedinteger],
+    weights: NDArray[np.float64],
+    labels: NDArray[np.integer],
+    n_classes: int,
+    *,
+    max_size: int,
+    min_support: float,
+    memory_limit: float,
+) -> tuple[Antecedents, RowArrays]:
+    """Return the candidates, and the rows as bits of their conditions.
+
+    The rows are those of `row_arrays`. A candidate has at most `max_size` >= 1 conditions, each on
+    a column of its own, and captures at least the share `min_support`, in [0, 1), of the rows by
+    weight; 0 takes all candidates, those that capture no row included. Raises ParameterError if a
+    parameter is out of its range, no candidate reaches the support, or candidates and bits would
+    take more than `memory_limit` gigabytes; the message says which parameters to change.
+    """
+    max_size = min(check_integer("max_size", max_size, minimum=1), schema.n_columns)
+    check_real("min_support", min_support, minimum=0.0, below=1.0)
+    check_real("memory_limit", memory_limit, above=0.0)
+    n_items = [n_conditions(column) for column in schema.columns]
+    n_bytes = 8 * math.ceil(weights.size / 64) * sum(n_items)
+    if n_bytes > memory_limit * _GIGABYTE:
+        raise ParameterError(
+            f"memory_limit must be at least {n_bytes / _GIGABYTE:.2g} GB for the rows of "
+            f"{sum(n_items):,} conditions, got {memory_limit:g}: use fewer levels or bins, drop "
+            "columns, or raise memory_limit"
+        )
+    bytes_each = 3 * 4 * max_size + 16  # while it is found, copied and kept, at most
+    most = int((memory_limit * _GIGABYTE - n_bytes) // bytes_each)
+    least_weight = min_support * float(weights.sum()) * (1 - _ROUNDING)
+    n_all = sum(n_items) if min_support > 0 else _n_conjunctions(n_items, max_size)
+    if n_all > most:
+        raise _too_many(n_all, most, max_size, min_support, memory_limit)
+    listed = [
+        condition
+        for index, column in enumerate(schema.columns)
+        for condition in conditions_of(index, column)
+    ]
+    items = np.array(listed, np.int32).reshape(-1, 3)
+    rows = row_arrays(codes, weights, labels, n_classes, items)
+    captured = np.empty((2, rows.everyone.size), np.uint64)
+    counts, largest = np.empty(n_classes), np.zeros(1)
+    found: list[NDArray[np.int32]] = []
+    parents = np.empty((1, 0), np.int32)
+    batch = max(1, _BATCH // max(1, len(listed)))
+    for size in range(1, max_size + 1):
+        parts = []
+        for start in range(0, len(parents), batch):
+            chosen = parents[start : start + batch]
+            out = np.empty((len(chosen) * len(listed), size), np.int32)
+            n = extend(items, rows, chosen, least_weight, captured, counts, out, largest)
+            parts.append(out[:n].copy())
+            n_all = sum(map(len, found)) + sum(map(len, parts))
+            if n_all > most:
+                raise _too_many(n_all, most, max_size, min_support, memory_limit)
+        parents = np.concatenate([np.empty((0, size), np.int32), *parts])
+        found.append(parents)
+    if not listed and min_support > 0:
+        raise DataError("at least one column must vary for a rule to have a condition, got none")
+    if not len(found[0]) and min_support > 0:
+        share = largest[0] / weights.sum()
+        raise ParameterError(
+            f"min_support must be at most {share:.3g}, the largest share of the rows that a "
+            f"condition captures, got {min_support:g}"
+        )
+    members = np.full((sum(map(len, found)), max_size), -1, np.int32)
+    start = 0
+    for part in found:
+        members[start : start + len(part), : part.shape[1]] = part
+        start += len(part)
+    return Antecedents(schema, items, members), rows
+
+
+def _n_conjunctions(n_items: list[int], max_size: int) -> int:
+    """Return how many conjunctions of 1 to `max_size` items of different columns there are."""
+    by_size = [1] + [0] * max_size
+    for n in n_items:
+        for size in range(max_size, 0, -1):
+            by_size[size] += n * by_size[size - 1]
+    return sum(by_size[1:])
+
+
+def _too_many(
+    n_found: int, most: int, max_size: int, min_support: float, memory_limit: float
+) -> ParameterError:
+    known = f"{n_found:,} or more" if min_support > 0 else f"{n_found:,}"
+    support = f"raise min_support (now {min_support:g}), " if min_support > 0 else ""
+    return ParameterError(
+        f"max_size must leave at most {most:,} candidates, for which memory_limit "
+        f"{memory_limit:g} GB has room, got {known} with max_size {max_size}: lower max_size, "
+        f"{support}use fewer levels or bins, drop columns, or raise memory_limit"
+    )
+
+
+def row_arrays(
+    codes: NDArray[np.unsignedinteger],
+    weights: NDArray[np.float64],
+    labels: NDArray[np.integer],
+    n_classes: int,
+    items: NDArray[np.int32],
+) -> RowArrays:
+    """Return rows as kernels read them.
+
+    codes (p, n) uint8 or uint16; weights (n,) > 0; labels (n,) in [0, n_classes); items (n_items,
+    3): column, low, high of the conditions whose bits are wanted.
+    """
+    position = np.empty(weights.size, np.int64)  # of each row's bit
+    runs: list[tuple[int, int, int, float]] = []
+    n_words = 0
+    ends = np.cumsum(np.bincount(labels, minlength=n_classes))[:-1]
+    for label, inside in enumerate(np.split(np.lexsort((weights, labels)), ends)):
+        alike = np.split(inside, np.flatnonzero(np.diff(weights[inside])) + 1)
+        rest = np.concatenate([inside[:0], *(rows for rows in alike if rows.size < _WORD)])
+        for group in [*(rows for rows in alike if rows.size >= _WORD), rest]:
+            if group.size:
+                position[group] = _WORD * n_words + np.arange(group.size)
+                end = n_words + -(-group.size // _WORD)
+                is_even = bool(np.all(weights[group] == weights[group[0]]))
+                weight = float(weights[group[0]]) if is_even else np.nan
+                runs.append((n_words, end, label, weight))
+                n_words = end
+    row_weights, is_row = np.zeros(_WORD * n_words), np.zeros(_WORD * n_words, np.bool_)
+    row_weights[position], is_row[position] = weights, True
+    rows = np.zeros(_WORD * n_words, np.int64)
+    rows[position] = np.arange(weights.size)
+    table = np.array(runs, np.float64).reshape(-1, 4)
+    bits = np.empty((items.shape[0], n_words), np.uint64)
+    for column in np.unique(items[:, 0]):  # few have many items
+        of_rows = codes[column, rows]
+        for place in np.flatnonzero(items[:, 0] == column):
+            _, low, high = items[place]
+            bits[place] = _pack(is_row & (of_rows >= low) & (of_rows < high))
+    return RowArrays(
+        bits=bits,
+        everyone=_pack(is_row),
+        run_start=table[:, 0].astype(np.int64),
+        run_end=table[:, 1].astype(np.int64),
+        run_class=table[:, 2].astype(np.int64),
+        run_weight=table[:, 3].copy(),
+        row_weights=row_weights,
+        n_classes=n_classes,
+    )
+
+
+def _pack(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    return np.packbits(flags, bitorder="little").view("<u8").astype(np.uint64)

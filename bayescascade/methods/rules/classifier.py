@@ -26,8 +26,7 @@ from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.averages import average_intervals, average_probabilities
-from bayescascade.methods.rules.class_concentration import with_chosen_concentration
-from bayescascade.methods.rules.estimators import RuleListEstimator
+from bayescascade.methods.rules.estimators import RuleListEstimator, with_chosen_concentration
 from bayescascade.methods.rules.label_list import LabelList, encode_for_labels
 from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.parameters import LabelListParameters
@@ -243,8 +242,7 @@ time_limit, until, checkpoint, resume, progress
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
+        tags.input_tags.string, tags.input_tags.categorical = True, True
         tags.input_tags.allow_nan = self.missing == "level"
         return tags
 

@@ -24,8 +24,7 @@ from bayescascade.methods.rules.antecedents import Antecedent, Condition, candid
 from bayescascade.methods.rules.parts import draw_from_part, log_first_volumes, parts_of_codes
 from bayescascade.methods.rules.rule_list import ListedRules
 from bayescascade.model.density_parts import DensityParts
-from bayescascade.report.axes import ratio_color
-from bayescascade.report.bars import Bar, plot_bars
+from bayescascade.report.axes import Bar, plot_bars, ratio_color
 from bayescascade.report.layout import wrap
 from bayescascade.report.numbers import density_text, ratio_text
 from bayescascade.report.page import Numbers, Page
@@ -108,14 +107,11 @@ class DensityList(ListedRules, DensityParts):
     @property
     def how_to_read(self) -> list[tuple[str, str]]:
         """How the list is read."""
-        return [
-            (
-                "",
-                "Read it downward. The first line whose conditions a row fulfills is its group, "
-                "whatever stands below; rows that fulfill none are in the last group, else.",
-            ),
-            ("", "Inside a group all combinations are equally probable."),
-        ]
+        read = (
+            "Read it downward. The first line whose conditions a row fulfills is its group, "
+            "whatever stands below; rows that fulfill none are in the last group, else."
+        )
+        return [("", read), ("", "Inside a group all combinations are equally probable.")]
 
     def parts_in_words(self) -> list[tuple[str, str]]:
         """Return every part's rule, in their order, and what is known of it."""
@@ -158,13 +154,13 @@ class DensityList(ListedRules, DensityParts):
         seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}
         log_volumes = log_first_volumes(self.schema, self.rules, {**self.evidence, **seen})
         for part in np.flatnonzero(log_volumes > -np.inf).tolist():
-            told = density_text(
+            n, p, log_density = (
                 self.counts[part],
-                self.counts.sum(),
                 self.probabilities[part],
                 self.log_densities[part],
-                self.relative_densities[part],
             )
+            relative = self.relative_densities[part]
+            told = density_text(n, self.counts.sum(), p, log_density, relative)
             yield f"{self.part_words(part)}: {told}"
 
     # -- densities and draws -----------------------------------------------------------------------
@@ -204,16 +200,10 @@ class DensityList(ListedRules, DensityParts):
         arrays = candidate_arrays(self.schema, self.rules)
         scores = np.empty(cells.shape[1])
         score_open_rows(
-            arrays,
-            np.arange(self.n_rules),
-            new_space(arrays),
-            widths,
-            np.array(self._rule_columns, np.int64),
-            np.ascontiguousarray(cells),
-            self.log_densities,
-            np.empty(self.n_rules + 1),
-            scores,
-        )
+            arrays, np.arange(self.n_rules), new_space(arrays), widths,
+            np.array(self._rule_columns, np.int64), np.ascontiguousarray(cells),
+            self.log_densities, np.empty(self.n_rules + 1), scores,
+        )  # fmt: skip
         return scores
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
@@ -255,16 +245,9 @@ class DensityList(ListedRules, DensityParts):
             volumes = np.exp(self.log_volumes)
         if self.schema.n_cells is not None:
             volumes = np.where(volumes < _EXACT, volumes.round(), volumes)  # numbers of cells
-        parts = [
-            {"count": count, "volume": volume, "probability": probability, "density": density}
-            for count, volume, probability, density in zip(
-                self.counts.tolist(),
-                volumes.tolist(),
-                self.probabilities.tolist(),
-                np.exp(self.log_densities).tolist(),
-                strict=True,
-            )
-        ]
+        names = ("count", "volume", "probability", "density")
+        each = (self.counts, volumes, self.probabilities, np.exp(self.log_densities))
+        parts = [dict(zip(names, own, strict=True)) for own in np.transpose(each).tolist()]
         return {"n_rules": self.n_rules, **self._part_dicts(parts)}
 
 

@@ -3,8 +3,14 @@
 Goh (2018), section 3.2.3; `models` has the formulas. Fitting anneals for the most probable list and
 then, by default, runs Metropolis-Hastings chains from where the annealing chains ended, for how
 sure one can be.
+
+The Dirichlet parameter of each class, where none is given, is 1 of two classes. A parameter of 1
+for each of C classes adds C rows to every part of a list: of many classes that hides what few rows
+say. Of more than two classes it is ``1 / 2^k >= 1 / C`` that makes the labels most probable, given
+a list that a short annealing finds; the list and it are found in turn.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -23,8 +29,13 @@ from bayescascade.data.table import Table
 from bayescascade.methods.rules import models
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.density_list import DensityList
+from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.parameters import DensityListParameters, ListParameters
-from bayescascade.methods.rules.posterior import DensityListPosterior, RuleListPosterior
+from bayescascade.methods.rules.posterior import (
+    DensityListPosterior,
+    LabelListPosterior,
+    RuleListPosterior,
+)
 from bayescascade.methods.rules.rule_list import (
     ListedRules,
     RuleList,
@@ -44,6 +55,9 @@ L = TypeVar("L", bound=ListedRules)
 
 _START_SHARE = 10  # an exact search starts from the best list that so many times fewer steps find
 _FEW_COLUMNS = 4
+
+_ROUNDS = 3
+_STEPS = 20_000  # of an annealing; the default search takes 50,000 or more in each of its chains
 
 
 @dataclass(eq=False, repr=False)
@@ -139,16 +153,13 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
             memory_limit=self.memory_limit * 1e9,
             progress=report,
         )
+        extent = f"{found.n_visited:,} beginnings of lists"
+        is_rounding = found.is_optimal and found.gap > 0
         return Solution(
             result=found,
             state=found.state,
             log_density=found.log_density,
-            certificate=Certificate(
-                found.gap,
-                f"{found.n_visited:,} beginnings of lists",
-                None,
-                is_rounding=found.is_optimal and found.gap > 0,
-            ),
+            certificate=Certificate(found.gap, extent, None, is_rounding=is_rounding),
             seconds=perf_counter() - started,
             interrupted=annealed.interrupted or found.interrupted,
             timed_out=not found.is_optimal and search.watch.left == 0.0,
@@ -314,3 +325,23 @@ class DensityRuleList(
         return models.density_log_likelihood(
             counted.counts, counted.log_volumes, self.concentration
         )
+
+
+def with_chosen_concentration(posterior: LabelListPosterior) -> LabelListPosterior:
+    """Return the posterior, whose concentration is 1, with the one that is chosen.
+
+    The choice depends on the rows alone, and on no seed.
+    """
+    n_classes = posterior.class_weights.size
+    if n_classes == 2:
+        return posterior
+    values = [0.5**k for k in range(int(math.log2(n_classes)) + 1)]
+    search = Search("anneal", _STEPS, 1, 1, 0, None, resume=False, progress=None)
+    for _ in range(_ROUNDS):
+        found = search.run(posterior, default_steps=_STEPS)
+        counts = posterior.counts(found.best_state)
+        best = int(np.argmax([label_log_likelihood(counts, value) for value in values]))
+        if values[best] == posterior.concentration:
+            break
+        posterior = posterior.with_concentration(values[best])
+    return posterior

@@ -47,8 +47,7 @@ from bayescascade.methods.rules.models import (
 )
 from bayescascade.methods.rules.parts import parts_of_codes
 from bayescascade.methods.rules.rule_list import ListedRules
-from bayescascade.report.axes import class_color
-from bayescascade.report.bars import Bar, plot_bars
+from bayescascade.report.axes import Bar, class_color, plot_bars
 from bayescascade.report.layout import longest
 from bayescascade.report.numbers import (
     count_texts,
@@ -244,13 +243,9 @@ class LabelList(ListedRules):
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure that is high enough.
         """
-        parts = zip(
-            self.labels,
-            self.probabilities.tolist(),
-            self.intervals().tolist(),
-            count_texts(self.counts.sum(axis=1).tolist()),
-            strict=True,
-        )
+        rows = count_texts(self.counts.sum(axis=1).tolist())
+        told = (self.probabilities.tolist(), self.intervals().tolist(), rows)
+        parts = zip(self.labels, *told, strict=True)
         if self.n_classes == 2:
             bars = [
                 Bar(label, (shares[1],), f"n = {n}", (class_color(1, 0.5),), tuple(ends[1]))
@@ -416,18 +411,14 @@ class LabelList(ListedRules):
         ``{"interval": [low, high]}`` if it is continuous, None for an open end; and ``[None]`` for
         the missing level of any.
         """
+        names = ("counts", "probabilities", "intervals")
+        each = (self.counts, self.probabilities, self.intervals())
         parts = [
             {
-                "counts": dict(zip(self.class_texts, counts, strict=True)),
-                "probabilities": dict(zip(self.class_texts, probabilities, strict=True)),
-                "intervals": dict(zip(self.class_texts, intervals, strict=True)),
+                k: dict(zip(self.class_texts, v, strict=True))
+                for k, v in zip(names, own, strict=True)
             }
-            for counts, probabilities, intervals in zip(
-                self.counts.tolist(),
-                self.probabilities.tolist(),
-                self.intervals().tolist(),
-                strict=True,
-            )
+            for own in zip(*(one.tolist() for one in each), strict=True)
         ]
         told = {"classes": self.classes.tolist(), "n_rules": self.n_rules}
         return {**told, **self._part_dicts(parts)}

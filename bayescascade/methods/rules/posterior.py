@@ -19,17 +19,19 @@ from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_real
 from bayescascade.data.levels import level_text
 from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import mine_antecedents
 from bayescascade.methods.rules.kernels import layout
 from bayescascade.methods.rules.kernels.exchange import exchange
 from bayescascade.methods.rules.kernels.sweep import load, sweep
-from bayescascade.methods.rules.mining import mine_antecedents
 from bayescascade.methods.rules.models import (
     ListPrior,
     density_log_likelihood,
+    density_rounding,
     label_log_likelihood,
+    label_rounding,
+    prior_sizes,
 )
 from bayescascade.methods.rules.parts import log_first_volumes
-from bayescascade.methods.rules.rounding import density_rounding, label_rounding, prior_sizes
 from bayescascade.methods.rules.rule_list import RuleList
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
@@ -38,14 +40,7 @@ from samplers.types import Exchanged, StepCounts
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
 
-MOVE_WEIGHTS = {
-    "add": 0.2,
-    "remove": 0.2,
-    "replace": 0.15,
-    "edit": 0.15,
-    "swap": 0.15,
-    "relocate": 0.15,
-}
+MOVE_WEIGHTS = dict(zip(layout.MOVES, (0.2, 0.2, 0.15, 0.15, 0.15, 0.15), strict=True))
 """How often each move is tried; add and remove are each other's reverse, so they are equal."""
 
 _START_RULES = 4  # a random start has fewer rules than this
@@ -54,22 +49,12 @@ _DECIMALS = 9  # of log volumes, beyond which equal ones may differ by rounding
 
 
 class RuleListPosterior(CompiledPosterior[RuleList]):
-    """What both posteriors do; the subclasses document their parameters.
-
-    Attributes
-    ----------
-    schema : Schema
-        The columns that rules may use.
-    antecedents : Antecedents
-        The candidates.
-    prior : ListPrior
-    concentration : float
-    """
+    """What both posteriors do; the subclasses document their parameters."""
 
     moves_compiled = layout.MOVES
     state_name = "rule list"
     kind: int
-    schema: Schema
+    schema: Schema  # of the columns that rules may use
 
     def __init__(
         self,
@@ -84,8 +69,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         min_support: float,
         memory_limit: float,
     ) -> None:
-        self._codes = table.codes[features]
-        self._labels = labels
+        self._codes, self._labels = table.codes[features], labels
         self._n_classes = n_classes
         self.prior = prior = ListPrior(expected_rules, expected_size)
         self.concentration = check_real("concentration", concentration, above=0.0)
@@ -117,7 +101,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
 
     @abstractmethod
     def rounding(self, state: RuleList) -> float:
-        """Return a bound on the rounding error of a list's log density, nats; see `rounding`."""
+        """Return a bound on the rounding error of a list's log density, nats; see `models`."""
 
     def _prior_sizes(self, state: RuleList) -> float:
         return prior_sizes(self.prior, self.antecedents.n_of_size, state.n_rules + 1)
@@ -193,18 +177,11 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
             rng, self.candidates, self.rows, self.model_arrays, works, n_steps, between,
             np.array(inverse_temperatures), n_rounds, levels, holders, self.move_cdf, counts, swaps,
         )  # fmt: skip
-        best = int(levels[:, 2].argmax())
-        return Exchanged(
-            states=tuple(_list_in(spaces[k], layout.CURRENT) for k in holders),
-            log_densities=tuple(levels[holders, 0].tolist()),
-            counts=self.step_counts(
-                counts[0], levels[holders[0], 0], _list_in(spaces[best], layout.BEST),
-                levels[best, 2],
-            ),
-            probabilities=tuple(swaps[0].tolist()),
-            tried=tuple(swaps[1].tolist()),
-            accepted=tuple(swaps[2].tolist()),
-        )  # fmt: skip
+        best = _list_in(spaces[int(levels[:, 2].argmax())], layout.BEST)
+        own = self.step_counts(counts[0], levels[holders[0], 0], best, levels[:, 2].max())
+        lists = tuple(_list_in(spaces[k], layout.CURRENT) for k in holders)
+        log_densities = tuple(levels[holders, 0].tolist())
+        return Exchanged(lists, log_densities, own, *map(tuple, swaps.tolist()))
 
     def _load(self, work: layout.Work, state: RuleList) -> float:
         rules = np.array(state.rules, np.int64)

@@ -58,24 +58,12 @@ class RuleList:
 
 
 class ListedRules(Pictured):
-    """The rules of a list with the weights of its parts, which is kept of it without the data.
-
-    Attributes
-    ----------
-    schema : Schema
-        The columns.
-    rules : tuple of Antecedent
-        The conditions of each rule, the rule tried first at the front.
-    counts : (n_rules + 1,) or, with labels, (n_rules + 1, n_classes) float64
-        Weight of the rows in each part, `else` last.
-    is_open : bool
-        Whether outer bins have no end.
-    """
+    """The rules of a list with the weights of its parts, which is kept of it without the data."""
 
     schema: Schema
-    rules: tuple[Antecedent, ...]
-    counts: NDArray[np.float64]
-    is_open: ClassVar[bool] = False
+    rules: tuple[Antecedent, ...]  # the rule tried first at the front
+    counts: Floats  # (n_rules + 1,) or, with labels, (n_rules + 1, n_classes): `else` last
+    is_open: ClassVar[bool] = False  # whether outer bins have no end
 
     @property
     def n_rules(self) -> int:

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from bayescascade import AutoCascade, CascadeMixture, ParameterError, Table, load
 from bayescascade.base.watch import Watch
-from bayescascade.methods.cascade_mixtures.one_cascade import weigh_cascade
+from bayescascade.methods.cascade_mixtures.learning import weigh_cascade
 from bayescascade.methods.mixtures.choosing import Chooser
 from bayescascade.methods.mixtures.em import Settings
 

@@ -10,15 +10,12 @@ from bayescascade import LeafCascade
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades import work_spaces
+from bayescascade.methods.cascades import kernel_arrays
+from bayescascade.methods.cascades.kernel_arrays import WorkSpaces
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree
-from bayescascade.methods.cascades.work_spaces import WorkSpaces
 from tests import reference
-from tests.methods.cascades.problems import (
-    LEVELS,
-    MULTIWAY,
-)
+from tests.methods.cascades.problems import LEVELS, MULTIWAY
 
 KINDS = ("nominal", "ordinal", "continuous")
 
@@ -232,8 +229,8 @@ def test_a_run_leaves_no_work_spaces_behind():
 
 def test_work_spaces_left_longest_are_given_up(monkeypatch):
     """Thousands of short calls took a hundred times as long: all sizes were added up in each."""
-    measured, measure = [], work_spaces._n_bytes
-    monkeypatch.setattr(work_spaces, "_n_bytes", lambda work: measured.append(0) or measure(work))
+    measured, measure = [], kernel_arrays._n_bytes
+    monkeypatch.setattr(kernel_arrays, "_n_bytes", lambda work: measured.append(0) or measure(work))
     posterior, rng = LeafPosterior(MULTIWAY.table), np.random.default_rng(0)
     first, _ = posterior.advance(rng, Tree.root(), 1, 1.0)
     size = measure(posterior._work_spaces._kept[id(first)][1])

@@ -12,7 +12,7 @@ import pytest
 import bayescascade
 from bayescascade import AutoCascade, BranchCascade, CascadeMixture, LeafCascade
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.methods.cascades import candidates, choosing, held_out
+from bayescascade.methods.cascades import choosing, held_out
 from bayescascade.methods.cascades.choosing import Chooser
 from bayescascade.methods.cascades.tree import Tree
 from tests.methods.cascades.problems import Problem
@@ -86,7 +86,7 @@ def test_seeds_decide_not_workers_nor_the_clock(monkeypatch):
         model = AutoCascade(random_state=1, n_jobs=n_jobs, n_chains=2, n_steps=300).fit(frame)
         assert model.candidates_.held_out.notna().any()
         files.append(json.dumps(model.to_record()))
-        monkeypatch.setattr(candidates, "perf_counter", lambda: 0.0)
+        monkeypatch.setattr(held_out, "perf_counter", lambda: 0.0)
     assert files[0] == files[1]
 
 
@@ -139,14 +139,14 @@ def test_a_mixture_that_is_better_is_named(monkeypatch, tmp_path):
 @pytest.mark.parametrize("model", ["leaf", "branch"])
 def test_finalists_of_both_models_are_compared_by_all_folds(model, monkeypatch):
     """The second of the two would else be known by one fold only, or end the fit."""
-    one = candidates.Candidate(model, {"leaf": "independent"})
+    one = held_out.Candidate(model, {"leaf": "independent"})
     monkeypatch.setattr(choosing, "_SEARCHED", [one])
     monkeypatch.setattr(held_out, "_NS_FIT", 1e7)
     chooser = Chooser(
         bayescascade.Table.from_frame(chains_of(4, 60, 0)), "normal", 2e9, 1, 0, lambda *_: None
     )
     chooser.left = chooser._all = choosing.EFFORTS["normal"]
-    chooser._weigh(candidates.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}))
+    chooser._weigh(held_out.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}))
     folds = held_out.HeldOut.of(chooser.table, 0, 1, 2e9)
     compared, _ = chooser._compare(folds)
     n_held = sum(held.n_distinct for _, held in folds.folds)
@@ -168,7 +168,7 @@ def test_rows_that_are_scored_are_drawn_by_their_number(draw, monkeypatch):
     told = [["x"] * 1_000 + [f"l{code}" for code in codes] for codes in rare]
     table = bayescascade.Table.from_frame(pd.DataFrame(dict(zip("ab", told, strict=True))))
     folds = held_out.HeldOut.of(table, 0, 1, 2e9)
-    deep = candidates.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}, expected_seconds=1.0)
+    deep = held_out.Candidate("branch", {"leaf": "dependent", **ONE_SPLIT}, expected_seconds=1.0)
     ((_, held),) = folds.cut(1).folds
     share, found = held.weights.max() / held.total_weight, []
     for seed in range(8):
@@ -182,7 +182,7 @@ def test_rows_that_are_scored_are_drawn_by_their_number(draw, monkeypatch):
 def test_a_fold_is_scored_whole_where_that_is_no_work():
     """Its rows cost nothing but the sums, which are made once for however many."""
     folds = held_out.HeldOut.of(bayescascade.Table.from_frame(chains_of(6, 3_000, 0)), 0, 1, 2e9)
-    slow = candidates.Candidate("branch", {"leaf": "independent"}, expected_seconds=5.0)
+    slow = held_out.Candidate("branch", {"leaf": "independent"}, expected_seconds=5.0)
     assert folds.affordable([slow], 1e9).folds == folds.folds[:1]
     assert folds.affordable([slow], 1e11).folds == folds.folds
 
@@ -260,6 +260,6 @@ def test_no_mixture_is_fitted_where_no_density_could_score_better():
 
 def test_what_is_no_other_setting_is_weighed_once():
     """A default that is spelled out is no other candidate, but no largest depth is."""
-    plain = candidates.Candidate("branch", {"leaf": "independent"})
+    plain = held_out.Candidate("branch", {"leaf": "independent"})
     assert plain.key == plain.changed(leaf_concentration=1.0, max_branches=None).key
     assert plain.key != plain.changed(max_depth=None).key

@@ -12,8 +12,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from bayescascade import CascadeMixture, ModelFileError, ParameterError, Table
 from bayescascade.methods.mixtures import em
-from bayescascade.methods.mixtures.em import Settings, maximized, memberships
-from bayescascade.methods.mixtures.rows import Rows
+from bayescascade.methods.mixtures.em import Rows, Settings, maximized, memberships
 
 KINDS = pytest.mark.parametrize("kind", ["independent", "dependent"])
 LEVELS = {"sky": ["blue", "grey"], "wind": ["calm", "gale", "storm"], "rain": ["no", "yes"]}

@@ -7,7 +7,7 @@ from bayescascade.data.column import Column
 from bayescascade.data.evidence import evidence_words
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
-from bayescascade.methods.rules import mining
+from bayescascade.methods.rules import antecedents
 from bayescascade.methods.rules.antecedents import Condition, antecedent_words
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from tests import rules_reference as reference
@@ -88,7 +88,7 @@ def test_support_is_not_missed_by_rounding(monkeypatch):
 
     assert captured(7)
     assert not captured(6.9999)
-    monkeypatch.setattr(mining, "_ROUNDING", 0.0)  # the twin that rounds against the user
+    monkeypatch.setattr(antecedents, "_ROUNDING", 0.0)  # the twin that rounds against the user
     assert not captured(7)
 
 

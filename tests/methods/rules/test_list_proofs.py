@@ -18,7 +18,7 @@ from bayescascade.data.table import Table
 from bayescascade.methods.rules import posterior as posterior_module
 from bayescascade.methods.rules.exact import search as search_module
 from bayescascade.methods.rules.exact.bounds import Prefix
-from bayescascade.methods.rules.exact.rounding import SearchRounding
+from bayescascade.methods.rules.exact.points import SearchRounding
 from bayescascade.methods.rules.exact.search import best_list
 from bayescascade.methods.rules.excess import OPERATIONS, excess_sizes, log_excess
 from bayescascade.methods.rules.kernels.parts import PartModel, part_value

@@ -11,11 +11,11 @@ from bayescascade.methods.cascades.exact.cost import ExactCost, check_magnitudes
 from bayescascade.methods.cascades.exact.posterior import (
     ExactPosterior,
     SplitProbabilities,
+    StoppedPosterior,
     SummedPosterior,
     solve,
 )
 from bayescascade.methods.cascades.exact.redraws import Redraws
-from bayescascade.methods.cascades.exact.stopped import StoppedPosterior
 from bayescascade.methods.cascades.exact.tilted import (
     TiltedPosterior,
     certificate_of,

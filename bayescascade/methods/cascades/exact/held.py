@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby
 from math import fsum, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from bayescascade.methods.cascades.exact.kernels.held import (
 from bayescascade.methods.cascades.exact.kernels.layout import Scaled, TermArrays
 from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
 from bayescascade.methods.cascades.exact.plan import Plan
-from bayescascade.methods.cascades.exact.recursion import Progress, log_of, no_values
+from bayescascade.methods.cascades.exact.recursion import Progress, Recursion, log_of, no_values
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
@@ -194,23 +194,14 @@ class HeldBoxes:
     def _new_work(self) -> HeldWork:
         p, n = self._p, self._n
         q = max(2, *self.lattice.plan.n_levels)
-        return HeldWork(
-            rows=np.zeros((p + 1, max(n, 1)), np.int32),
-            bounds=np.zeros((p + 1, n // 2 + 2), np.int64),
-            n_boxes=np.zeros(p + 1, np.int64),
-            levels=np.zeros(p + 1, np.int64),
-            offsets=np.zeros(self._held.rows.size, np.int64),
-            place=np.full((p, n), -1, np.int32),
-            power=np.ones((p, q + 1)),
-            power_exponent=np.zeros((p, q + 1), np.int64),
-            tally=np.zeros(q, np.int64),
-            weight=np.zeros(q),
-            seen=np.zeros(q, np.int64),
-            factor=np.ones(self.lattice.plan.most + 1),
-            factor_exponent=np.zeros(self.lattice.plan.most + 1, np.int64),
-            per_way=np.ones(1),
-            width=np.zeros(2),
-        )
+        return HeldWork(*(
+            np.zeros((p + 1, max(n, 1)), np.int32), np.zeros((p + 1, n // 2 + 2), np.int64),
+            *np.zeros((2, p + 1), np.int64), np.zeros(self._held.rows.size, np.int64),
+            np.full((p, n), -1, np.int32), np.ones((p, q + 1)), np.zeros((p, q + 1), np.int64),
+            np.zeros(2), np.zeros(q, np.int64), np.zeros(q), np.zeros(q, np.int64),
+            np.ones(self.lattice.plan.most + 1), np.zeros(self.lattice.plan.most + 1, np.int64),
+            np.ones(1),
+        ))  # fmt: skip
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -313,3 +304,7 @@ class HeldBoxes:
         parts = np.zeros((len(entries), 2, self.lattice.plan.most), np.int64)
         parts[:, 0] = np.arange(self.lattice.plan.most)  # each level its own way
         return self._way_columns[ways], self._way_branches[ways], parts
+
+
+Boxes: TypeAlias = Recursion | HeldBoxes
+"""Values of boxes, from which trees are read off; `Recursion` documents what both do."""

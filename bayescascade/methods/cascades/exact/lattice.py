@@ -31,8 +31,8 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
 )
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.models import BranchModel
-from bayescascade.methods.cascades.split_space import n_splits
 from bayescascade.methods.cascades.tree import pack_block
+from bayescascade.methods.cascades.tree_counts import n_splits
 from bayescascade.model.guard import UNIT
 
 if TYPE_CHECKING:

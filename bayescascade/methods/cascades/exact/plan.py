@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cascades.exact.kernels.layout import UNION, IndexArrays
 from bayescascade.methods.cascades.models import BranchModel
-from bayescascade.methods.cascades.split_space import n_splits
+from bayescascade.methods.cascades.tree_counts import n_splits
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
@@ -305,7 +305,8 @@ class Plan:
             + 16 * (self.index(are_shapes=True).n_entries + sums)
             + 8 * tables
             + 16 * self.n_pairs
-            + sum(_block_bytes(q, n) for q, n in zip(self.n_levels, blocks, strict=True))
+            # of blocks: a few words each, and their levels, half of all on average
+            + sum(n * (200 + 4 * q) for q, n in zip(self.n_levels, blocks, strict=True))
         )
 
     @cached_property
@@ -371,11 +372,6 @@ def _n_of_size(n_levels: int, size: int, is_nominal: bool) -> int:
 def _n_rests(size: int, rest: int, is_nominal: bool) -> int:
     """Return how many rests of some size a block has: all levels but those with the lowest."""
     return comb(size - 1, rest) if is_nominal else 1
-
-
-def _block_bytes(n_levels: int, n_blocks: int) -> int:
-    """Bytes of a column's blocks: a few words each, and their levels, half of all on average."""
-    return n_blocks * (200 + 4 * n_levels)
 
 
 def _without(boxes: list[int], cost: int, narrowed: int) -> list[int]:

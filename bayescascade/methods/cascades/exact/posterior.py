@@ -1,9 +1,10 @@
 """The exact posterior: what the sum over all trees has to say."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +14,21 @@ from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.methods.cascades.exact.averages import RowAverages
-from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
 from bayescascade.methods.cascades.exact.cost import (
     ExactCost,
+    cheapest_boxes,
     check_fits,
     check_magnitudes,
     first_cap,
     number_of_cells,
 )
-from bayescascade.methods.cascades.exact.held import HeldBoxes
+from bayescascade.methods.cascades.exact.held import Boxes, HeldBoxes
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT as UNIT_OF_EXPONENTS
 from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.recursion import Progress, Recursion
 from bayescascade.methods.cascades.exact.rounding import TILT, PassRounding
-from bayescascade.methods.cascades.exact.stopped import StoppedPosterior, SummationStopped
 from bayescascade.methods.cascades.exact.tail import LEFT_OUT, Tail, log_prior_mass
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees
 from bayescascade.methods.cascades.tree import Tree
@@ -142,6 +142,32 @@ def solve(
         raise SummationStopped(found) from None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StoppedPosterior:
+    """The best tree of a posterior whose sum over all trees is not known."""
+
+    posterior: "CascadePosterior"
+    cost: ExactCost  # of a pass
+    tree: Tree  # the most probable one
+    log_density: float  # no tree that is summed over has more
+    max_leaves: int | None  # most leaves of those trees; None if they are all
+    rounding: float  # >= 0: nats by which rounding may hide that another tree is more probable
+
+    is_interrupted: ClassVar[bool] = True
+    gap: ClassVar[float] = 0.0
+    error: ClassVar[float] = math.inf
+    log_normalizer: ClassVar[float] = math.nan
+    log_evidence: ClassVar[float] = math.nan
+
+
+class SummationStopped(KeyboardInterrupt):
+    """Ctrl-C, once the best tree was known."""
+
+    def __init__(self, found: StoppedPosterior) -> None:
+        super().__init__()
+        self.found = found
+
+
 class SummedPosterior:
     """All trees of a posterior at once; made by `solve`.
 
@@ -184,11 +210,9 @@ class SummedPosterior:
         log_prior: tuple[float, float] | None = None,
         n_jobs: int | None = 1,
         memory_limit: float = np.inf,
-        boxes: Recursion | HeldBoxes | None = None,
+        boxes: Boxes | None = None,
     ) -> None:
-        self.posterior = posterior
-        self.cost = cost
-        self.max_leaves = cost.max_leaves
+        self.posterior, self.cost, self.max_leaves = posterior, cost, cost.max_leaves
         self._plan = plan
         self._root = Root.of(posterior, plan)
         self._total = float(posterior.table.weights.sum())
@@ -228,7 +252,8 @@ class SummedPosterior:
         self.log_normalizer = self._log_sum + self._log_common
         whole = self._root.log_sum(self._sums.log_values(), self._total)
         error = self._bounds.of_sum(whole, tilted)
-        if log_prior is None and self.posterior.model.is_generative and self._has_all_trees:
+        has_all_trees = self.max_leaves in (None, number_of_cells(self.posterior))
+        if log_prior is None and self.posterior.model.is_generative and has_all_trees:
             log_prior = 0.0, 0.0
         elif log_prior is None:
             shapes = self._sums.shapes
@@ -243,11 +268,6 @@ class SummedPosterior:
             error += LEFT_OUT
         self.error = max(error, log_prior[1]) + self._rounding_of_root
         self.log_evidence = self.log_normalizer - log_prior[0]
-
-    @property
-    def _has_all_trees(self) -> bool:
-        """Whether no tree is left out, of whatever number of leaves."""
-        return self.max_leaves in (None, number_of_cells(self.posterior))
 
     @property
     def _rounding_of_root(self) -> float:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, islice, product
 from threading import Event
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,39 +60,6 @@ _MANY_TERMS = 10_000_000  # of all boxes: from these on, threads share the work
 _FEWEST_TASKS = 32  # for each of them
 
 
-class Boxes(Protocol):
-    """Values of boxes, from which trees are read off: `Recursion` documents what it does."""
-
-    lattice: Lattice
-
-    @property
-    def shapes(self) -> "Boxes | None":
-        """The same of boxes without rows."""
-
-    def run(
-        self,
-        maximize: bool = False,
-        *,
-        closed: int | None = None,
-        tilt: float = 0.0,
-        progress: Progress | None = None,
-        n_jobs: int | None = 1,
-    ) -> None:
-        """Evaluate all boxes."""
-
-    @property
-    def origin(self) -> int:
-        """The exponent of the largest of all trees' entries."""
-
-    def log_values(self, origin: int = 0) -> NDArray[np.float64]:
-        """Return the logs of all trees' entries."""
-
-    def choose(
-        self, rng: np.random.Generator, digits: Integers, entries: Integers
-    ) -> tuple[Integers, Integers, Integers]:
-        """Choose how to go on in boxes."""
-
-
 class Recursion:
     """The values of all boxes of a lattice, in memory or, if given, in `scratch`.
 
@@ -112,10 +79,7 @@ class Recursion:
         memory_limit: float = np.inf,
     ) -> None:
         plan = lattice.plan
-        self.lattice = lattice
-        self.terms = terms
-        self.counts = counts
-        self.shapes = shapes
+        self.lattice, self.terms, self.counts, self.shapes = lattice, terms, counts, shapes
         self.count_index = plan.count_index()
         self.index = plan.index(are_shapes=shapes is None)
         is_short = shapes is not None and plan.is_short

@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import TooLargeError
+from bayescascade.methods.cascades.exact.held import Boxes
 from bayescascade.methods.cascades.exact.kernels.layout import TermArrays
 from bayescascade.methods.cascades.exact.lattice import Lattice, Root
-from bayescascade.methods.cascades.exact.recursion import Boxes, Recursion
+from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.rounding import PassRounding, of_sums_without_rows
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes
 
@@ -48,9 +49,7 @@ class Tail:
         self, boxes: Boxes, root: Root, total: float, most: int, bounds: PassRounding
     ) -> None:
         self._boxes, self._bounds = boxes, bounds
-        self._root = root
-        self._total = total
-        self._most = most
+        self._root, self._total, self._most = root, total, most
         self._tried: dict[bool, dict[float, float]] = {False: {}, True: {}}
 
     def enough(self, fewest: int, target: float, n_passes: int, maximize: bool = False) -> int:
@@ -70,7 +69,8 @@ class Tail:
         log_z = None if tried else float(log_weights[1] - log_weights[0])
         while True:
             if log_z is not None:
-                tried[log_z] = self._log_worth(log_z, maximize)
+                self._boxes.run(maximize, tilt=log_z)
+                tried[log_z] = float(self._boxes.log_values()[0])  # of G, or its largest term
                 n_passes -= 1
             log_zs: Floats = np.array(sorted(tried), np.float64)
             worths = np.array([tried[z] for z in log_zs])
@@ -90,11 +90,6 @@ class Tail:
             if n_passes == 0 or log_z is None:
                 found = int(k[1 + above[-1]])
                 return self._most if found == k[-1] else found
-
-    def _log_worth(self, log_z: float, maximize: bool) -> float:
-        """Return the log of G, nats, or of its largest term."""
-        self._boxes.run(maximize, tilt=log_z)
-        return float(self._boxes.log_values()[0])
 
 
 def _log_series(log_ratios: Floats) -> Floats:

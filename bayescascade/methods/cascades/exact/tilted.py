@@ -11,18 +11,25 @@ import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.exact.beta_tilts import add_up_by_beta
-from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
-from bayescascade.methods.cascades.exact.cost import ExactCost, check_magnitudes, number_of_cells
+from bayescascade.methods.cascades.exact.cost import (
+    ExactCost,
+    cheapest_boxes,
+    check_magnitudes,
+    number_of_cells,
+)
 from bayescascade.methods.cascades.exact.expansion import Expansion, Sum
 from bayescascade.methods.cascades.exact.hull import BestTree, Hull
 from bayescascade.methods.cascades.exact.mixture import draw
-from bayescascade.methods.cascades.exact.pass_log import PassLog
-from bayescascade.methods.cascades.exact.passes import Passes
+from bayescascade.methods.cascades.exact.passes import Passes, PassLog
 from bayescascade.methods.cascades.exact.plan import Plan
-from bayescascade.methods.cascades.exact.posterior import SummedPosterior, solve
+from bayescascade.methods.cascades.exact.posterior import (
+    StoppedPosterior,
+    SummationStopped,
+    SummedPosterior,
+    solve,
+)
 from bayescascade.methods.cascades.exact.prior import log_prior_sum
 from bayescascade.methods.cascades.exact.recursion import Progress
-from bayescascade.methods.cascades.exact.stopped import StoppedPosterior, SummationStopped
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.guard import certified, shown_gap
@@ -204,12 +211,10 @@ class TiltedPosterior:
         n_draws: int = 0,
     ) -> None:
         self.posterior = posterior = passes.posterior
-        self.cost = cost
-        self._passes = passes
+        self.cost, self._passes = cost, passes
         self._sum: Sum | None = None
         self.log_normalizer = self.log_evidence = np.nan
-        self.error = np.inf
-        self.is_interrupted = False
+        self.error, self.is_interrupted = np.inf, False
         self.draws: list[Tree] = []
         expected = int(min(posterior.model.rate, passes.most))
         try:

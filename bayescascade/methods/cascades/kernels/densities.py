@@ -172,6 +172,13 @@ def branch_value(model, work, which, b, total, log_number):
 
 
 @inner_kernel
+def split_value(model, work, which, b, node):
+    """Return `branch_value` of a node whose weight and number of splits are known."""
+    count, log_number = work.reals[node, at.COUNT], work.reals[node, at.LOG_SPLITS]
+    return branch_value(model, work, which, b, count, log_number)
+
+
+@inner_kernel
 def shape_value(model, n_leaves, n_used, total):
     """Contribution of the numbers of leaves and of columns used."""
     if n_leaves > model.max_leaves:
@@ -210,8 +217,7 @@ def inside(table, model, work, node):
 @inner_kernel
 def count_branches(table, work, node, j, b, which):
     """Fill a histogram behind those of the nodes for each branch of a split of the node."""
-    p = table.codes.shape[0]
-    first = work.nodes.shape[0]
+    p, first = table.codes.shape[0], work.nodes.shape[0]
     work.histogram[first : first + b] = 0.0
     for i in range(work.nodes[node, at.START], work.nodes[node, at.END]):
         row = work.rows[i]
@@ -283,8 +289,7 @@ def log_marginals(table, model, work, node, counted, split, block):
     value = 0.0
     for j in range(table.codes.shape[0]):
         left = block if j == split else work.box[node, j]
-        base = table.offsets[j]
-        count = 0.0
+        base, count = table.offsets[j], 0.0
         for code in range(table.n_levels[j]):
             if in_block(table.nominal[j], left, code):
                 n = work.histogram[counted, base + code]

@@ -132,32 +132,19 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
     widest = max(2, int(table.n_levels.max()))
     n_branches = widest + 2 if model.independent else 0
     n_levels = int(table.offsets[p])
-    return Work(
-        nodes=np.empty((capacity, N_FIELDS), np.int64),
-        reals=np.empty((capacity, N_REALS)),
-        box=np.empty((capacity, p), np.uint64),
-        histogram=np.empty((capacity + n_branches, n_levels)),
-        score=np.empty((capacity, p)),
-        rows=np.empty(n_rows, np.int32),
-        spare=np.empty((2, n_rows), np.int32),
-        lists=np.empty((4, capacity), np.int64),
-        places=np.empty((4, capacity), np.int64),
-        sizes=np.zeros(6, np.int64),
-        uses=np.zeros(p, np.int64),
-        assign=np.empty((3, widest), np.int64),
-        branch=np.empty((3, widest)),
-        order=np.empty(widest, np.int64),
-        words=np.empty(widest, np.uint64),
-        edges=np.empty(widest + 1, np.int64),
-        subtree=np.empty(capacity, np.int64),
-        saved_subtree=np.empty(capacity, np.int64),
-        saved_nodes=np.empty((capacity, N_FIELDS), np.int64),
-        saved_reals=np.empty((capacity, N_REALS)),
-        saved_box=np.empty((capacity, p), np.uint64),
-        dependence=new_dependence_work(
-            model.leaf_alpha, *((p, n_levels) if model.dependent else (0, 0))
-        ),
-    )
+    nodes, reals, boxes = (capacity, N_FIELDS), (capacity, N_REALS), (capacity, p)
+    of_dependence = (p, n_levels) if model.dependent else (0, 0)
+    return Work(*(
+        np.empty(nodes, np.int64), np.empty(reals), np.empty(boxes, np.uint64),
+        np.empty((capacity + n_branches, n_levels)), np.empty((capacity, p)),
+        np.empty(n_rows, np.int32), np.empty((2, n_rows), np.int32),
+        np.empty((4, capacity), np.int64), np.empty((4, capacity), np.int64),
+        np.zeros(6, np.int64), np.zeros(p, np.int64), np.empty((3, widest), np.int64),
+        np.empty((3, widest)), np.empty(widest, np.int64), np.empty(widest, np.uint64),
+        np.empty(widest + 1, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
+        np.empty(nodes, np.int64), np.empty(reals), np.empty(boxes, np.uint64),
+        new_dependence_work(model.leaf_alpha, *of_dependence),
+    ))  # fmt: skip
 
 
 def new_dependence_work(concentration: float, n_columns: int, n_levels: int = 0) -> DependenceWork:

@@ -198,8 +198,7 @@ def exchange(rng, table, model, work, beta, parent, child):
     if nodes[child, at.N_CHILDREN] != b:
         return np.nan
     f, g = nodes[parent, at.FEATURE], nodes[child, at.FEATURE]
-    other = nodes[parent, at.FIRST]
-    rank = 0
+    other, rank = nodes[parent, at.FIRST], 0
     for i in range(b):
         if other == child:
             rank = i
@@ -213,13 +212,11 @@ def exchange(rng, table, model, work, beta, parent, child):
         below = nodes[below, at.NEXT]
 
     size = trees.save(work, parent)
-    nodes[parent, at.FEATURE] = g
-    nodes[child, at.FEATURE] = f
+    nodes[parent, at.FEATURE], nodes[child, at.FEATURE] = g, f
     other, grandchild = nodes[parent, at.FIRST], nodes[child, at.FIRST]
     while other >= 0:
         block = work.box[other, f]
-        work.box[other, g] = work.box[grandchild, g]
-        work.box[grandchild, f] = block
+        work.box[other, g], work.box[grandchild, f] = work.box[grandchild, g], block
         other, grandchild = nodes[other, at.NEXT], nodes[grandchild, at.NEXT]
     # the child's own block of f was read above before its box is derived anew from the parent's
     change = trees.replace_below(table, model, work, parent, size)
@@ -246,9 +243,7 @@ def insert(rng, table, model, work, beta, node):
     size = trees.save(work, node)
     inside = trees.new_node(work, node)
     take_over(work, inside, node)
-    nodes[node, at.FEATURE] = j
-    nodes[node, at.FIRST] = -1
-    nodes[node, at.N_CHILDREN] = 0
+    nodes[node, at.FEATURE], nodes[node, at.FIRST], nodes[node, at.N_CHILDREN] = j, -1, 0
     previous = -1
     for branch in range(b):
         child = inside if branch == keep else trees.new_node(work, node)
@@ -272,9 +267,7 @@ def remove(rng, table, model, work, beta, node):
     """Take away a split with one inner branch, which gets all of its rows."""
     nodes, sizes = work.nodes, work.sizes
     j, b = nodes[node, at.FEATURE], nodes[node, at.N_CHILDREN]
-    inside = -1
-    n_inner_children = 0
-    child = nodes[node, at.FIRST]
+    inside, n_inner_children, child = -1, 0, nodes[node, at.FIRST]
     while child >= 0:
         if nodes[child, at.FEATURE] >= 0:
             inside = child

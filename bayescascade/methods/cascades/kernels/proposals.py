@@ -46,15 +46,11 @@ def cut_scores(table, model, work, node, j, m):
     out = work.branch[at.SCRATCH]
     if model.independent:
         densities.weigh_cuts(table, model, work, node, j, m, out)
-    base = table.offsets[j]
-    total_count = 0.0
-    total_width = 0.0
+    base, total_count, total_width = table.offsets[j], 0.0, 0.0
     for i in range(m):
         total_count += work.histogram[node, base + work.order[i]]
         total_width += table.widths[base + work.order[i]]
-    count = 0.0
-    width = 0.0
-    best = -np.inf
+    count, width, best = 0.0, 0.0, -np.inf
     for i in range(m - 1):
         count += work.histogram[node, base + work.order[i]]
         width += table.widths[base + work.order[i]]
@@ -81,9 +77,7 @@ def cut_scores(table, model, work, node, j, m):
 @inner_kernel
 def levels_score(table, model, work, node, j, m):
     """Return half the log Bayes factor of sending each of the ordered levels its own way."""
-    base = table.offsets[j]
-    count = 0.0
-    width = 0.0
+    base, count, width = table.offsets[j], 0.0, 0.0
     score = lgamma(m * model.alpha) - m * densities.log_gamma(model, 0.0)
     for i in range(m):
         level = base + work.order[i]
@@ -108,8 +102,7 @@ def prepare(table, model, work, node):
     if nodes[node, at.READY] == at.SCORED:
         return
     fill_histogram(table, model, work, node)
-    p = table.codes.shape[0]
-    best = -np.inf
+    p, best = table.codes.shape[0], -np.inf
     for j in range(p):
         block = work.box[node, j]
         if densities.block_size(table.nominal[j], block) < 2:
@@ -295,8 +288,7 @@ def log_q_partition(table, model, work, node, j, m, b, which):
     if model.by_levels:
         return 0.0
     order, assign = work.order, work.assign[which]
-    changes = 0
-    cut = 0
+    changes, cut = 0, 0
     for i in range(m - 1):
         if assign[order[i]] != assign[order[i + 1]]:
             changes += 1
@@ -345,8 +337,7 @@ def measure_branches(table, work, node, j, b, which):
     """Write weight and width of each branch of a split into `work.branch[WEIGHT]` and `[1]`."""
     assign = work.assign[which]
     for branch in range(b):
-        work.branch[at.WEIGHT, branch] = 0.0
-        work.branch[at.WIDTH, branch] = 0.0
+        work.branch[at.WEIGHT, branch], work.branch[at.WIDTH, branch] = 0.0, 0.0
     base = table.offsets[j]
     for code in range(table.n_levels[j]):
         if densities.in_block(table.nominal[j], work.box[node, j], code):

@@ -58,9 +58,7 @@ def transpose(rng, table, model, work, beta, parent):
                 work.branch[at.WEIGHT, k] += reals[grandchild, at.COUNT]
                 grandchild = nodes[grandchild, at.NEXT]
             child = nodes[child, at.NEXT]
-        change += densities.branch_value(
-            model, work, at.WEIGHT, c, reals[parent, at.COUNT], reals[parent, at.LOG_SPLITS]
-        )
+        change += densities.split_value(model, work, at.WEIGHT, c, parent)
         for k in range(c):
             child = nodes[parent, at.FIRST]
             for i in range(b):
@@ -76,15 +74,12 @@ def transpose(rng, table, model, work, beta, parent):
 
     for k in range(c):  # a new middle node for each block of g, linked behind the old ones
         middle = trees.new_node(work, parent)
-        nodes[middle, at.FEATURE] = f
-        work.subtree[k] = middle
+        nodes[middle, at.FEATURE], work.subtree[k] = f, middle
     child = nodes[parent, at.FIRST]
     while child >= 0:
-        following = nodes[child, at.NEXT]
-        grandchild = nodes[child, at.FIRST]
+        following, grandchild = nodes[child, at.NEXT], nodes[child, at.FIRST]
         for k in range(c):
-            next_grandchild = nodes[grandchild, at.NEXT]
-            middle = work.subtree[k]
+            next_grandchild, middle = nodes[grandchild, at.NEXT], work.subtree[k]
             work.box[middle, g] = work.box[grandchild, g]
             work.box[grandchild, f] = work.box[child, f]
             last = nodes[middle, at.FIRST]
@@ -94,8 +89,7 @@ def transpose(rng, table, model, work, beta, parent):
             grandchild = next_grandchild
         trees.free_node(work, child)
         child = following
-    nodes[parent, at.FEATURE] = g
-    nodes[parent, at.FIRST] = -1
+    nodes[parent, at.FEATURE], nodes[parent, at.FIRST] = g, -1
     nodes[parent, at.N_CHILDREN] = 0
     previous = -1
     for k in range(c):
@@ -115,30 +109,23 @@ def place_transposed(table, model, work, parent):
     own_width = densities.block_width(table, g, work.box[parent, g])
     start = nodes[parent, at.START]
     trees.save_rows(work, parent)
-    middle = nodes[parent, at.FIRST]
-    n_middle = nodes[parent, at.N_CHILDREN]
+    middle, n_middle = nodes[parent, at.FIRST], nodes[parent, at.N_CHILDREN]
     for k in range(n_middle):
         trees.set_box(table, model, work, middle, g, work.box[middle, g], own_width)
         nodes[middle, at.START] = start
-        count = 0.0
-        below = nodes[middle, at.FIRST]
+        count, below = 0.0, nodes[middle, at.FIRST]
         for branch in range(nodes[middle, at.N_CHILDREN]):
             start = move_rows(work, below, start)
             work.branch[at.WIDTH, branch] = reals[below, at.COUNT]
             count += reals[below, at.COUNT]
             below = nodes[below, at.NEXT]
-        nodes[middle, at.END] = start
-        reals[middle, at.COUNT] = count
+        nodes[middle, at.END], reals[middle, at.COUNT] = start, count
         c = nodes[middle, at.N_CHILDREN]
-        reals[middle, at.VALUE] = densities.branch_value(
-            model, work, at.WIDTH, c, count, reals[middle, at.LOG_SPLITS]
-        )
+        reals[middle, at.VALUE] = densities.split_value(model, work, at.WIDTH, c, middle)
         work.branch[at.WEIGHT, k] = count
         trees.sync_lists(work, middle)
         middle = nodes[middle, at.NEXT]
-    reals[parent, at.VALUE] = densities.branch_value(
-        model, work, at.WEIGHT, n_middle, reals[parent, at.COUNT], reals[parent, at.LOG_SPLITS]
-    )
+    reals[parent, at.VALUE] = densities.split_value(model, work, at.WEIGHT, n_middle, parent)
     trees.sync_lists(work, parent)
 
 
@@ -164,24 +151,19 @@ def rotate(rng, table, model, work, beta, parent, child):
     if model.kind == at.BRANCH_MODEL or model.is_generative:
         gather_counts(work, parent, sibling, grandchild, child, count)
         b = nodes[parent, at.N_CHILDREN]
-        value = densities.branch_value(
-            model, work, at.WEIGHT, b, reals[parent, at.COUNT], reals[parent, at.LOG_SPLITS]
-        )
+        value = densities.split_value(model, work, at.WEIGHT, b, parent)
         gather_counts(work, child, grandchild, sibling, -1, 0.0)
         c = nodes[child, at.N_CHILDREN]
         child_value = densities.branch_value(model, work, at.WEIGHT, c, count, log_number)
         change = value + child_value - reals[parent, at.VALUE] - reals[child, at.VALUE]
         if not accept(rng, beta * change):
             return np.nan
-        reals[parent, at.VALUE] = value
-        reals[child, at.VALUE] = child_value
+        reals[parent, at.VALUE], reals[child, at.VALUE] = value, child_value
 
     width = densities.block_width(table, j, work.box[child, j])
     reals[child, at.LOG_VOLUME] += log(densities.block_width(table, j, block) / width)
-    reals[child, at.COUNT] = count
-    reals[child, at.LOG_SPLITS] = log_number
-    nodes[child, at.READY] = 0
-    work.box[child, j] = block
+    reals[child, at.COUNT], reals[child, at.LOG_SPLITS] = count, log_number
+    nodes[child, at.READY], work.box[child, j] = 0, block
     exchange_links(work, parent, sibling, child, grandchild)
     sort_children(table, work, parent, j)
     sort_children(table, work, child, j)
@@ -198,8 +180,7 @@ def exchanged_block(table, work, j, child, leaving, entering):
     if table.nominal[j]:
         return (work.box[child, j] & ~gone) | come
     low, high = np.uint64(0xFFFFFFFF), np.uint64(0)
-    size = 0
-    inside = work.nodes[child, at.FIRST]
+    size, inside = 0, work.nodes[child, at.FIRST]
     while inside >= 0:
         block = come if inside == leaving else work.box[inside, j]
         low = min(low, block & np.uint64(0xFFFFFFFF))
@@ -226,8 +207,7 @@ def lay_rows(work, parent, child):
     """Lay a node's rows out by its branches, and those of one child, new or changed, by its own."""
     nodes = work.nodes
     trees.save_rows(work, parent)
-    start = nodes[parent, at.START]
-    below = nodes[parent, at.FIRST]
+    start, below = nodes[parent, at.START], nodes[parent, at.FIRST]
     while below >= 0:
         if below == child:
             nodes[child, at.START] = start
@@ -249,9 +229,7 @@ def nest(rng, table, model, work, beta, parent):
     if b < 3:
         return np.nan
     size = draw_group(rng, table.nominal[j], b, work.order)  # order[i]: is branch i in it?
-    count = 0.0
-    inside = 0
-    outside = 0
+    count, inside, outside = 0.0, 0, 0
     block = np.uint64(0)
     child = nodes[parent, at.FIRST]
     for i in range(b):
@@ -265,9 +243,7 @@ def nest(rng, table, model, work, beta, parent):
             outside += 1
         child = nodes[child, at.NEXT]
     work.branch[at.WEIGHT, outside] = count
-    value = densities.branch_value(
-        model, work, at.WEIGHT, outside + 1, reals[parent, at.COUNT], reals[parent, at.LOG_SPLITS]
-    )
+    value = densities.split_value(model, work, at.WEIGHT, outside + 1, parent)
     log_number = densities.log_splits(table, model, work, parent, j, block)
     nested_value = densities.branch_value(model, work, at.WIDTH, size, count, log_number)
     change = value + nested_value - reals[parent, at.VALUE]
@@ -277,10 +253,8 @@ def nest(rng, table, model, work, beta, parent):
     middle = trees.new_node(work, parent)
     nodes[middle, at.FEATURE] = j
     child = nodes[parent, at.FIRST]
-    nodes[parent, at.FIRST] = -1
-    nodes[parent, at.N_CHILDREN] = 0
-    last = -1
-    last_inside = -1
+    nodes[parent, at.FIRST], nodes[parent, at.N_CHILDREN] = -1, 0
+    last, last_inside = -1, -1
     for i in range(b):
         following = nodes[child, at.NEXT]
         if work.order[i]:
@@ -295,8 +269,7 @@ def nest(rng, table, model, work, beta, parent):
     trees.set_box(table, model, work, middle, j, block, own_width)
     sort_children(table, work, parent, j)
     trees.count_use(work, j, 1)
-    reals[middle, at.COUNT] = count
-    reals[middle, at.VALUE] = nested_value
+    reals[middle, at.COUNT], reals[middle, at.VALUE] = count, nested_value
     reals[parent, at.VALUE] = value
     lay_rows(work, parent, middle)
     trees.sync_lists(work, middle)
@@ -312,8 +285,7 @@ def flatten(rng, table, model, work, beta, parent, child):
     b = nodes[parent, at.N_CHILDREN] - 1 + nodes[child, at.N_CHILDREN]
     if nodes[child, at.FEATURE] != j or b > model.max_branches:
         return np.nan
-    i = 0
-    below = nodes[parent, at.FIRST]
+    i, below = 0, nodes[parent, at.FIRST]
     while below >= 0:
         if below != child:
             work.branch[at.WEIGHT, i] = reals[below, at.COUNT]
@@ -324,9 +296,7 @@ def flatten(rng, table, model, work, beta, parent, child):
         work.branch[at.WEIGHT, i] = reals[below, at.COUNT]
         i += 1
         below = nodes[below, at.NEXT]
-    value = densities.branch_value(
-        model, work, at.WEIGHT, b, reals[parent, at.COUNT], reals[parent, at.LOG_SPLITS]
-    )
+    value = densities.split_value(model, work, at.WEIGHT, b, parent)
     change = value - reals[parent, at.VALUE] - reals[child, at.VALUE]
     if not accept(rng, beta * change - log_groups(table.nominal[j], b)):
         return np.nan
@@ -337,8 +307,7 @@ def flatten(rng, table, model, work, beta, parent, child):
         last = nodes[last, at.NEXT]
         nodes[last, at.PARENT] = parent
     replace_link(work, parent, child, nodes[child, at.FIRST])
-    nodes[last, at.NEXT] = nodes[child, at.NEXT]
-    nodes[parent, at.N_CHILDREN] = b
+    nodes[last, at.NEXT], nodes[parent, at.N_CHILDREN] = nodes[child, at.NEXT], b
     trees.free_node(work, child)
     sort_children(table, work, parent, j)
     trees.count_use(work, j, -1)
@@ -407,8 +376,7 @@ def replace_link(work, parent, old, new):
 @inner_kernel
 def sort_children(table, work, node, j):
     """Link a node's children anew in the order of their blocks' lowest codes."""
-    size = 0
-    child = work.nodes[node, at.FIRST]
+    size, child = 0, work.nodes[node, at.FIRST]
     while child >= 0:
         k = size
         lowest = lowest_code(table, work, child, j)

@@ -50,8 +50,7 @@ def sweep(
     n_beyond = nodes.shape[0] - capacity
     best_size = trees.export(work, best_tree)
     best = trees.log_density(model, work)
-    current = best
-    done = 0
+    current, done = best, 0
     # a step may take as many nodes as a split proposed has branches, or half of those in use
     while done < n_steps and 3 * (sizes[at.FREE] - n_beyond) > capacity + 2 * model.max_proposed:
         u = rng.random()
@@ -110,8 +109,7 @@ def sweep(
                     best = current
                     best_size = trees.export(work, best_tree)
     summary[0] = trees.log_density(model, work)
-    summary[1] = best
-    summary[2] = best_size
+    summary[1], summary[2] = best, best_size
     return done
 
 
@@ -153,9 +151,7 @@ def score_rows(
     p, n_rows = codes.shape
     is_uniform = log_level.shape[0] == 0
     for row in range(n_rows):
-        best = -np.inf
-        total = 0.0
-        size = 1
+        best, total, size = -np.inf, 0.0, 1
         stack[0] = 0
         while size > 0:
             size -= 1

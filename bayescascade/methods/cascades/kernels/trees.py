@@ -27,8 +27,7 @@ def load(
     feature (n,), parent (n,) int32, block (n,) uint64: a tree in canonical order, as in `Tree`;
     the work space must hold n nodes or more.
     """
-    n_nodes = feature.shape[0]
-    n_rows = work.rows.shape[0]
+    n_nodes, n_rows = feature.shape[0], work.rows.shape[0]
     nodes, sizes = work.nodes, work.sizes
     sizes[:] = 0
     work.uses[:] = 0
@@ -40,10 +39,8 @@ def load(
         enlist(work, at.FREE, node)
     last = work.subtree  # the child linked last
     for node in range(n_nodes):
-        last[node] = -1
-        nodes[node, at.FEATURE] = feature[node]
-        nodes[node, at.N_CHILDREN] = 0
-        nodes[node, at.READY] = 0
+        last[node], nodes[node, at.FEATURE] = -1, feature[node]
+        nodes[node, at.N_CHILDREN], nodes[node, at.READY] = 0, 0
         if feature[node] >= 0:
             count_use(work, feature[node], 1)
         else:
@@ -53,9 +50,7 @@ def load(
             work.box[node, feature[above]] = block[node]
             link_child(work, above, node, last[above])
             last[above] = node
-    nodes[0, at.START] = 0
-    nodes[0, at.END] = n_rows
-    nodes[0, at.N_SPLITTABLE] = 0
+    nodes[0, at.START], nodes[0, at.END], nodes[0, at.N_SPLITTABLE] = 0, n_rows, 0
     work.reals[0, at.COUNT] = 0.0
     for row in range(n_rows):  # in order, as NumPy's own sum is not
         work.reals[0, at.COUNT] += table.weights[row]
@@ -93,16 +88,13 @@ def refresh(table, model, work):
         j = nodes[node, at.FEATURE]
         if j >= 0:
             own_width = densities.block_width(table, j, work.box[node, j])
-            b = 0
-            child = nodes[node, at.FIRST]
+            b, child = 0, nodes[node, at.FIRST]
             while child >= 0:
                 set_log_volume(table, work, child, j, own_width)
                 work.branch[at.WEIGHT, b] = reals[child, at.COUNT]
                 b += 1
                 child = nodes[child, at.NEXT]
-            count, log_number = reals[node, at.COUNT], reals[node, at.LOG_SPLITS]
-            value = densities.branch_value(model, work, at.WEIGHT, b, count, log_number)
-            reals[node, at.VALUE] = value
+            reals[node, at.VALUE] = densities.split_value(model, work, at.WEIGHT, b, node)
         elif is_uniform:
             count, log_volume = reals[node, at.COUNT], reals[node, at.LOG_VOLUME]
             n_open = nodes[node, at.N_SPLITTABLE]
@@ -121,8 +113,7 @@ def export(work: Work, tree: FlatTree) -> int:
     node = following(work, 0, 0)
     while node >= 0:
         above = nodes[node, at.PARENT]
-        written[node] = size
-        tree.feature[size] = nodes[node, at.FEATURE]
+        written[node], tree.feature[size] = size, nodes[node, at.FEATURE]
         tree.parent[size] = written[above]
         tree.block[size] = work.box[node, nodes[above, at.FEATURE]]
         size += 1
@@ -148,8 +139,7 @@ def new_node(work, parent):
     strike(work, at.FREE, node)
     for field in range(at.N_FIELDS):
         work.nodes[node, field] = -1
-    work.nodes[node, at.PARENT] = parent
-    work.nodes[node, at.N_CHILDREN] = 0
+    work.nodes[node, at.PARENT], work.nodes[node, at.N_CHILDREN] = parent, 0
     work.nodes[node, at.READY] = 0
     return node
 
@@ -224,8 +214,7 @@ def link_child(work, node, child, previous):
         work.nodes[node, at.FIRST] = child
     else:
         work.nodes[previous, at.NEXT] = child
-    work.nodes[child, at.PARENT] = node
-    work.nodes[child, at.NEXT] = -1
+    work.nodes[child, at.PARENT], work.nodes[child, at.NEXT] = node, -1
     work.nodes[node, at.N_CHILDREN] += 1
 
 
@@ -258,8 +247,7 @@ def make_leaf(table, model, work, node):
     free_all(work, work.nodes[node, at.FIRST])
     count_use(work, work.nodes[node, at.FEATURE], -1)
     work.sizes[at.N_LEAVES] -= work.nodes[node, at.N_CHILDREN] - 1
-    work.nodes[node, at.FEATURE] = -1
-    work.nodes[node, at.FIRST] = -1
+    work.nodes[node, at.FEATURE], work.nodes[node, at.FIRST] = -1, -1
     work.nodes[node, at.N_CHILDREN] = 0
     set_leaf_value(table, model, work, node)
     sync_lists(work, node)
@@ -288,16 +276,13 @@ def place_children(table, model, work, node):
         if nodes[child, at.FEATURE] < 0:
             set_leaf_value(table, model, work, child)
         child = nodes[child, at.NEXT]
-    count, log_number = work.reals[node, at.COUNT], work.reals[node, at.LOG_SPLITS]
-    value = densities.branch_value(model, work, at.WEIGHT, b, count, log_number)
-    work.reals[node, at.VALUE] = value
+    work.reals[node, at.VALUE] = densities.split_value(model, work, at.WEIGHT, b, node)
 
 
 @inner_kernel
 def read_split(table, work, node):
     """Write the split in place at an inner node into `work.assign[IN_PLACE]`."""
-    j = work.nodes[node, at.FEATURE]
-    child = work.nodes[node, at.FIRST]
+    j, child = work.nodes[node, at.FEATURE], work.nodes[node, at.FIRST]
     for branch in range(work.nodes[node, at.N_CHILDREN]):
         for i in range(densities.levels_of(table.nominal[j], work.box[child, j], work.order)):
             work.assign[at.IN_PLACE, work.order[i]] = branch
@@ -311,32 +296,23 @@ def partition_rows(table, work, node, b):
     start, end = work.nodes[node, at.START], work.nodes[node, at.END]
     codes = table.codes[work.nodes[node, at.FEATURE]]
     if b == 2:
-        low = start
-        high = 0
-        count = 0.0
-        rest = 0.0
+        low, high, count, rest = start, 0, 0.0, 0.0
         for i in range(start, end):  # without a branch that the processor could mispredict
             row = work.rows[i]
-            side = assign[codes[row]]
-            weight = table.weights[row]
-            work.rows[low] = row
-            work.spare[0, high] = row
+            side, weight = assign[codes[row]], table.weights[row]
+            work.rows[low], work.spare[0, high] = row, row
             low += 1 - side
             high += side
             count += weight * (1 - side)
             rest += weight * side
         for i in range(high):
             work.rows[low + i] = work.spare[0, i]
-        edges[0] = start
-        edges[1] = low
-        edges[2] = end
-        counts[0] = count
+        edges[0], edges[1], edges[2], counts[0] = start, low, end, count
         counts[1] = rest
         return
     edges[b] = 0
     for branch in range(b):
-        edges[branch] = 0
-        counts[branch] = 0.0
+        edges[branch], counts[branch] = 0, 0.0
     for i in range(start, end):
         row = work.rows[i]
         branch = assign[codes[row]]
@@ -393,8 +369,7 @@ def set_leaf_value(table, model, work, node):
 def collect(work, node):
     """Write the subtree's nodes into `work.subtree`, parents first; returns how many."""
     work.subtree[0] = node
-    size = 1
-    i = 0
+    size, i = 1, 0
     while i < size:
         child = work.nodes[work.subtree[i], at.FIRST]
         while child >= 0:

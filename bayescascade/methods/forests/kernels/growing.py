@@ -29,35 +29,24 @@ GREATEST = float(np.finfo(np.float32).max)
 
 
 class GrowingArrays(NamedTuple):
-    """The rows that trees are grown on, of n rows, d columns and k classes.
+    """The rows that trees are grown on, of n rows, d columns and k classes."""
 
-    codes (d, n) int32: the place of each value among its column's distinct values or bins,
-    ascending, or MISSING; starts (d + 1,) int64: where a column's values start in lows and highs
-    (n_values,) float64, the least and greatest value of each code; labels (n,) int64 < k; weights
-    (n,) float64 >= 0.
-    """
-
-    codes: Array
-    starts: Array
-    lows: Array
-    highs: Array
-    labels: Array
-    weights: Array
+    codes: Array  # (d, n) int32: place among a column's distinct values or bins, or MISSING
+    starts: Array  # (d + 1,) int64: where a column's values start in lows and highs
+    lows: Array  # (n_values,) float64: the least value of each code
+    highs: Array  # (n_values,) float64: the greatest
+    labels: Array  # (n,) int64 < k
+    weights: Array  # (n,) float64 >= 0
 
 
 class GrowthCosts(NamedTuple):
-    """What columns cost: the items each of them incurs, as in CostItems.
+    """What columns cost: the items each of them incurs, as in CostItems."""
 
-    costs (n_items,) float64 > 0; starts (d + 1,) int64 and items int64: column j incurs
-    items[starts[j]:starts[j + 1]]; exponent >= 0: the power that costs are raised to;
-    reuse_is_free: whether items paid on the path cost nothing.
-    """
-
-    costs: Array
-    starts: Array
-    items: Array
-    exponent: float
-    reuse_is_free: bool
+    costs: Array  # (n_items,) float64 > 0
+    starts: Array  # (d + 1,) int64: column j incurs items[starts[j]:starts[j + 1]]
+    items: Array  # int64
+    exponent: float  # >= 0: the power that costs are raised to
+    reuse_is_free: bool  # whether items paid on the path cost nothing
 
 
 class GrowthLimits(NamedTuple):
@@ -69,45 +58,33 @@ class GrowthLimits(NamedTuple):
 
 
 class GrownNodes(NamedTuple):
-    """The nodes of a tree, in the layout of a Forest, with room for m nodes.
+    """The nodes of a tree, in the layout of a Forest, with room for m nodes."""
 
-    feature (m,) int32; threshold (m,) float64; missing_left (m,) bool; counts (m, k)
-    float64.
-    """
-
-    feature: Array
-    threshold: Array
-    missing_left: Array
-    counts: Array
+    feature: Array  # (m,) int32
+    threshold: Array  # (m,) float64
+    missing_left: Array  # (m,) bool
+    counts: Array  # (m, k) float64
 
 
 class Work(NamedTuple):
-    """What a tree is grown with; s is the largest number of stumps.
+    """What a tree is grown with; s is the largest number of stumps."""
 
-    rows, kept (n,) int32: the rows, those of a node in one stretch, and room to divide one;
-    labels (n,) int64 and weights (n,) float64: of the rows of the node at hand; part (n,) int64:
-    those of them that are not missing in the column at hand, code and place in one number. left,
-    right, trial, missing (k,) float64: class counts. columns (d,) int64: the columns in the order
-    they are looked at, first those known not to vary. path (n,) int32: the columns of the node's
-    ancestors; paid (n_items,) bool: the items that they incur. pending (n, 4) int64: the right
-    children that are yet to be grown: start, end, depth, and how many columns are known not to
-    vary. stumps (s,) int32.
-    """
-
-    rows: Array
-    kept: Array
-    labels: Array
-    weights: Array
-    part: Array
-    left: Array
+    rows: Array  # (n,) int32: the rows, those of a node in one stretch
+    kept: Array  # (n,) int32: room to divide one
+    labels: Array  # (n,) int64: of the rows of the node at hand
+    weights: Array  # (n,) float64: likewise
+    part: Array  # (n,) int64: those not missing in the column at hand, code and place in one number
+    left: Array  # (k,) float64: class counts, as the next three
     right: Array
     trial: Array
     missing: Array
-    columns: Array
-    path: Array
-    paid: Array
+    columns: Array  # (d,) int64: in the order they are looked at, first those known not to vary
+    path: Array  # (n,) int32: the columns of the node's ancestors
+    paid: Array  # (n_items,) bool: the items that they incur
+    # (n, 4) int64: the right children that are yet to be grown: start, end, depth, and how many
+    # columns are known not to vary
     pending: Array
-    stumps: Array
+    stumps: Array  # (s,) int32
 
 
 def new_nodes(n_nodes: int, n_classes: int) -> GrownNodes:
@@ -122,22 +99,12 @@ def new_nodes(n_nodes: int, n_classes: int) -> GrownNodes:
 
 def new_work(n_rows: int, n_columns: int, n_classes: int, n_items: int) -> Work:
     """Return a work space for trees of up to n_rows distinct rows."""
-    return Work(
-        rows=np.empty(n_rows, np.int32),
-        kept=np.empty(n_rows, np.int32),
-        labels=np.empty(n_rows, np.int64),
-        weights=np.empty(n_rows),
-        part=np.empty(n_rows, np.int64),
-        left=np.empty(n_classes),
-        right=np.empty(n_classes),
-        trial=np.empty(n_classes),
-        missing=np.empty(n_classes),
-        columns=np.arange(n_columns),
-        path=np.empty(n_rows, np.int32),
-        paid=np.empty(n_items, np.bool_),
-        pending=np.empty((n_rows, 4), np.int64),
-        stumps=np.empty(MOST_STUMPS, np.int32),
-    )
+    return Work(*(
+        *np.empty((2, n_rows), np.int32), np.empty(n_rows, np.int64), np.empty(n_rows),
+        np.empty(n_rows, np.int64), *np.empty((4, n_classes)), np.arange(n_columns),
+        np.empty(n_rows, np.int32), np.empty(n_items, np.bool_), np.empty((n_rows, 4), np.int64),
+        np.empty(MOST_STUMPS, np.int32),
+    ))  # fmt: skip
 
 
 @kernel
@@ -177,8 +144,7 @@ def grow(
             middle = _divide(data, work, split, start, end)
             work.path[depth] = split.column
             depth += 1
-            work.pending[n_pending, START] = middle
-            work.pending[n_pending, END] = end
+            work.pending[n_pending, START], work.pending[n_pending, END] = middle, end
             work.pending[n_pending, DEPTH] = depth
             work.pending[n_pending, N_CONSTANT] = n_constant
             n_pending += 1
@@ -187,8 +153,7 @@ def grow(
         if n_pending == 0:
             return n_nodes
         n_pending -= 1
-        start = work.pending[n_pending, START]
-        end = work.pending[n_pending, END]
+        start, end = work.pending[n_pending, START], work.pending[n_pending, END]
         depth = work.pending[n_pending, DEPTH]
         n_constant = work.pending[n_pending, N_CONSTANT]
 
@@ -229,8 +194,7 @@ def _best_split(rng, data, measure, costs, limits, work, counts, start, end, dep
         return none, n_constant
     paid, free = none, none
     _mark_paid(costs, work, depth)
-    n_columns = data.codes.shape[0]
-    n_looked = 0
+    n_columns, n_looked = data.codes.shape[0], 0
     for k in range(n_constant, n_columns):
         if limits.max_features < n_columns:
             if n_looked >= limits.max_features and max(paid.column, free.column) >= 0:
@@ -246,8 +210,7 @@ def _best_split(rng, data, measure, costs, limits, work, counts, start, end, dep
             rng, data, measure, work, column, start, end, counts, limits.has_stumps
         )
         if not varies:
-            work.columns[k] = work.columns[n_constant]
-            work.columns[n_constant] = column
+            work.columns[k], work.columns[n_constant] = work.columns[n_constant], column
             n_constant += 1
             continue
         n_looked += 1
@@ -299,8 +262,7 @@ def _cost(costs, work, column):
 @inner_kernel
 def _missing_left(data, work, split, start, end):
     """Whether missing values go left; where there are none, as more of the node's weight does."""
-    codes = data.codes[split.column]
-    balance = 0.0
+    codes, balance = data.codes[split.column], 0.0
     for i in range(start, end):
         code, weight = codes[work.rows[i]], work.weights[i - start]
         if code == MISSING:

@@ -32,18 +32,13 @@ THRESHOLD_PAIRS, POWERS, POLYNOMIAL = range(3)
 
 
 class ImpurityArrays(NamedTuple):
-    """An impurity as kernels read it.
+    """An impurity as kernels read it."""
 
-    kind: one of the three; alpha >= 0 of threshold-Pairs, else 0; order >= 2 of Powers;
-    coefficients (n_terms,) float64 >= 0 and exponents (n_terms, n_classes) int64 >= 0 of
-    polynomials.
-    """
-
-    kind: int
-    alpha: float
-    order: int
-    coefficients: Array
-    exponents: Array
+    kind: int  # one of the three
+    alpha: float  # >= 0 of threshold-Pairs, else 0
+    order: int  # >= 2, of Powers
+    coefficients: Array  # (n_terms,) float64 >= 0, of polynomials
+    exponents: Array  # (n_terms, n_classes) int64 >= 0
 
 
 @kernel
@@ -135,8 +130,7 @@ def best_cut(rng, data, measure, work, column, start, end, totals, has_stumps):
         _copy(work.missing, work.left)
         other = _bisect(measure, work, n_rows, low, high, totals, n_stumps)
         if other[0] < found[0] or (other[0] == found[0] and other[1] < found[1]):
-            found = other
-            is_left = True
+            found, is_left = other, True
     return *found, is_left, True
 
 
@@ -199,8 +193,7 @@ def _bisect(measure, work, n_rows, low, high, totals, n_stumps):
         if left > right or (left == right and tie > right_pairs):
             left_value, left_tie, left_low = left, tie, below
             left_high = above if middle < last else np.int64(MISSING)
-            high = below
-            last = middle
+            high, last = below, middle
         else:
             right_value, right_tie, right_low = right, right_pairs, below
             right_high = above if middle < last else np.int64(MISSING)
@@ -234,8 +227,7 @@ def _part(work, first, last, cut):
         goes_left = code <= cut
         below = max(below, code if goes_left else np.int64(MISSING))
         above = min(above, above if goes_left else code)
-        part[i] = part[middle]
-        part[middle] = row
+        part[i], part[middle] = part[middle], row
         middle += goes_left
     return middle, below, above
 

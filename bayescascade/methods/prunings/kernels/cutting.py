@@ -45,56 +45,39 @@ Array = NDArray[Any]  # the docstrings give dtypes
 
 
 class ProgramArrays(NamedTuple):
-    """A pruning program as kernels read it, of n splits in preorder, U uses and E edges.
+    """A pruning program as kernels read it, of n splits in preorder, U uses and E edges."""
 
-    parent (n,) int32: the split above, -1 at roots; children (n, 2) int32: the splits right below,
-    -1 where there are fewer; ends (n,) int64: one past a split's subtree; price (n,) float64: what
-    keeping a split adds to the objective, uses aside; use_price (U,) float64: what each use adds to
-    it; edge_starts (n + 1,) int64 and edge_use (E,) int32: the uses that each split asks for;
-    group_starts (n + 1,) int64, group_splits (G,) int32 and group_shares (G,) float64: the splits
-    that ask for any of a split's uses, itself included, ascending, and how alike their uses are.
-    """
-
-    parent: Array
-    children: Array
-    ends: Array
-    price: Array
-    use_price: Array
-    edge_starts: Array
-    edge_use: Array
-    group_starts: Array
-    group_splits: Array
-    group_shares: Array
+    parent: Array  # (n,) int32: the split above, -1 at roots
+    children: Array  # (n, 2) int32: the splits right below, -1 where there are fewer
+    ends: Array  # (n,) int64: one past a split's subtree
+    price: Array  # (n,) float64: what keeping a split adds to the objective, uses aside
+    use_price: Array  # (U,) float64: what each use adds to it
+    edge_starts: Array  # (n + 1,) int64: where the uses that each split asks for start
+    edge_use: Array  # (E,) int32: those uses
+    group_starts: Array  # (n + 1,) int64: where those start that ask for any of a split's uses
+    group_splits: Array  # (G,) int32: these splits, the split itself included, ascending
+    group_shares: Array  # (G,) float64: how alike their uses are
 
 
 class Work(NamedTuple):
-    """A pruning while it changes.
+    """A pruning while it changes."""
 
-    kept (n,) bool; was_kept (n,) bool: what `lift` took; n_asking (U,) int32: kept splits that ask
-    for a use; is_free (U,) bool: uses not to be weighed; log_odds, log_sum (n,) float64: see
-    `weigh`; group (n,) int32: splits that are switched.
-    """
-
-    kept: Array
-    was_kept: Array
-    n_asking: Array
-    is_free: Array
-    log_odds: Array
+    kept: Array  # (n,) bool
+    was_kept: Array  # (n,) bool: what `lift` took
+    n_asking: Array  # (U,) int32: kept splits that ask for a use
+    is_free: Array  # (U,) bool: uses not to be weighed
+    log_odds: Array  # (n,) float64: see `weigh`, as the next
     log_sum: Array
-    group: Array
+    group: Array  # (n,) int32: splits that are switched
 
 
 def new_work(n_splits: int, n_uses: int) -> Work:
     """Return a work space for `load`."""
-    return Work(
-        kept=np.empty(n_splits, np.bool_),
-        was_kept=np.empty(n_splits, np.bool_),
-        n_asking=np.empty(n_uses, np.int32),
-        is_free=np.zeros(n_uses, np.bool_),
-        log_odds=np.empty(n_splits),
-        log_sum=np.empty(n_splits),
-        group=np.empty(n_splits, np.int32),
-    )
+    kept, was_kept = np.empty(n_splits, np.bool_), np.empty(n_splits, np.bool_)
+    n_asking, is_free = np.empty(n_uses, np.int32), np.zeros(n_uses, np.bool_)
+    log_odds, log_sum = np.empty((2, n_splits))
+    group = np.empty(n_splits, np.int32)
+    return Work(kept, was_kept, n_asking, is_free, log_odds, log_sum, group)
 
 
 @kernel
@@ -251,8 +234,7 @@ def switch(rng, program, work, beta, room):
             log_ratio -= weigh(program, work, work.group[n_left], beta)
         is_kept = n_left > 0
     else:
-        is_kept = False
-        n_left = 0
+        is_kept, n_left = False, 0
         for place in range(size):
             top = work.group[place]
             lift(program, work, top)

@@ -35,8 +35,7 @@ def find_first_items(
     for split in range(parent.shape[0]):
         first = item_starts[column[split]]
         for place in range(first, item_starts[column[split] + 1]):
-            is_new = True
-            above = parent[split]
+            is_new, above = True, parent[split]
             while is_new and above >= 0:
                 for other in range(item_starts[column[above]], item_starts[column[above] + 1]):
                     if items[other] == items[place]:
@@ -82,12 +81,10 @@ class FlowWork(NamedTuple):
 @kernel
 def measure_distances(network: FlowNetwork, work: FlowWork) -> bool:
     """Write the distances from the sink; return whether any supply can still get there."""
-    n_nodes = network.supply.shape[0]
-    tail = 0
+    n_nodes, tail = network.supply.shape[0], 0
     for node in range(n_nodes):
         if network.room[node] > 0:
-            work.distance[node] = 1
-            work.queue[tail] = node
+            work.distance[node], work.queue[tail] = 1, node
             tail += 1
         else:
             work.distance[node] = n_nodes + 1

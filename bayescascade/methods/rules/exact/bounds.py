@@ -73,8 +73,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.methods.rules.exact.points import points_of
-from bayescascade.methods.rules.exact.rounding import SearchRounding
+from bayescascade.methods.rules.exact.points import SearchRounding, points_of
 from bayescascade.methods.rules.excess import log_excess
 from bayescascade.methods.rules.kernels import parts
 from bayescascade.methods.rules.kernels.bits import NOTHING, descend, divide

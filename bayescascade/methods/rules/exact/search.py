@@ -13,7 +13,7 @@ bound of the prefix before it, unless no list gains by it (`bounds`: its empty g
 list too is noted then.
 
 Two prefixes that leave the same points, with as many rules of each size, go on alike: of these only
-the more probable is followed; but for rounding, the first (`exact.rounding`). What one has used is
+the more probable is followed; but for rounding, the first (`exact.points`). What one has used is
 idle after the other, and of each size both have used as many; so where a list goes on from one by a
 rule of the other, it can go on from the other by an idle rule of that size instead. (128 bits
 of a hash distinguish them, so that a list is overlooked with a probability below 1e-20 in a search
@@ -65,7 +65,7 @@ class CertifiedList:
     # Nats; no list's log density is higher. If the search ended, it is above
     # `log_density` by the rounding.
     upper_bound: float
-    rounding: float  # >= 0, nats: proved bound on the rounding of the proof; see `exact.rounding`
+    rounding: float  # >= 0, nats: proved bound on the rounding of the proof; see `exact.points`
     is_optimal: bool  # the search ended: no list is more probable by more than `rounding`
     interrupted: bool  # whether Ctrl-C ended the search early
     n_visited: int  # prefixes looked at
@@ -259,12 +259,8 @@ class _Search:
         rule = int(branch.followers[position])
         size = self.prefix.sizes[rule]
         used = tuple(n + (k == size) for k, n in enumerate(branch.used))
-        return self._look(
-            (*branch.rules, rule),
-            used,
-            float(branch.values[position]),
-            float(branch.bounds[position]),
-        )
+        value, bound = float(branch.values[position]), float(branch.bounds[position])
+        return self._look((*branch.rules, rule), used, value, bound)
 
     def _look(
         self, rules: tuple[int, ...], used: tuple[int, ...], value: float, bound: float

@@ -39,8 +39,7 @@ def capture(candidates, rows, rule, before, captured, after):
     """Divide the rows `before`, (W,) uint64, into those a candidate captures and the others."""
     n_words = before.shape[0]
     bits, members = rows.bits, candidates.members
-    size = candidates.sizes[rule]
-    first = members[rule, 0]
+    size, first = candidates.sizes[rule], members[rule, 0]
     if size == 1:
         for w in range(n_words):
             captured[w] = before[w] & bits[first, w]
@@ -80,17 +79,11 @@ def count(rows, captured, counts):
             word = captured[w]
             row = 64 * w
             while word != 0:
-                skipped = _lowest_bit(word)
+                skipped = population((word & (~word + np.uint64(1))) - np.uint64(1))
                 word = (word >> np.uint64(skipped)) >> np.uint64(1)  # a shift by 64 is undefined
                 row += skipped + 1
                 total_weight += rows.row_weights[row - 1]
         counts[rows.run_class[run]] += total_weight
-
-
-@inner_kernel
-def _lowest_bit(word):
-    """Position of the lowest bit set of a word that is not 0."""
-    return population((word & (~word + np.uint64(1))) - np.uint64(1))
 
 
 @kernel
@@ -111,9 +104,7 @@ def extend(
     counts (C,) float64: scratch; found (>= n I, k + 1) int32 is written; largest (1,) float64: the
     largest weight met, raised.
     """
-    n_items = items.shape[0]
-    n_words = captured.shape[1]
-    n_members = parents.shape[1]
+    n_items, n_words, n_members = items.shape[0], captured.shape[1], parents.shape[1]
     n_found = 0
     for parent in range(parents.shape[0]):
         for w in range(n_words):
@@ -189,8 +180,7 @@ def divide(
     """
     for rule in range(captured.shape[0]):
         capture(candidates, points, rule, remaining, spare[0], spare[1])
-        captured[rule] = 0.0
-        left[rule] = 0.0
+        captured[rule], left[rule] = 0.0, 0.0
         if not _is_any(spare[0]):
             fates[rule] = NOTHING
             continue
@@ -229,5 +219,4 @@ def _hash(words, key):
         first ^= first >> _HALF
         second = (second + words[w]) * _FIRST
         second ^= second >> _HALF
-    key[0] = first
-    key[1] = second
+    key[0], key[1] = first, second

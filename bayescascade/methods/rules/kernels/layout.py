@@ -31,64 +31,47 @@ Array = NDArray[Any]  # the docstrings give dtypes
 
 
 class CandidateArrays(NamedTuple):
-    """Candidates as kernels read them: n of up to H conditions out of I items, p columns.
+    """Candidates as kernels read them: n of up to H conditions out of I items, p columns."""
 
-    members (n, H) int32: the items of each, ascending, -1 behind them; sizes (n,) int8; starts
-    (H + 2,) int64: candidates of size k are starts[k] .. starts[k + 1] - 1; items (I, 3) int32:
-    column, low and high of a condition on codes [low, high), ascending; item_starts (p + 1,) int64:
-    where a column's items start; offsets (p + 1,) int64 and widths (L,) float64 >= 0: where a
-    column's codes start among all L, and the volume of each.
-    """
-
-    members: Array
-    sizes: Array
-    starts: Array
-    items: Array
-    item_starts: Array
-    offsets: Array
-    widths: Array
+    members: Array  # (n, H) int32: the items of each, ascending, -1 behind them
+    sizes: Array  # (n,) int8
+    starts: Array  # (H + 2,) int64: candidates of size k are starts[k] .. starts[k + 1] - 1
+    items: Array  # (I, 3) int32: column, low and high of conditions on codes [low, high), ascending
+    item_starts: Array  # (p + 1,) int64: where a column's items start
+    offsets: Array  # (p + 1,) int64: where a column's codes start among all L
+    widths: Array  # (L,) float64 >= 0: the volume of each
 
 
 class RowArrays(NamedTuple):
     """Distinct rows as kernels read them, in W words of 64, of C classes.
 
-    bits (I, W) uint64: the rows that satisfy each item; everyone (W,) uint64: all rows; run_start,
-    run_end, run_class (R,) int64 and run_weight (R,) float64: runs of words whose rows are of one
-    class and one weight, or NaN if weights differ; row_weights (64 W,) float64; n_classes.
+    Runs are of words whose rows are of one class and one weight, or NaN if weights differ.
     """
 
-    bits: Array
-    everyone: Array
-    run_start: Array
-    run_end: Array
-    run_class: Array
-    run_weight: Array
-    row_weights: Array
+    bits: Array  # (I, W) uint64: the rows that satisfy each item
+    everyone: Array  # (W,) uint64: all rows
+    run_start: Array  # (R,) int64
+    run_end: Array  # (R,) int64
+    run_class: Array  # (R,) int64
+    run_weight: Array  # (R,) float64
+    row_weights: Array  # (64 W,) float64
     n_classes: int
 
 
 class ModelArrays(NamedTuple):
-    """Prior and likelihood as kernels read them; see `bayescascade.methods.rules.models`.
+    """Prior and likelihood as kernels read them; see `bayescascade.methods.rules.models`."""
 
-    kind: DENSITY or LABELS; alpha: Dirichlet concentration; total: weight of all rows; log_domain:
-    log volume of the domain, nats; max_rules; log_length (max_rules + 1,) float64: log prior of
-    each number of rules; log_size (H + 1,) float64: log weight, unnormalized, of a rule's size;
-    log_proposal (H + 1,) float64: log probability that one certain candidate of that size is
-    proposed; size_cdf (H + 1,) float64: of the sizes proposed; log_gamma (G,) float64: lnG(n +
-    alpha) of whole n; log_gamma_all (G,): lnG(n + C alpha); both empty where weights are not whole.
-    """
-
-    kind: int
-    alpha: float
-    total: float
-    log_domain: float
+    kind: int  # DENSITY or LABELS
+    alpha: float  # Dirichlet concentration
+    total: float  # weight of all rows
+    log_domain: float  # log volume of the domain, nats
     max_rules: int
-    log_length: Array
-    log_size: Array
-    log_proposal: Array
-    size_cdf: Array
-    log_gamma: Array
-    log_gamma_all: Array
+    log_length: Array  # (max_rules + 1,) float64: log prior of each number of rules
+    log_size: Array  # (H + 1,) float64: log weight, unnormalized, of a rule's size
+    log_proposal: Array  # (H + 1,) float64: log probability to propose one candidate of that size
+    size_cdf: Array  # (H + 1,) float64: of the sizes proposed
+    log_gamma: Array  # (G,) float64: lnG(n + alpha) of whole n; G = 0 where weights are not whole
+    log_gamma_all: Array  # (G,) float64: lnG(n + C alpha)
 
 
 class VolumeSpace(NamedTuple):
@@ -139,8 +122,7 @@ def new_work(candidates: CandidateArrays, rows: RowArrays) -> Work:
 
 def new_works(candidates: CandidateArrays, rows: RowArrays, n_lists: int) -> Work:
     """Allocate work spaces of several lists: what is not scratch has one more axis, the first."""
-    most = candidates.members.shape[1]
-    n_words = rows.everyone.shape[0]
+    most, n_words = candidates.members.shape[1], rows.everyone.shape[0]
     return Work(
         rules=np.zeros((n_lists, 3, MAX_RULES), np.int64),
         slots=np.zeros((n_lists, 2, MAX_RULES + 1), np.int64),

@@ -23,20 +23,14 @@ _HALF_LOG_2PI = 0.9189385332046728
 
 
 class PartModel(NamedTuple):
-    """The likelihood of a part as kernels read it.
+    """The likelihood of a part as kernels read it."""
 
-    kind: DENSITY or LABELS; n_classes: C, 1 for densities; total: weight of all rows; is_whole:
-    whether all weights are whole, and no sum of them is off by as much as a half; alphas (3,)
-    float64: concentration of one class, of the C - 1 others together, and of all; excesses (3, T)
-    float64: for each of them, D(n, a) of whole n, T = 0 where weights are not whole.
-    """
-
-    kind: int
-    n_classes: int
-    total: float
-    is_whole: bool
-    alphas: Array
-    excesses: Array
+    kind: int  # DENSITY or LABELS
+    n_classes: int  # C, 1 for densities
+    total: float  # weight of all rows
+    is_whole: bool  # whether all weights are whole, and no sum of them is off by as much as a half
+    alphas: Array  # (3,) float64: concentration of one class, of the C - 1 others, and of all
+    excesses: Array  # (3, T) float64: of each, D(n, a) of whole n; T = 0 where none are whole
 
 
 @inner_kernel
@@ -140,9 +134,7 @@ def value_children(
     leave nothing to a density's `else`.
     """
     for rule in range(sizes.shape[0]):
-        values[rule] = -np.inf
-        closed[rule] = -np.inf
-        bounds[rule] = -np.inf
+        values[rule], closed[rule], bounds[rule] = -np.inf, -np.inf, -np.inf
         if fates[rule] == NOTHING or (fates[rule] == ALL and model.kind == DENSITY):
             continue
         size = sizes[rule]
@@ -206,19 +198,14 @@ def partition(
 
 
 class Stairs(NamedTuple):
-    """Scratch: a grid of B even steps over the weight captured so far on the two axes.
+    """Scratch, float64: a grid of B even steps over the weight captured so far on the two axes."""
 
-    overheads[i, j]: least overhead of a part that goes on by i and j steps; ends[i, j]: overhead of
-    the `else` if the list ends at a step; cheapest[axis, j, i]: least cost of a rule that goes on
-    by at least i steps on this axis and by at most j on the other; to_go[slope, i, j]: least cost
-    from a step to an end. All are float64, of shapes (B + 1, B + 1) twice, (2, B + 1, B + 1) and
-    (S, B + 1, B + 1).
-    """
-
-    overheads: Array
-    ends: Array
+    overheads: Array  # (B + 1, B + 1): least overhead of a part that goes on by i and j steps
+    ends: Array  # (B + 1, B + 1): overhead of the `else` if the list ends at a step
+    # (2, B + 1, B + 1), [axis, j, i]: least cost of a rule that goes on by at least i steps on this
+    # axis and by at most j on the other
     cheapest: Array
-    to_go: Array
+    to_go: Array  # (S, B + 1, B + 1): for each slope, least cost from a step to an end
 
 
 @kernel

@@ -224,8 +224,7 @@ def measure(candidates, work, first, last, gone, new):
 @inner_kernel
 def tally(candidates, rows, model, work, first, last):
     """Write rows and terms of parts first .. last of the list proposed."""
-    n_rules = work.sizes[TRIAL]
-    before = work.slots[CURRENT, first]
+    n_rules, before = work.sizes[TRIAL], work.slots[CURRENT, first]
     for part in range(first, last + 1):
         if part == n_rules:
             count(rows, work.remaining[before], work.counts)

@@ -34,8 +34,7 @@ SHARE, SUM, REST, PIECE = range(4)
 @inner_kernel
 def width(candidates, column, low, high):
     """Volume of the codes [low, high) of a column, summed up anew: differences would cancel."""
-    start = candidates.offsets[column]
-    total = 0.0
+    start, total = candidates.offsets[column], 0.0
     for code in range(start + low, start + high):
         total += candidates.widths[code]
     return total
@@ -47,8 +46,7 @@ def are_disjoint(candidates, first, second):
     a, b = 0, 0
     n_first, n_second = candidates.sizes[first], candidates.sizes[second]
     while a < n_first and b < n_second:
-        one = candidates.members[first, a]
-        other = candidates.members[second, b]
+        one, other = candidates.members[first, a], candidates.members[second, b]
         if candidates.items[one, COLUMN] < candidates.items[other, COLUMN]:
             a += 1
         elif candidates.items[one, COLUMN] > candidates.items[other, COLUMN]:
@@ -175,8 +173,7 @@ def _next_piece(candidates, rules, on_column, column, at, high):
 
     A piece begins and ends where conditions of the rules `on_column` do.
     """
-    until = high
-    holding = 0
+    until, holding = high, 0
     mask, r = on_column, 0
     while mask != 0:
         if mask & 1:
@@ -203,10 +200,7 @@ def uncovered(candidates, rules, active, space):
     functions that call themselves.
     """
     box, users, masks, shares = space.box, space.users, space.masks, space.shares
-    depth = 0
-    pending = active
-    phase = ENTER
-    result = 1.0
+    depth, pending, phase, result = 0, active, ENTER, 1.0
     while True:
         if phase == ENTER:  # the share that `pending` leaves of the box as it is now
             phase = RETURN
@@ -215,13 +209,11 @@ def uncovered(candidates, rules, active, space):
             elif not _mark_users(candidates, rules, pending, box, users):
                 result = 0.0
             else:
-                masks[depth, WAITING] = pending
-                shares[depth, SHARE] = 1.0
+                masks[depth, WAITING], shares[depth, SHARE] = pending, 1.0
                 phase = NEXT_GROUP
         elif phase == NEXT_GROUP:
             if masks[depth, WAITING] == 0 or shares[depth, SHARE] == 0.0:
-                result = shares[depth, SHARE]
-                phase = RETURN
+                result, phase = shares[depth, SHARE], RETURN
                 continue
             group, column, n_users = _find_group(
                 candidates, rules, masks[depth, WAITING], box, users
@@ -235,11 +227,9 @@ def uncovered(candidates, rules, active, space):
                 continue
             masks[depth, SPLIT] = column
             masks[depth, FROM], masks[depth, TO] = box[column, 0], box[column, 1]
-            masks[depth, AT] = box[column, 0]
-            masks[depth, ON_COLUMN] = users[column]
+            masks[depth, AT], masks[depth, ON_COLUMN] = box[column, 0], users[column]
             masks[depth, OTHERS] = group & ~users[column]
-            shares[depth, SUM] = 0.0
-            shares[depth, REST] = 0.0
+            shares[depth, SUM], shares[depth, REST] = 0.0, 0.0
             phase = NEXT_PIECE
         elif phase == NEXT_PIECE:
             column, high = masks[depth, SPLIT], masks[depth, TO]
@@ -287,8 +277,7 @@ def first_log_volume(candidates, rules, part, rule, space):
     Rule -1 captures anything; -inf is returned if nothing is captured. The space's box must be the
     domain, as `reset_box` leaves it, and is the same afterwards.
     """
-    box = space.box
-    log_share = 0.0
+    box, log_share = space.box, 0.0
     if rule >= 0:
         for k in range(candidates.sizes[rule]):
             item = candidates.members[rule, k]
@@ -379,8 +368,7 @@ def score_open_rows(
         for k in range(columns.shape[0]):
             start = candidates.offsets[columns[k]]
             end = candidates.offsets[columns[k] + 1]
-            seen = codes[k, row]
-            total = 0.0
+            seen, total = codes[k, row], 0.0
             for i in range(start, end):
                 candidates.widths[i] = widths[i] if seen < 0 else 0.0
                 total += candidates.widths[i]

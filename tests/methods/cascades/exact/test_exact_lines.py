@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact import plan, recursion, solve
-from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
+from bayescascade.methods.cascades.exact.cost import cheapest_boxes
 from bayescascade.methods.cascades.exact.scratch import Scratch
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from tests.methods.cascades.exact.test_exact_cost import random_table

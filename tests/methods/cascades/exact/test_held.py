@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 import bayescascade
 from bayescascade import BranchCascade, BranchPosterior, LeafCascade, LeafPosterior, Table
 from bayescascade.base.errors import TooLargeError
-from bayescascade.methods.cascades.exact import cheapest, held, solve, solve_by_tilts
+from bayescascade.methods.cascades.exact import cost, held, solve, solve_by_tilts
 from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.posterior import ExactPosterior
@@ -50,8 +50,8 @@ BY_BRANCHES = cases(
 @pytest.fixture
 def are_held(monkeypatch):
     """Have only boxes that hold data kept, however few there are in all."""
-    monkeypatch.setattr(cheapest, "_SHORT", -1.0)
-    monkeypatch.setattr(cheapest, "_DEARER", 1e-9)
+    monkeypatch.setattr(cost, "_SHORT", -1.0)
+    monkeypatch.setattr(cost, "_DEARER", 1e-9)
 
 
 @BY_BRANCHES
@@ -216,11 +216,11 @@ def test_boxes_are_kept_by_what_they_cost(monkeypatch):
     """All boxes say more, and are kept unless they take long and far longer."""
     posterior = BranchPosterior(dense_table(6), partitions="levels")
     assert isinstance(solve(posterior), ExactPosterior)
-    monkeypatch.setattr(cheapest, "_SHORT", 0.0)
-    monkeypatch.setattr(cheapest, "_DEARER", 0.1)
+    monkeypatch.setattr(cost, "_SHORT", 0.0)
+    monkeypatch.setattr(cost, "_DEARER", 0.1)
     held_cost = solve(posterior).cost
     assert held_cost.n_boxes < 4**6 / 2
-    monkeypatch.setattr(cheapest, "_DEARER", 1e3)
+    monkeypatch.setattr(cost, "_DEARER", 1e3)
     assert solve(posterior).cost.n_boxes == 4**6
 
 

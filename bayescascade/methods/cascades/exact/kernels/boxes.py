@@ -87,8 +87,7 @@ def _raised(lattice, index, cost, j, is_narrowed):
 def find_line(index, work, base, stride):
     """Write to the last place of base and stride where the line's own entries are."""
     last = work.digits.shape[0] - 1
-    stride[last] = index.step[last, work.cost[last]]
-    base[last] = 0
+    stride[last], base[last] = index.step[last, work.cost[last]], 0
     for j in range(last):
         base[last] += work.digits[j] * index.step[j, work.cost[j]]
 
@@ -97,8 +96,7 @@ def find_line(index, work, base, stride):
 def find_shape(lattice, index, work):
     """Return base and stride of the shapes of the line's boxes."""
     last = work.digits.shape[0] - 1
-    stride = index.step[last, work.cost[last]]
-    base = 0
+    stride, base = index.step[last, work.cost[last]], 0
     for j in range(last):
         shape = lattice.shape[lattice.starts[j] + work.digits[j]]
         base += shape * index.step[j, work.cost[j]]
@@ -113,8 +111,7 @@ def find_children(lattice, index, work, base, stride, step):
     ``base[j] + x * stride[j] + y * step[j]``.
     """
     last = work.digits.shape[0] - 1
-    before = 0
-    behind = 0
+    before, behind = 0, 0
     for j in range(last):
         behind += work.digits[j] * index.step[j, work.cost[j]]
     own_step = index.step[last, work.cost[last]]
@@ -135,9 +132,7 @@ def find_children(lattice, index, work, base, stride, step):
                 cost = _raised(lattice, index, cost, i, is_narrowed)
             step[j] = index.step[last, cost]
         before += own
-    stride[last] = own_step
-    step[last] = 0
-    base[last] = before
+    stride[last], step[last], base[last] = own_step, 0, before
 
 
 @kernel
@@ -156,8 +151,7 @@ def count_rows(
     """
     for s in range(subsets.shape[0]):
         for row in range(row_codes.shape[0]):
-            at = 0
-            cost = 0
+            at, cost = 0, 0
             for j in range(row_codes.shape[1]):
                 block = lattice.starts[j + 1] - lattice.starts[j] - 1
                 step = index.step[j, cost]
@@ -313,8 +307,7 @@ def is_grouped(lattice, terms, j):
 def _evaluate_one(lattice, terms, values, work, count, own, maximize):
     """Write the one entry of the box of `work.digits`, a leaf so far, to values[own]."""
     last = work.digits.shape[0] - 1
-    digit = work.digits[last]
-    widest = 0
+    digit, widest = work.digits[last], 0
     for j in range(last + 1):
         if lattice.splits[j]:
             widest = max(widest, lattice.sizes[lattice.starts[j] + work.digits[j]])
@@ -350,8 +343,7 @@ def _evaluate_many(lattice, terms, values, work, count, own, limit, maximize):
     last = work.digits.shape[0] - 1
     digit = work.digits[last]
     for k in range(1, limit):
-        work.total[k] = 0.0
-        work.total_exponent[k] = ZERO
+        work.total[k], work.total_exponent[k] = 0.0, ZERO
     if terms.has_factors:
         write_factors(terms, work, count, work.factor.shape[0] - 1)
     for j in range(last + 1):

@@ -376,8 +376,7 @@ def _split(held, outside, values, work, chosen, level, begin, end, j):
         elif work.tally[code] > 0:
             continue
         else:
-            work.tally[code] = 1
-            work.seen[n_seen] = code
+            work.tally[code], work.seen[n_seen] = 1, code
         n_seen += 1
         place = work.place[j, row]
         if low <= place < high:

@@ -130,31 +130,11 @@ def new_work(
     n_columns: int, most: int, n_entries: int, n_line: int, n_side: int, n_places: int
 ) -> Work:
     """Allocate scratch: `n_entries` a box at most, sums for `n_line` and `n_side` blocks."""
-
-    def zeros() -> Array:
-        return np.zeros(n_columns, np.int64)
-
     row = most + 1
     n_sums = row * (n_line + n_side) * n_entries
-    return Work(
-        digits=zeros(),
-        cost=zeros(),
-        base=zeros(),
-        stride=zeros(),
-        step=zeros(),
-        count_base=zeros(),
-        count_stride=zeros(),
-        count_step=zeros(),
-        factor=np.ones(most + 1),
-        factor_exponent=np.zeros(most + 1, np.int64),
-        per_way=np.ones(1),
-        total=np.empty(n_entries),
-        total_exponent=np.empty(n_entries, np.int64),
-        sums=np.empty(n_sums),
-        sums_exponent=np.empty(n_sums, np.int64),
-        side=np.array([n_line * row]),
-        places=np.empty(n_places, np.int64),
-        begins=np.zeros(row, np.int64),
-        ends=np.zeros(row, np.int64),
-        is_wrapped=np.zeros(1, np.bool_),
-    )
+    return Work(*(
+        *np.zeros((8, n_columns), np.int64), np.ones(row), np.zeros(row, np.int64), np.ones(1),
+        np.empty(n_entries), np.empty(n_entries, np.int64), np.empty(n_sums),
+        np.empty(n_sums, np.int64), np.array([n_line * row]), np.empty(n_places, np.int64),
+        *np.zeros((2, row), np.int64), np.zeros(1, np.bool_),
+    ))  # fmt: skip

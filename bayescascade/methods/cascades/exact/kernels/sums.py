@@ -12,8 +12,7 @@ from bayescascade.methods.cascades.exact.kernels.terms import ZERO, added, norma
 @inner_kernel
 def _clear(out, out_exponent, at, n):
     for k in range(at, at + n):
-        out[k] = 0.0
-        out_exponent[k] = ZERO
+        out[k], out_exponent[k] = 0.0, ZERO
 
 
 @inner_kernel

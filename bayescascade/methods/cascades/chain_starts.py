@@ -1,13 +1,26 @@
-"""Random trees, grown without looking at the data: where chains start."""
+"""Where chains start: at random trees, grown without looking at the data, and how hot.
+
+The hotter a chain is, the less the density weighs beside the number of trees, most of which are
+large. Where columns have many levels, hot trees have many times as many leaves as there are rows;
+each step then takes longer, and cooling does not make up for the steps lost. A pilot chain tries
+temperatures from the hottest down and keeps the first at which its tree has no more leaves than
+there are distinct rows. No bound is put on trees: of tables with few rows and many cells the most
+probable ones may have more leaves than rows.
+"""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+import samplers
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import Tree, root_box
+from bayescascade.model.search import SCHEDULE
 
 _START_LEAVES = 8  # a random start has fewer splits than this
+_TEMPERATURES = (SCHEDULE.initial_temperature, 1.0, 0.5)
+_PASSES = 10  # of as many steps as there are distinct rows
+_MOST_ROWS = 10_000  # of a pilot, which takes seconds; of more, trees seldom outgrow them
 
 
 def random_tree(
@@ -52,3 +65,29 @@ def _with_random_split(
         cut = int(rng.integers(1, len(codes)))
         blocks = [tuple(order[:cut]), tuple(order[cut:])]
     return tree.replaced(is_nominal, leaf, (column, [(block, None) for block in blocks]))
+
+
+def cooling(
+    start: Callable[[np.random.Generator], Tree],
+    sweep: Callable[[np.random.Generator, Tree, int, float], tuple[Tree, object]],
+    n_rows: int,
+) -> samplers.GeometricSchedule:
+    """Return the schedule of an annealing given `n_rows` distinct rows: always the same.
+
+    A pilot begins in `start(rng)`, and ``sweep(rng, tree, n_steps, inverse_temperature)`` takes its
+    steps.
+    """
+    if not 0 < n_rows <= _MOST_ROWS:
+        return SCHEDULE
+
+    def outgrows(temperature: float) -> bool:
+        rng = np.random.default_rng(0)
+        tree = start(rng)
+        for _ in range(_PASSES):
+            tree, _ = sweep(rng, tree, n_rows, 1.0 / temperature)
+            if tree.n_leaves > n_rows:
+                return True
+        return False
+
+    initial = next((t for t in _TEMPERATURES[:-1] if not outgrows(t)), _TEMPERATURES[-1])
+    return samplers.GeometricSchedule(initial, SCHEDULE.final_temperature)
