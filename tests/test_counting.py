@@ -11,11 +11,11 @@ from hypothesis import given, settings, strategies as st
 
 from bayescascade.base.errors import DataError
 from bayescascade.data import distinct_rows, sources
-from bayescascade.data.arrow_sources import source_of
+from bayescascade.data.arrow_frames import frame_of_arrow
 from bayescascade.data.declarations import Declarations
 from bayescascade.data.reading import CountedRows, RowReader
 from bayescascade.data.schema import Schema
-from bayescascade.data.sources import frame_of_arrow
+from bayescascade.data.sources import source_of
 
 CELLS: dict[str, st.SearchStrategy[Any]] = {
     "mixed": st.sampled_from([1, True, 1.0, "1", "True", "a", None, 0.5, np.int64(7)]),

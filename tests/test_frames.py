@@ -11,7 +11,7 @@ import pytest
 
 import bayescascade
 from bayescascade.base.errors import DataError, UnknownLevelError
-from bayescascade.data.sources import as_frame
+from bayescascade.data.arrow_frames import as_frame
 from bayescascade.data.table import Table
 
 AGES = ("(0, 5]", "(5, 10]", "(10, 100]")  # in another order as text

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weight_values
+from bayescascade.data.arrow_frames import frame_of_arrow, with_distinct_entries
 from bayescascade.data.column import MAX_LEVELS, MISSING, Column
 from bayescascade.data.distinct_rows import DistinctRows
 from bayescascade.data.inference import Collector
 from bayescascade.data.levels import Cells, Level, factorize, to_numbers
-from bayescascade.data.sources import Batch, frame_of_arrow, with_distinct_entries
+from bayescascade.data.sources import Batch
 
 _FIRST_CAPACITY = 16
 _MOST_UNDECLARED = 1_000  # values

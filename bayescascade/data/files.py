@@ -17,12 +17,11 @@ from typing import TypeAlias, TypeGuard
 import pandas as pd
 
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.data.arrow_sources import source_of
 from bayescascade.data.dialects import TO_BE_FOUND, GivenDialect
 from bayescascade.data.read_as import ReadAs
 from bayescascade.data.readers import READERS, DataFile, FileSource
 from bayescascade.data.scanning import changed_sources
-from bayescascade.data.sources import BLOCK_ROWS, Batch, Source, missing_codes_of
+from bayescascade.data.sources import BLOCK_ROWS, Batch, Source, missing_codes_of, source_of
 
 FilePaths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 Paths: TypeAlias = FilePaths | ReadAs

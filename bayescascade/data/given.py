@@ -11,17 +11,12 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.arrow_frames import as_column, as_frame
 from bayescascade.data.files import are_paths, open_files
 from bayescascade.data.levels import Cells, Level, parse_texts
 from bayescascade.data.names import check_distinct_names, listed_names
 from bayescascade.data.read_as import ReadAs
-from bayescascade.data.sources import (
-    as_column,
-    as_frame,
-    missing_codes_of,
-    weighted_blocks,
-    with_missing_codes,
-)
+from bayescascade.data.sources import missing_codes_of, weighted_blocks, with_missing_codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

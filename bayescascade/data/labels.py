@@ -12,12 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_weights
+from bayescascade.data.arrow_frames import as_column
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.declarations import ColumnKinds, Declarations, by_name, declared
 from bayescascade.data.given import GivenRows
 from bayescascade.data.levels import Cells, check_numbers, holds_numbers, level_text, to_numbers
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.sources import as_column, with_missing_codes
+from bayescascade.data.sources import with_missing_codes
 from bayescascade.data.table import Table
 
 _KINDS = "biufUO"  # NumPy's letters for the truth values, numbers and text that labels may be

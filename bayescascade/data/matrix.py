@@ -7,7 +7,7 @@ a level, text has one level more; numbers and ranks have their median there, and
 0 and 1, that says so: in columns that had missing cells when they were learned.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from bayescascade.base.errors import DataError, ModelFileError, UnknownLevelErro
 from bayescascade.data.cell_policy import STRICT, CellPolicy, Matrix
 from bayescascade.data.column import UNKNOWN, Column
 from bayescascade.data.date_parts import with_date_parts
-from bayescascade.data.gaps import are_medians, gap_texts, median_of, with_median
 from bayescascade.data.given import GivenRows, check_width, column_text
 from bayescascade.data.levels import (
     Cells,
@@ -38,13 +37,14 @@ from bayescascade.data.names import check_present
 from bayescascade.data.number_words import columns_of, number_column
 from bayescascade.data.unknown import UnknownCells
 
+_MOST_LISTED = 5  # columns
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatrixEncoder:
     """How the columns of data become those of a matrix; made by `learn`.
 
-    The tuples beside `columns` have an entry for each column; the last three may be empty, if no
-    column has an entry.
+    Tuples have an entry for each column; the last three may be empty, if no column has one.
     """
 
     columns: tuple[str | int, ...]  # names, or indices if there are no names
@@ -61,10 +61,9 @@ class MatrixEncoder:
     def learn(cls, rows: GivenRows, policy: CellPolicy = STRICT) -> "MatrixEncoder":
         """Return the encoder of the columns of rows.
 
-        Columns of a DataFrame have names if all names are text, as in scikit-learn. Categories are
-        levels even if no cell has them. Raises DataError if only some names are text, a name is
-        repeated, or a column cannot be used; ValueError, in scikit-learn's words, if an array is
-        sparse, complex, empty or not two-dimensional.
+        Columns have names if all names are text, as in scikit-learn; categories are levels even if
+        no cell has them. Raises DataError if only some names are text, a name is repeated, or a
+        column cannot be used; ValueError as `GivenRows.frame`.
         """
         array = rows.numbers()
         if array is not None:
@@ -81,15 +80,10 @@ class MatrixEncoder:
         if not others and names:
             columns = tuple(map(str, names))
         is_level = policy.missing == "level"
+        of_columns = tuple(rows.missing_codes.get(str(column), ()) for column in columns)
         levels = tuple(
-            _learned_levels(column_text(column), frame.iloc[:, place], is_level)
-            for place, column in enumerate(columns)
-        )
-        codes = rows.missing_codes
-        of_columns = tuple(codes.get(str(column), ()) for column in columns)
-        levels = tuple(
-            one if one is None else replace(one, missing_codes=told)
-            for one, told in zip(levels, of_columns, strict=True)
+            _learned_levels(column_text(column), frame.iloc[:, place], is_level, codes)
+            for place, (column, codes) in enumerate(zip(columns, of_columns, strict=True))
         )
         found = cls(columns, levels, policy, missing_codes=of_columns if any(of_columns) else ())
         found = found._with_numbers({j: cells for j, (_, cells) in enumerate(frame.items())})
@@ -113,7 +107,11 @@ class MatrixEncoder:
             if levels is not None and levels.kind == "nominal":
                 medians.append(None)
                 continue
-            medians.append(median_of(self._encode(place, cells, UnknownCells(), None)))
+            part = self._encode(place, cells, UnknownCells(), None)
+            known = part[~np.isnan(part)]
+            # of two in the middle the lower, which is a value that there is
+            median = float(np.quantile(known, 0.5, method="lower")) if known.size else 0.0
+            medians.append(None if known.size == len(part) else median)
         is_needed = any(median is not None for median in medians)
         return replace(self, medians=tuple(medians)) if is_needed else self
 
@@ -172,10 +170,18 @@ class MatrixEncoder:
     @property
     def missing_texts(self) -> list[str]:
         """What missing cells were taken for, in words; empty if there were none."""
-        by_level = [one.name for one in self.levels if one is not None and one.has_missing_level]
-        places = range(len(self.columns))
-        by_median = [self.names[place] for place in places if self._median(place) is not None]
-        return gap_texts(by_level, by_median)
+        named = list(enumerate(zip(self.names, self.levels, strict=True)))
+        taken = {
+            "a level": [name for _, (name, one) in named if one and one.has_missing_level],
+            "the median and a column": [
+                name for place, (name, _) in named if self._median(place) is not None
+            ],
+        }
+        return [
+            f"missing cells are {what} of {_listed(names)}"
+            for what, names in taken.items()
+            if names
+        ]
 
     def treating(self, unknown: str) -> "MatrixEncoder":
         """Return the encoder with another policy for unknown levels; see `CellPolicy`."""
@@ -200,13 +206,12 @@ class MatrixEncoder:
     ) -> Matrix:
         """Return rows as a matrix, (n_rows, n_matrix_columns), C-contiguous.
 
-        If the encoder has names, a DataFrame is matched by name, in any order, and may have more
-        columns; else by position. A Series or a mapping of single values is one row. means
-        (n_matrix_columns,) float64 replace unknown levels if the policy is "mean"; rows that have
-        some are appended to `unknown`, else warned of; messages name the `owner`. Raises DataError,
-        which names column, value and row, if a column is missing, or a cell is infinite, no number
-        or, by the policy, missing or an unknown level; ValueError as in `learn`, and if the width
-        is wrong.
+        If the encoder has names, rows with names are matched by name, in any order, and may have
+        more columns; else by position. means (n_matrix_columns,) float64 replace unknown levels if
+        the policy is "mean"; rows that have some are appended to `unknown`, else warned of;
+        messages name the `owner`. Raises DataError, which names column, value and row, if a column
+        is missing, or a cell is infinite, no number or, by the policy, missing or an unknown level;
+        ValueError as in `learn`, and if the width is wrong.
         """
         array = rows.numbers() if self.is_numeric else None
         is_filled = array is not None and self.policy.missing == "level" and pd.isna(array).any()
@@ -309,7 +314,7 @@ class MatrixEncoder:
         if record.get("missing") is None:
             return cls(tuple(columns), read, policy, (), numbers, told)
         medians: Any = record.get("medians")
-        if record["missing"] != "level" or not are_medians(medians, read):
+        if record["missing"] != "level" or not _are_medians(medians, read):
             raise ModelFileError("an encoding's medians must be numbers of columns without levels")
         policy = replace(policy, missing="level")
         return cls(tuple(columns), read, policy, tuple(medians), numbers, told)
@@ -353,9 +358,11 @@ class MatrixEncoder:
         if self.policy.missing != "level":
             return part
         median = self._median(column)
-        if median is not None:
-            return with_median(part, median)
         is_missing = np.isnan(part[:, 0])
+        if median is not None:
+            part[is_missing] = median
+            both: Matrix = np.concatenate([part, is_missing[:, np.newaxis]], 1, dtype=part.dtype)
+            return both
         if self.policy.unknown == "mean" and means is not None:
             unknown.note(self.names[column], cells, np.where(is_missing, UNKNOWN, 0))
             part[is_missing] = means[self.source == column]
@@ -381,7 +388,9 @@ class MatrixEncoder:
         return part
 
 
-def _learned_levels(name: str, cells: Cells, is_level: bool) -> Column | None:
+def _learned_levels(
+    name: str, cells: Cells, is_level: bool, codes: tuple[Level, ...]
+) -> Column | None:
     """Return a column's levels, None if it holds numbers, truth values or nothing.
 
     With `is_level`, missing cells become a level if there are some and levels have no order.
@@ -393,9 +402,9 @@ def _learned_levels(name: str, cells: Cells, is_level: bool) -> Column | None:
     if not levels:
         return None
     if factor.is_ordered:
-        return Column(name, "ordinal", tuple(levels))
+        return Column(name, "ordinal", tuple(levels), missing_codes=codes)
     has_missing_level = is_level and bool(cells.isna().any())
-    return Column(name, "nominal", tuple(sorted(levels)), has_missing_level=has_missing_level)
+    return Column(name, "nominal", tuple(sorted(levels)), (), has_missing_level, False, codes)
 
 
 def _width(levels: Column | None) -> int:
@@ -403,3 +412,20 @@ def _width(levels: Column | None) -> int:
     if levels is None or levels.kind == "ordinal" or levels.n_levels <= 2:
         return 1
     return levels.n_levels
+
+
+def _are_medians(medians: Any, levels: Sequence[Column | None]) -> bool:
+    """Return whether a record's medians are of columns that can have them."""
+    if not isinstance(medians, list) or len(medians) not in (0, len(levels)):
+        return False
+    return all(
+        one is None
+        or (type(one) in (int, float) and np.isfinite(one) and (of is None or of.kind == "ordinal"))
+        for one, of in zip(medians, levels, strict=False)
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many there are beside."""
+    shown = ", ".join(names[:_MOST_LISTED])
+    return f"{shown} and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else shown

@@ -17,16 +17,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
+from bayescascade.data.arrow_frames import is_partitioned
 from bayescascade.data.counting import RawRows
 from bayescascade.data.files import Paths, are_paths, open_each
 from bayescascade.data.levels import Level, level_text
-from bayescascade.data.sources import (
-    Batch,
-    FrameSource,
-    Source,
-    is_partitioned,
-    missing_codes_of,
-)
+from bayescascade.data.sources import Batch, FrameSource, Source, missing_codes_of
 
 _MERGED = 8  # parts by a task
 

@@ -19,9 +19,9 @@ import pyarrow.parquet
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.texts import shortened
 from bayescascade.base.validation import check_integer
-from bayescascade.data.arrow_sources import categorical_names, column_names
+from bayescascade.data.arrow_frames import frame_of_arrow
 from bayescascade.data.dialects import SNIFFED_BYTES, TO_BE_FOUND, GivenDialect, sniffed
-from bayescascade.data.sources import Batch, FrameSource, frame_of_arrow
+from bayescascade.data.sources import Batch, FrameSource, categorical_names, column_names
 
 _CSV_BLOCK_BYTES = 2 << 20
 _MOST_BLANK = 1 << 12  # characters after a header that are looked at for rows

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.data.arrow_frames import is_lazy
 from bayescascade.data.changed_source import with_parts
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.date_parts import needed_dates, with_date_parts
@@ -28,7 +29,6 @@ from bayescascade.data.names import (
     check_known,
     check_present,
 )
-from bayescascade.data.sources import is_lazy
 from bayescascade.data.unknown import UnknownCells
 
 

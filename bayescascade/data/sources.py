@@ -1,215 +1,37 @@
-"""Where rows come from: any library's table, block by block.
+"""Where rows come from: DataFrames and any library's tables, block by block.
 
-Tables of other libraries become DataFrames here, with their names and categories (`as_frame`).
-`bayescascade.data.arrow_sources` reads them in batches, `bayescascade.data.readers` reads files.
+`bayescascade.data.readers` reads files.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 import pyarrow
-import pyarrow.interchange
 from numpy.typing import NDArray
-from pyarrow import compute
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weight_values
+from bayescascade.data.arrow_frames import (
+    NATIVE,
+    arrow_table,
+    as_frame,
+    converted,
+    frame_of_arrow,
+    is_arrow,
+    is_dataset,
+    is_lazy,
+    is_partitioned,
+)
 from bayescascade.data.levels import Level, to_numbers
 
 BLOCK_ROWS = 100_000
-_LONG = 10_000  # rows
 
 _CODES = "missing codes"  # in `attrs` of a frame
 
-NATIVE = (pd.DataFrame, pd.Series, np.ndarray, Sequence, Mapping)
-
 Batch: TypeAlias = pd.DataFrame | pyarrow.RecordBatch
-
-
-def as_frame(rows: Any) -> Any:
-    """Return another library's table as a DataFrame, and whatever has no named columns unchanged.
-
-    Tables are those of polars (lazy ones, too), Arrow (readers and data sets, too), DuckDB, Dask or
-    narwhals, and those that offer Arrow's PyCapsule interface or the dataframe interchange
-    protocol. Their dictionaries (categories) become categoricals. Raises DataError if a table has
-    named columns but cannot be read.
-    """
-    if isinstance(rows, NATIVE):
-        return rows
-    if is_partitioned(rows):
-        whole = converted(rows.compute, rows)
-        if not is_partitioned(whole):  # as what xarray computes would still be
-            return whole
-    if hasattr(rows, "to_native"):  # of narwhals
-        return as_frame(rows.to_native())
-    if is_lazy(rows):
-        return as_frame(converted(rows.collect, rows))
-    if is_arrow(rows):
-        return converted(lambda: frame_of_arrow(arrow_table(rows)), rows)
-    if is_dataset(rows):
-        return converted(lambda: frame_of_arrow(rows.to_table()), rows)
-    if hasattr(rows, "__dataframe__"):
-        return converted(lambda: _frame_of_interchange(rows), rows)
-    if hasattr(type(rows), "columns") or not _is_array(rows):  # as an array it would lose names
-        raise DataError(
-            f"rows must be a DataFrame, an array or a table that Arrow can read, got "
-            f"{type(rows).__name__}: convert it to one of these"
-        )
-    return rows
-
-
-def as_column(cells: Any) -> Any:
-    """Return another library's column, or table of one column, in pandas' form; see `as_frame`."""
-    if isinstance(cells, NATIVE):
-        return cells
-    if is_partitioned(cells) or hasattr(cells, "to_native") or is_lazy(cells):
-        whole = as_frame(cells)
-        one_column = isinstance(whole, pd.DataFrame) and whole.shape[1] == 1
-        return whole.iloc[:, 0] if one_column else as_column(whole)
-    if not is_arrow(cells):
-        return cells
-    column = converted(lambda: pyarrow.chunked_array(cells), cells)
-    if pyarrow.types.is_struct(column.type):
-        return as_frame(cells)
-    return converted(lambda: column.to_pandas(integer_object_nulls=True), cells)
-
-
-def is_partitioned(rows: object) -> bool:
-    """Return whether rows are computed elsewhere, in parts, as those of Dask are."""
-    return hasattr(rows, "__dask_graph__") and hasattr(rows, "compute")
-
-
-def is_lazy(data: Any) -> bool:
-    """Return whether it is a plan of a table that is not computed yet, of polars or narwhals."""
-    return hasattr(data, "collect") and hasattr(data, "collect_schema")
-
-
-def arrow_table(rows: Any) -> pyarrow.Table:
-    """Return what offers Arrow's interface as a table of Arrow's.
-
-    Types are corrected because not every version of polars reports that the levels of an Enum are
-    ordered, and that a Categorical is a way to store text.
-    """
-    if not type(rows).__module__.startswith("polars"):
-        table = pyarrow.table(rows)
-        if isinstance(rows, pyarrow.RecordBatchReader) and not table.num_rows:
-            raise DataError("it has no rows left, and a reader can be read only once")
-        return table
-    kinds = {name: type(kind).__name__ for name, kind in rows.schema.items()}
-    stored = [name for name, kind in kinds.items() if kind == "Categorical"]
-    table = pyarrow.table(rows.cast(dict.fromkeys(stored, str)) if stored else rows)
-    for place, name in enumerate(table.schema.names):
-        if kinds[name] == "Enum":
-            ordered = [
-                pyarrow.DictionaryArray.from_arrays(part.indices, part.dictionary, ordered=True)
-                for part in table.column(place).chunks
-            ]
-            kind = table.schema.types[place]
-            kind = pyarrow.dictionary(kind.index_type, kind.value_type, ordered=True)
-            table = table.set_column(place, name, pyarrow.chunked_array(ordered, kind))
-    return table
-
-
-def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
-    """Return Arrow data as a DataFrame: whole numbers stay whole beside missing cells."""
-    categories = {}
-    for index, field in enumerate(table.schema):
-        if pyarrow.types.is_dictionary(field.type):
-            chunks = table.column(index).chunks
-            tidy = [with_distinct_entries(chunk) for chunk in chunks]
-            if any(new is not old for new, old in zip(tidy, chunks, strict=True)):
-                column = pyarrow.chunked_array([_of_one_type(chunk) for chunk in tidy])
-                table = table.set_column(index, field.name, column)
-    for index, field in enumerate(table.schema):
-        if pyarrow.types.is_dictionary(field.type) and _is_unusual(field.type):
-            column = table.column(index).combine_chunks()
-            codes = column.indices.cast(pyarrow.int64())
-            table = table.set_column(index, field.name, codes)
-            categories[field.name] = pd.Categorical.from_codes(
-                codes.fill_null(-1), column.dictionary.to_pandas(), column.type.ordered
-            )
-    # To ask a pool of threads for a few cells would take longer than to convert them.
-    is_long = table.num_rows > _LONG
-    frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True, use_threads=is_long)
-    return frame.assign(**categories)
-
-
-def with_distinct_entries(cells: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
-    """Return dictionary-encoded cells whose dictionary has no equal, and no missing, entries.
-
-    Arrow allows these, pandas does not. Cells of types that Arrow cannot compare, such as nested
-    ones, are returned unchanged.
-    """
-    entries = _entries(cells)
-    kind = entries.type
-    if isinstance(kind, pyarrow.BaseExtensionType) or pyarrow.types.is_nested(kind):
-        return cells
-    try:
-        is_there = compute.invert(compute.is_null(entries, nan_is_null=True))
-        distinct = compute.unique(entries.filter(is_there))
-        if len(distinct) == len(entries):
-            return cells
-        places = compute.index_in(entries, value_set=distinct)  # null of a missing one
-    except pyarrow.ArrowNotImplementedError:
-        return cells
-    return pyarrow.DictionaryArray.from_arrays(
-        places.take(cells.indices), distinct, ordered=cells.type.ordered
-    )
-
-
-def _of_one_type(cells: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
-    """Return dictionary-encoded cells in the type that `with_distinct_entries` makes."""
-    places = cells.indices.cast(pyarrow.int32())
-    return pyarrow.DictionaryArray.from_arrays(places, _entries(cells), ordered=cells.type.ordered)
-
-
-def _entries(cells: pyarrow.DictionaryArray) -> pyarrow.Array:
-    """Return a dictionary's entries, in a type of text that Arrow has all functions for."""
-    if cells.type.value_type != pyarrow.string_view():
-        return cells.dictionary
-    # which Arrow 17 cannot cast
-    return pyarrow.array(cells.dictionary.to_pylist(), pyarrow.large_string())
-
-
-def is_arrow(data: Any) -> bool:
-    """Return whether data offer Arrow's PyCapsule interface."""
-    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
-
-
-def is_dataset(data: Any) -> bool:
-    """Return whether it is a data set, or what scans one, of Arrow."""
-    return type(data).__module__.startswith("pyarrow") and hasattr(data, "to_table")
-
-
-def _is_array(data: Any) -> bool:
-    """Whether NumPy, or scikit-learn's checks, may make something of it."""
-    return any(hasattr(data, name) for name in ("__array__", "__getitem__", "shape"))
-
-
-def _is_unusual(kind: pyarrow.DictionaryType) -> bool:
-    """Whether pyarrow, or an older one, cannot make pandas' categories of dictionaries."""
-    is_extension = isinstance(kind.value_type, pyarrow.BaseExtensionType)  # as of intervals
-    return is_extension or pyarrow.types.is_unsigned_integer(kind.index_type)
-
-
-def converted(reader: Callable[[], Any], data: object) -> Any:
-    """Return what a reader makes of another library's data; raises DataError if it cannot."""
-    try:
-        return reader()
-    except Exception as error:  # other libraries raise what they like
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise DataError(f"cannot read the {type(data).__name__} as Arrow data: {reason}") from error
-
-
-def _frame_of_interchange(rows: Any) -> pd.DataFrame:
-    frame = frame_of_arrow(pyarrow.interchange.from_dataframe(rows))
-    described = rows.__dataframe__()
-    for name in frame.select_dtypes("category"):  # pyarrow forgets which are ordered
-        if described.get_column_by_name(name).describe_categorical["is_ordered"]:
-            frame[name] = frame[name].cat.as_ordered()
-    return frame
 
 
 class Source(Protocol):
@@ -261,6 +83,99 @@ class FrameSource:
     def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
         """Yield the same as `blocks`."""
         yield from self.blocks(names)
+
+
+class ArrowSource:
+    """The rows of Arrow data that can be read again, in batches.
+
+    `open_batches` takes the names of columns and returns record batches of these columns.
+    """
+
+    is_text = False
+    notes: Sequence[str] = ()
+
+    def __init__(
+        self,
+        schema: pyarrow.Schema,
+        open_batches: Callable[[list[str]], Iterable[pyarrow.RecordBatch]],
+        label: str = "",
+    ) -> None:
+        self.label = label
+        self.names = column_names(schema)
+        self.categorical = categorical_names(schema)
+        self._open_batches = open_batches
+
+    def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Yield the rows' cells in the columns `names`, some rows at a time."""
+        for batch in self.batches(names):
+            yield frame_of_arrow(pyarrow.Table.from_batches([batch]))[list(names)]
+
+    def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
+        """Yield the rows' cells in the columns `names`, some rows at a time."""
+        batches = iter(self._open_batches(list(names)))
+        try:
+            while (batch := converted(lambda: next(batches, None), batches)) is not None:
+                for start in range(0, batch.num_rows, BLOCK_ROWS):
+                    yield batch.slice(start, BLOCK_ROWS)
+        finally:  # the other library must not wait for batches that nobody reads
+            if hasattr(batches, "close"):
+                batches.close()
+
+
+def column_names(schema: pyarrow.Schema) -> list[str]:
+    """Return the names of columns; an index that pandas stored is none."""
+    if b"pandas" not in (schema.metadata or {}):
+        return list(schema.names)
+    return [str(name) for name in schema.empty_table().to_pandas().columns]
+
+
+def categorical_names(schema: pyarrow.Schema) -> frozenset[str]:
+    """Return the names of the columns that have dictionaries."""
+    return frozenset(field.name for field in schema if pyarrow.types.is_dictionary(field.type))
+
+
+def source_of(rows: Any, label: str = "") -> Source | None:
+    """Return any library's table as a source, None if it has no named columns; see `as_frame`.
+
+    Arrow data sets, polars plans and DuckDB relations are computed batch by batch, again for each
+    pass; what can be read only once is held in memory as Arrow data.
+    """
+    if hasattr(rows, "to_native"):
+        rows = rows.to_native()
+    if not isinstance(rows, NATIVE) and not is_partitioned(rows):
+        opened: Source | None = converted(partial(_opened, rows, label), rows)
+        if opened is not None:
+            return opened
+    frame = as_frame(rows)
+    return FrameSource(frame, label) if isinstance(frame, pd.DataFrame) else None
+
+
+def _opened(rows: Any, label: str) -> Source | None:
+    """Return what is read as Arrow data as a source."""
+    if is_dataset(rows) and hasattr(rows, "schema"):  # a scanner can be read only once
+        return ArrowSource(rows.schema, lambda names: rows.to_batches(columns=names), label)
+    if is_lazy(rows) and hasattr(rows, "collect_batches"):
+
+        def computed(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
+            plan = rows.select(names)
+            for part in plan.collect_batches(chunk_size=BLOCK_ROWS, maintain_order=True):
+                yield from arrow_table(part).to_batches()
+
+        return ArrowSource(arrow_table(rows.head(0).collect()).schema, computed, label)
+    if hasattr(rows, "to_arrow_table") and hasattr(rows, "project"):
+        # as DuckDB before 1.4 calls it
+        read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"
+
+        def related(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
+            quoted = ('"' + name.replace('"', '""') + '"' for name in names)
+            with getattr(rows.project(", ".join(quoted)), read)(BLOCK_ROWS) as reader:
+                yield from reader
+
+        return ArrowSource(rows.limit(0).to_arrow_table().schema, related, label)
+    if is_arrow(rows) or is_dataset(rows):
+        table = arrow_table(rows)
+        return ArrowSource(table.schema, lambda names: table.select(names).to_batches(), label)
+    return None
 
 
 def missing_codes_of(rows: Any) -> Mapping[str, tuple[Level, ...]]:

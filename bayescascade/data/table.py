@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_weights
-from bayescascade.data.arrow_sources import source_of
+from bayescascade.data.arrow_frames import as_frame, is_partitioned
 from bayescascade.data.column import Column
 from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.files import Paths, are_paths, open_files
@@ -28,7 +28,7 @@ from bayescascade.data.partitions import are_partitions, open_partitions
 from bayescascade.data.readers import CsvSource, ParquetSource
 from bayescascade.data.reading import CountedRows, RowReader
 from bayescascade.data.schema import Rows, Schema
-from bayescascade.data.sources import BLOCK_ROWS, FrameSource, Source, as_frame, is_partitioned
+from bayescascade.data.sources import BLOCK_ROWS, FrameSource, Source, source_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -37,12 +37,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_integer, check_weights
+from bayescascade.data.arrow_frames import as_frame
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.declarations import Bins, Levels, Names, declared
 from bayescascade.data.given import GivenRows
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.schema import Rows, Schema
-from bayescascade.data.sources import as_frame
 from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.conditionals import PredictedColumn, fill_missing, predict_given_others

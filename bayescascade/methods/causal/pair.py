@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_real
+from bayescascade.data.arrow_frames import as_column
 from bayescascade.data.levels import check_numbers, to_numbers
-from bayescascade.data.sources import as_column
 from bayescascade.methods.causal.features import Floats
 
 LEAST_ROWS = 20

@@ -15,11 +15,11 @@ from sklearn.utils import column_or_1d
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_real
+from bayescascade.data.arrow_frames import as_column
 from bayescascade.data.given import GivenRows, column_text
 from bayescascade.data.levels import Cells, check_numbers, to_numbers
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.read_as import check_row_by_row
-from bayescascade.data.sources import as_column
 from bayescascade.methods.rado.reading import Reading, Rows, by_column
 from bayescascade.methods.rado.signatures import Floats
 from bayescascade.methods.rado.two_values import (
