@@ -52,7 +52,6 @@ def assert_same(reader: RowReader) -> None:
 def short_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut rows into blocks, and let Arrow group even few of them."""
     monkeypatch.setattr(sources, "BLOCK_ROWS", request.param)
-    monkeypatch.setattr("bayescascade.data.arrow_sources.BLOCK_ROWS", request.param)
     monkeypatch.setattr(distinct_rows, "_FEW", request.param // 2)
 
 

@@ -155,9 +155,7 @@ def test_the_same_rows_give_the_same_bytes(dress: str, tmp_path: Path) -> None:
     )
 
 
-def test_relations_of_duckdb_keep_categories_without_their_order(
-    rng: np.random.Generator,
-) -> None:
+def test_relations_of_duckdb_keep_categories_without_their_order(rng: np.random.Generator) -> None:
     """DuckDB hands its enums over without their order: they are nominal, with all their levels."""
     frame = patients(rng)
     unordered = frame.assign(pain=frame["pain"].cat.as_unordered())

@@ -88,8 +88,7 @@ def test_categories_are_levels_even_if_unused():
     cells = pd.Series(pd.Categorical(["a", "b"], ["a", "b", "c"])).to_frame("x")
     encoder = learned(cells)
     np.testing.assert_array_equal(
-        matrix_of(encoder, pd.DataFrame({"x": ["c"]})),
-        np.float32([[0, 0, 1]]),
+        matrix_of(encoder, pd.DataFrame({"x": ["c"]})), np.float32([[0, 0, 1]])
     )
 
 
@@ -258,11 +257,7 @@ def test_missing_cells_are_levels_and_medians():
     ]
     array = np.array([[1.0, NAN], [2.0, 5.0], [6.0, 9.0]])
     of_array = learned(array, CellPolicy("level"))
-    assert matrix_of(of_array, array).tolist() == [
-        [1, 5, 1],
-        [2, 5, 0],
-        [6, 9, 0],
-    ]
+    assert matrix_of(of_array, array).tolist() == [[1, 5, 1], [2, 5, 0], [6, 9, 0]]
 
 
 def test_a_missing_cell_where_there_was_none_is_unknown():

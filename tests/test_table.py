@@ -62,11 +62,7 @@ def test_many_codes_need_two_bytes() -> None:
             "ordinal",
             ("lo", "mid", "hi"),
         ),
-        (
-            pd.cut(pd.Series([0.5, 1.5, 0.5]), [0, 1, 2]),
-            "ordinal",
-            ("(0, 1]", "(1, 2]"),
-        ),
+        (pd.cut(pd.Series([0.5, 1.5, 0.5]), [0, 1, 2]), "ordinal", ("(0, 1]", "(1, 2]")),
     ],
 )
 def test_kinds_are_inferred(values: object, kind: str, levels: tuple[object, ...]) -> None:

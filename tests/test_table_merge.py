@@ -83,11 +83,7 @@ def test_a_schema_makes_parts_alike(rng: np.random.Generator) -> None:
             ({"a": [1, 3]}, {"continuous": {"a": 2}}),
             "got 0.5, 1.5, 2.5 and 0.5, 1.5, 3.5: declare its bin edges when they are read",
         ),
-        (
-            ({"a": [1, 2]}, {}),
-            ({"a": ["x", "y"]}, {}),
-            "got numbers and text: declare its levels",
-        ),
+        (({"a": [1, 2]}, {}), ({"a": ["x", "y"]}, {}), "got numbers and text: declare its levels"),
         (
             ({"a": ["x", "y"]}, {"ordinal": {"a": ["y", "x"]}}),
             ({"a": ["x", "y"]}, {"ordinal": {"a": ["x", "y"]}}),

@@ -145,11 +145,7 @@ def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
 
 
 def with_distinct_entries(cells: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
-    """Return dictionary-encoded cells whose dictionary has no equal, and no missing, entries.
-
-    Arrow allows these, pandas does not. Cells of types that Arrow cannot compare, such as nested
-    ones, are returned unchanged.
-    """
+    """Return a dictionary's cells without equal or missing entries, which pandas refuses."""
     entries = _entries(cells)
     kind = entries.type
     if isinstance(kind, pyarrow.BaseExtensionType) or pyarrow.types.is_nested(kind):

@@ -16,11 +16,7 @@ def default_bins(weight: float) -> int:
 
 
 class RowSample:
-    """Up to `SAMPLE_SIZE` rows' values and weights, drawn without replacement.
-
-    Every row gets a pseudo-random key from its number and the rows with the smallest keys are
-    kept: the sample does not depend on how the rows were cut into blocks.
-    """
+    """Up to `SAMPLE_SIZE` rows drawn without replacement, however rows come in blocks."""
 
     def __init__(self) -> None:
         self._keys = np.empty(0, dtype=np.uint64)
@@ -45,10 +41,7 @@ class RowSample:
         return equal_frequency_edges(self._values, self._weights, n_bins, lowest, highest)
 
     def whole_edges(self, n_bins: int, lowest: float, highest: float) -> tuple[float, ...]:
-        """Return `edges` for whole numbers: each edge is halfway between two of them.
-
-        The outer edges are half a number further out, so that a width counts a bin's numbers.
-        """
+        """Return `edges` halfway between whole numbers, so that a width counts a bin's."""
         inner = self.edges(n_bins, lowest, highest)[1:-1]
         return (lowest - 0.5, *(math.ceil(edge) - 0.5 for edge in inner), highest + 0.5)
 

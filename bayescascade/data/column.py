@@ -131,11 +131,7 @@ class Column:
         return codes
 
     def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> Cells:
-        """Return the values of `codes`; continuous ones are drawn uniformly within their bins.
-
-        Whole numbers stay whole. Integers and truth values keep their type (pandas' nullable one
-        if a cell is missing).
-        """
+        """Return the values of `codes`, in a bin drawn uniformly; whole numbers stay whole."""
         positions = codes.astype(np.int64)
         if codes.size and (codes.min() < 0 or codes.max() >= self.n_levels):
             raise ParameterError(

@@ -70,10 +70,7 @@ class Codebook:
         self._samples: list[Cells] = []
 
     def encode(self, cells: Cells) -> NDArray[np.int32]:
-        """Return the number of each cell, (n_rows,) int32; learns new values.
-
-        Raises DataError if a cell cannot be a level, ManyValuesError if there are too many values.
-        """
+        """Return the number of each cell, (n_rows,) int32; learns new values."""
         factor = factorize(self.name, cells)
         form = (factor.is_categorical, factor.is_ordered)
         keys = [(type(value), value) for value in factor.values]
@@ -120,11 +117,7 @@ class Codebook:
 
 
 class RawRows:
-    """Distinct rows of numbers, and how often each was met.
-
-    `coders` are those of the columns, in order; `largest_weight` is an upper bound of the weights
-    to come, None if every row counts once.
-    """
+    """Distinct rows of numbers, and how often each was met; for weights see `DistinctRows`."""
 
     def __init__(
         self, coders: Sequence[Codebook | KnownCodes], largest_weight: float | None

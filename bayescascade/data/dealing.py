@@ -86,10 +86,7 @@ def deal_by_class(
 
 
 def with_weights(table: Table, weights: NDArray[np.float64]) -> Table:
-    """Return the part of a table with these weights, (n_distinct,) float64 >= 0, not all 0.
-
-    The schema stays that of the whole, so that levels which the part lacks have density.
-    """
+    """Return the part of a table with these weights, (n_distinct,) >= 0, and its schema."""
     is_kept = weights > 0
     codes = table.codes[:, is_kept].copy()
     kept = weights[is_kept]

@@ -139,11 +139,7 @@ class Declarations:
 
 
 def by_name(option: str, told: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return a declaration by column name, from names or numbers; None for what is only listed.
-
-    Raises DataError or ParameterError if a name is unknown, a number is out of range, or a column
-    is named twice.
-    """
+    """Return a declaration by column name, from names or numbers; None for what is only listed."""
     listed = () if told is None else told
     items = listed.items() if isinstance(listed, Mapping) else [(key, None) for key in listed]
     pairs = list(items)

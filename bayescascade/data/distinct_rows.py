@@ -59,10 +59,7 @@ class DistinctRows:
             self._merge()
 
     def result(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return the distinct rows of positive weight in lexicographic order, and their weights.
-
-        codes (n_columns, n_distinct) int32; weights (n_distinct,) float64 > 0.
-        """
+        """Return the distinct rows in lexicographic order, and their weights > 0."""
         self._merge()
         order = np.lexsort(self._words[::-1])
         self._words, self._limbs = self._words[:, order], self._limbs[:, order]
@@ -72,10 +69,7 @@ class DistinctRows:
         return np.compress(is_positive, codes, axis=1), weights[is_positive]
 
     def sums(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the distinct rows in any order, and their weights as integers.
-
-        codes (n_columns, n_distinct) int32; limbs (n_limbs, n_distinct) int64.
-        """
+        """Return the distinct rows in any order, and weights (n_limbs, n_distinct) int64."""
         self._merge()
         codes = np.empty((len(self._n_levels), self._words.shape[1]), dtype=np.int32)
         for word, columns in zip(self._words, self._word_columns, strict=True):

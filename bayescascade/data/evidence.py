@@ -22,11 +22,7 @@ def evidence_words(schema: Schema, known: Evidence) -> str:
 def narrow_evidence(
     schema: Schema, known: Evidence, evidence: Mapping[str, object]
 ) -> dict[int, tuple[int, ...]]:
-    """Return what is known, codes by column number, given more evidence (see `encode_evidence`).
-
-    Raises DataError if a column or level is unknown, no code of a column is left, or the codes left
-    of an ordered column are not neighbors.
-    """
+    """Return what is known, codes by column number, given more evidence."""
     narrowed = dict(known)
     for j, codes in schema.encode_evidence(evidence).items():
         column = schema.columns[j]

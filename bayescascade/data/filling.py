@@ -18,10 +18,7 @@ def labels_of(column: Column) -> list[object]:
 
 
 def values_of(column: Column, codes: NDArray[np.integer], rng: np.random.Generator | None) -> Cells:
-    """Return levels, and numbers within bins: drawn if there is a generator, else the middles.
-
-    Of two whole numbers in the middle the lower one is returned.
-    """
+    """Return levels, and numbers of bins: drawn, or without a generator the (lower) middles."""
     if column.kind == "continuous" and rng is None:
         middles = _middles(column)
         if column.is_whole:
@@ -40,10 +37,7 @@ def numbers_of(column: Column) -> NDArray[np.float64]:
 def filled(
     cells: Cells, column: Column, rows: NDArray[np.intp], codes: NDArray[np.integer], values: Cells
 ) -> Cells:
-    """Return cells in which some rows have new values, of the cells' type if it can hold them.
-
-    cells (n_rows,); rows (n,) int; codes (n,) int32, the levels or bins of the values (n,).
-    """
+    """Return cells in which some rows have new values, of the cells' type if it can hold them."""
     if len(rows) == len(cells) and not isinstance(cells.dtype, pd.CategoricalDtype):
         return values.set_axis(cells.index)
     found: list[object] = values.tolist()

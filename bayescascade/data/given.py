@@ -33,18 +33,12 @@ class GivenRows:
 
     @classmethod
     def of(cls, X: Any) -> "GivenRows":
-        """Read rows; a Series, or a mapping of single values, is one.
-
-        Raises DataError if they cannot be read.
-        """
+        """Read rows; a Series, or a mapping of single values, is one."""
         return X if isinstance(X, cls) else cls._read(X).typed()
 
     @classmethod
     def labeled(cls, X: Any, y: Any, sample_weight: Any = None) -> "GivenRows":
-        """Read rows, labels and weights; of files the last two may be columns, then no features.
-
-        Raises ParameterError if files lack such a column, or no labels are named; or as `of`.
-        """
+        """Read rows, labels and weights; of files these may be columns, then no features."""
         return cls.of_texts(X, y, sample_weight).typed()
 
     @classmethod
@@ -120,10 +114,7 @@ class GivenRows:
         return missing_codes_of(self.cells)
 
     def numbers(self) -> NDArray[Any] | None:
-        """Return an array of numbers, checked by scikit-learn; None if it is none, or has names.
-
-        An array does not become a frame, because that takes longer than to predict.
-        """
+        """Return an array of numbers, which takes less time than a frame; None if it is none."""
         if self.is_named:
             return None
         array = self._array()
@@ -162,10 +153,7 @@ def column_text(column: str | int) -> str:
 
 
 def frame_from_array(data: object, names: Sequence[str] | None) -> pd.DataFrame:
-    """Return a 2-D array or list of lists as a DataFrame; names default to x0, x1, ...
-
-    Raises DataError if it is not two-dimensional or its width is not the number of names.
-    """
+    """Return a 2-D array or list of lists as a DataFrame; names default to x0, x1, ..."""
     # Object cells keep their types: np.array([[1, "a"]]) would turn 1 into text.
     array = data if isinstance(data, np.ndarray) else np.array(data, dtype=object)
     check_no_records(array)
@@ -189,10 +177,7 @@ def check_no_records(array: NDArray[np.generic]) -> None:
 
 
 def frame_from_mapping(data: Mapping[Any, object]) -> pd.DataFrame:
-    """Return a row, name to value, or columns, name to values, as a DataFrame.
-
-    Raises DataError if columns are of different lengths.
-    """
+    """Return a row, name to value, or columns, name to values, as a DataFrame."""
     is_single = all(pd.api.types.is_scalar(value) for value in data.values())
     if is_single:
         return pd.DataFrame({name: pd.Series([v], dtype=object) for name, v in data.items()})

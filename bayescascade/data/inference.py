@@ -48,11 +48,7 @@ _MOST_TOLD = 3  # columns that notes of one kind are of one by one
 def collected_columns(
     collectors: Sequence["Collector"], missing: str, is_weighted: bool
 ) -> tuple[Column, ...]:
-    """Return the columns that fit what was collected; see `Collector.column`.
-
-    Raises DataError as that does, and UndeclaredError, which names all columns that must be
-    declared or dropped.
-    """
+    """Return the columns that fit what was collected, or say which must be declared."""
     columns: list[Column] = []
     undeclared: list[UndeclaredError] = []
     for collector in collectors:
@@ -102,11 +98,7 @@ class Collector(ABC):
 
     @abstractmethod
     def column(self, missing: str, is_weighted: bool) -> Column:
-        """Return the column that fits the cells; `missing` is "error" or "level".
-
-        Raises DataError if the cells break a rule of the column's kind, or the kind must be
-        declared.
-        """
+        """Return the column that fits the cells; `missing` is "error" or "level"."""
 
     def _count_missing(self, is_missing: NDArray[np.bool_]) -> None:
         if is_missing.any() and not self.n_missing:
@@ -329,11 +321,7 @@ class BinCollector(Collector):
 
 
 def notes_of(collectors: Sequence[Collector]) -> list[str]:
-    """Return what a user should know of how columns are read, once they were collected.
-
-    Declared bins need no note. Where many columns are cut, or have missing cells, one note covers
-    all of these.
-    """
+    """Return what a user should know of how columns are read, many of them in one note."""
     told = _notes_of_bins(
         [one for one in collectors if isinstance(one, BinCollector) and one.declared.kind is None]
     )

@@ -70,10 +70,7 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
 
 
 def find_classes(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the sorted classes of checked labels, and the position of each label among them.
-
-    Raises DataError, which calls the labels `name`, if there is only one class.
-    """
+    """Return the sorted classes of checked labels, two or more, and each label's position."""
     classes, codes = np.unique(labels, return_inverse=True)
     if classes.dtype.kind == "U":
         classes = np.array(classes.tolist())  # no wider than the longest
@@ -84,10 +81,7 @@ def find_classes(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray
 
 
 def label_codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
-    """Return the position of each checked label among the classes of `y`, (n_rows,) int64.
-
-    Raises DataError, which calls the labels `name`, if a label is not among them.
-    """
+    """Return the position of each checked label among the classes of `y`, (n_rows,) int64."""
     position = {label: code for code, label in enumerate(classes.tolist())}
     codes = np.array([position.get(label, -1) for label in labels.tolist()], np.int64)
     if codes.size and codes.min() < 0:
@@ -115,11 +109,7 @@ def classes_record(classes: NDArray[Any]) -> dict[str, Any]:
 
 
 def read_classes(record: Any) -> NDArray[Any]:
-    """Return the classes of a record that `classes_record` made.
-
-    Raises ModelFileError, KeyError or TypeError if it is no such record, or its values are not two
-    or more different ones of its type.
-    """
+    """Return the classes of a record that `classes_record` made."""
     values, dtype = record["values"], np.dtype(str(record["dtype"]))
     if dtype.kind not in _KINDS or not isinstance(values, list):
         raise ModelFileError("a saved classifier's classes must be text, numbers or truth values")
@@ -160,12 +150,7 @@ class TrainingRows:
         *,
         owner: str,
     ) -> "TrainingRows":
-        """Read what `fit` was given, with an encoder learned from it; messages name the `owner`.
-
-        Raises ParameterError if there are no labels, or the number of weights is wrong; DataError
-        if the rows, labels or weights cannot be used, there is one class, or labels of `validation`
-        are of none of the classes.
-        """
+        """Read rows and labels, and rows to validate by; messages name the `owner`."""
         checked = check_labels(given.labels, "y", owner)
         rows = encoder.transform(given, owner)
         _check_length("y", checked, "X", rows)
@@ -203,11 +188,7 @@ class TrainingRows:
         )
 
     def needed_validation_labels(self, what_for: str) -> NDArray[np.int64]:
-        """Return the labels of the validation rows.
-
-        Raises ParameterError, which says that `what_for`, such as 'errors="validation"', needs
-        them, if they were not given.
-        """
+        """Return the labels of the validation rows, which `what_for` needs."""
         if self.validation_labels is None:
             raise ParameterError(f"X_val and y_val must be given for {what_for}, got None")
         return self.validation_labels

@@ -67,10 +67,7 @@ def quoted(text: str) -> str:
 
 
 def plain_level(name: str, value: object) -> Level:
-    """Return `value` as a plain Python str, bool, int or finite float.
-
-    Raises DataError, which names column `name`, if it is of another type, NaN or infinite.
-    """
+    """Return a value of the column `name` as a plain Python str, bool, int or finite float."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, pd.Interval):
@@ -153,10 +150,7 @@ def factorize(name: str, cells: Cells) -> Factor:
 
 
 def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float64]:
-    """Return a column as (n_rows,) float64, NaN where a cell is missing; text is parsed.
-
-    Raises DataError, which names `label` and the row, if a cell is neither a number nor missing.
-    """
+    """Return a column, `label` in messages, as (n_rows,) float64, NaN where it is missing."""
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(cells.cat.categories.dtype)
     if pd.api.types.is_numeric_dtype(cells.dtype):
@@ -232,10 +226,7 @@ def match_texts(values: Sequence[Level], levels: Sequence[Level]) -> list[str]:
 
 
 def without_codes(cells: Cells, codes: Sequence[Level]) -> Cells:
-    """Return a column in which cells that equal a code, such as -9, are missing.
-
-    Numbers equal codes however they are written: "-9.0" is -9.
-    """
+    """Return a column in which cells that equal a code are missing; "-9.0" is -9."""
     if not codes:
         return cells
     texts = {level_text(code) for code in codes}

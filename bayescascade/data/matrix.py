@@ -42,10 +42,7 @@ _MOST_LISTED = 5  # columns
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatrixEncoder:
-    """How the columns of data become those of a matrix; made by `learn`.
-
-    Tuples have an entry for each column; the last three may be empty, if no column has one.
-    """
+    """How columns become those of a matrix; tuples have an entry for each, or are empty."""
 
     columns: tuple[str | int, ...]  # names, or indices if there are no names
     levels: tuple[Column | None, ...]  # None for a column of numbers
@@ -238,11 +235,7 @@ class MatrixEncoder:
         return self._complete(np.ascontiguousarray(np.concatenate(parts, axis=1)))
 
     def read_cell(self, column: int, value: object) -> Matrix:
-        """Return the part of a row that one value becomes, (width of the column,).
-
-        `column` is the column's position; None and NaN are missing. Raises DataError if the value
-        is not one of this column, or is missing and that is an error.
-        """
+        """Return the part of a row that one value becomes; None and NaN are missing."""
         name, levels = self.names[column], self.levels[column]
         if not pd.api.types.is_scalar(value):
             raise DataError(f'column "{name}" must have a single value, got {value!r}')
@@ -281,15 +274,8 @@ class MatrixEncoder:
         return record
 
     @classmethod
-    def from_dict(
-        cls,
-        record: Mapping[str, Any],
-        policy: CellPolicy = STRICT,
-    ) -> "MatrixEncoder":
-        """Return the encoder that `to_dict` recorded, with the policy that it had.
-
-        Raises ModelFileError if the record is invalid, or its columns have no or repeated names.
-        """
+    def from_dict(cls, record: Mapping[str, Any], policy: CellPolicy = STRICT) -> "MatrixEncoder":
+        """Return the encoder that `to_dict` recorded, with the policy that it had."""
         columns, levels = record.get("columns"), record.get("levels")
         if not isinstance(columns, list) or not isinstance(levels, list):
             raise ModelFileError("an encoding's columns and levels must be lists")
@@ -320,11 +306,7 @@ class MatrixEncoder:
         return cls(tuple(columns), read, policy, tuple(medians), numbers, told)
 
     def _encode(
-        self,
-        column: int,
-        cells: Cells,
-        unknown: UnknownCells,
-        means: NDArray[np.float64] | None,
+        self, column: int, cells: Cells, unknown: UnknownCells, means: NDArray[np.float64] | None
     ) -> Matrix:
         name, levels = self.names[column], self.levels[column]
         cells = without_codes(cells, self.codes_of(column))
@@ -391,10 +373,7 @@ class MatrixEncoder:
 def _learned_levels(
     name: str, cells: Cells, is_level: bool, codes: tuple[Level, ...]
 ) -> Column | None:
-    """Return a column's levels, None if it holds numbers, truth values or nothing.
-
-    With `is_level`, missing cells become a level if there are some and levels have no order.
-    """
+    """Return a column's levels, perhaps one for missing cells; None if it holds numbers."""
     if holds_numbers(cells) or pd.api.types.is_bool_dtype(cells.dtype):
         return None
     factor = factorize(name, cells)

@@ -42,10 +42,7 @@ class Counted(Protocol):
 
 
 def merge_counted(parts: Sequence[Counted]) -> CountedRows:
-    """Return the rows of all parts, at least one.
-
-    Raises DataError if parts have other columns, or columns of other kinds, bins or orders.
-    """
+    """Return the rows of all parts, at least one, whose columns must be alike."""
     first = parts[0].schema
     for part in parts[1:]:
         check_present(first.names, part.schema.names)

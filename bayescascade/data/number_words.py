@@ -20,10 +20,7 @@ _LARGEST = 2.0**24  # beyond, float32 does not tell whole numbers apart
 
 
 def number_column(name: str, cells: Cells | NDArray[Any]) -> Column | None:
-    """Return cells of whole numbers as a column of one bin, truth values as two levels; else None.
-
-    cells: (n_rows,) of numbers, numbers as text, truth values or missing cells.
-    """
+    """Return (n_rows,) whole numbers as one bin, truth values as two levels; else None."""
     if pd.api.types.is_bool_dtype(cells.dtype):
         return Column(name, "nominal", (False, True))
     numbers = pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(np.float64, na_value=np.nan)
@@ -46,10 +43,7 @@ def split_at(column: Column, threshold: float) -> tuple[Column, list[int]] | Non
 
 
 def columns_of(record: Any, names: Sequence[str]) -> tuple[Column | None, ...]:
-    """Return number columns as a file has them, or an empty tuple where it has no such record.
-
-    Raises ModelFileError if they are no number columns of these names.
-    """
+    """Return number columns as a file has them, or an empty tuple where it has no record."""
     if record is None:
         return ()
     if not isinstance(record, list) or len(record) != len(names):

@@ -34,10 +34,7 @@ def are_partitions(rows: object) -> bool:
 
 
 def open_partitions(rows: Any) -> "PartitionedSource":
-    """Return a Dask DataFrame, or files, of which each is a partition, as a source.
-
-    Raises DataError if rows are neither, a file cannot be read, or Dask is not installed.
-    """
+    """Return a Dask DataFrame, or files, of which each is a partition, as a source."""
     try:
         from dask.delayed import delayed
     except ImportError:
@@ -58,11 +55,7 @@ def open_partitions(rows: Any) -> "PartitionedSource":
 
 
 class PartitionedSource:
-    """Rows in partitions; `blocks` fetches one after the other.
-
-    `parts` takes names of columns and returns a delayed DataFrame or Source for each partition;
-    see `missing_codes_of` for `missing_codes`.
-    """
+    """Rows in partitions; `parts` takes names of columns and returns one task for each."""
 
     categorical: frozenset[str] = frozenset()
 
@@ -89,12 +82,7 @@ class PartitionedSource:
         yield from self.blocks(names)
 
     def count(self, room: RawRows, names: Sequence[str], weights: str | None) -> RawRows:
-        """Return the distinct rows of all partitions, counted by Dask.
-
-        `room` has no rows, and every partition gets a copy; `names` are the needed columns and
-        `weights` the one of weights. Raises DataError, which does not name the row, if a cell
-        cannot be used.
-        """
+        """Return the distinct rows of all partitions, counted by Dask in copies of `room`."""
         from dask.base import compute
         from dask.delayed import delayed
 

@@ -71,10 +71,7 @@ class DataFile:
 
 
 class CsvSource:
-    """A text file with a header, perhaps compressed (.gz, .bz2, .zst); see `Dialect`.
-
-    Every cell is read as text. Rows must be as wide as the header; blank lines are skipped.
-    """
+    """A text file with a header, perhaps compressed, all cells as text; see `Dialect`."""
 
     format_name = "CSV"
     is_text = True
@@ -323,9 +320,7 @@ def _is_text(kind: pyarrow.DataType) -> bool:
 
 @contextmanager
 def _explained_errors(
-    label: str,
-    broken_rows: Sequence[pyarrow.csv.InvalidRow] = (),
-    encoding: str | None = None,
+    label: str, broken_rows: Sequence[pyarrow.csv.InvalidRow] = (), encoding: str | None = None
 ) -> Iterator[None]:
     """Turn what the readers raise into a DataError of one line."""
     try:

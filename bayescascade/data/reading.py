@@ -80,11 +80,7 @@ class RowReader:
         return cls(source, columns, schema, weights, declarations.missing)
 
     def read(self) -> CountedRows:
-        """Return the distinct rows, coded.
-
-        Raises DataError, which names the column, the rule, the value and the row, if the data break
-        a rule.
-        """
+        """Return the distinct rows, coded, or say which column, rule, value and row is wrong."""
         if isinstance(self.source, FrameSource) and self.source.n_rows <= _FEW:
             return self.read_by_blocks()  # which takes less time for few rows
         try:
@@ -94,10 +90,7 @@ class RowReader:
         return self.read_by_blocks()
 
     def read_at_once(self, binned: frozenset[str] = frozenset()) -> CountedRows:
-        """Return the distinct rows, counted before they are coded; messages may name no row.
-
-        `binned` are undeclared columns of numbers to be cut.
-        """
+        """Return them, counted before they are coded; `binned` are undeclared columns to be cut."""
         raw, collectors = self._room(binned)
         names = [coder.name for coder in raw.coders]
         weights = self.weights if isinstance(self.weights, str) else None
@@ -142,10 +135,7 @@ class RowReader:
         return self._checked(CountedRows(schema, *rows.result(), n_rows, notes))
 
     def _room(self, binned: frozenset[str]) -> tuple[RawRows, dict[str, Collector]]:
-        """Return room for distinct rows, and collectors that have seen what must be known before.
-
-        These are the columns that are cut into bins, and the weights.
-        """
+        """Return room for distinct rows, and collectors that saw what bins and weights need."""
         collectors = self._collectors(binned)
         first = [
             collector

@@ -29,11 +29,7 @@ _MOST_COUNTED = 100_000  # levels of a column: what has more is no column of lev
 
 
 def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> list[Source]:
-    """Return sources with the same columns whose cells are changed as `asked` says.
-
-    `whole` has the rows of all sources, which are read once or twice if a change depends on all
-    rows. Raises DataError if a column is unknown, or a cell cannot be read.
-    """
+    """Return sources, together the rows of a `whole`, whose cells are changed as `asked` says."""
     names = whole.names
     drops = asked.missing_labels == "drop"
     if asked.na is None and not asked.depends_on_all_rows:
@@ -61,11 +57,7 @@ def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> 
 
 
 class _Scan:
-    """What becomes of columns, found in all rows: which hold dates, and which levels are kept.
-
-    `dates` says of each column of dates whether some cell has a time; `kept_levels` and `parts`
-    are those of `Changes`; `notes` are for the user.
-    """
+    """What becomes of columns, found in all rows: which hold dates, which levels are kept."""
 
     def __init__(self, asked: ReadAs, source: Source) -> None:
         left = (asked.labels, asked.weights, *asked.whole)

@@ -24,11 +24,7 @@ from bayescascade.data.date_parts import needed_dates, with_date_parts
 from bayescascade.data.files import Paths, are_paths, located_errors, open_files
 from bayescascade.data.given import GivenRows, frame_from_array, frame_from_mapping
 from bayescascade.data.levels import Cells
-from bayescascade.data.names import (
-    check_distinct_names,
-    check_known,
-    check_present,
-)
+from bayescascade.data.names import check_distinct_names, check_known, check_present
 from bayescascade.data.unknown import UnknownCells
 
 
@@ -166,11 +162,7 @@ class Schema:
         return self._encode_cells(cells, allow_missing, first_row, unknown)
 
     def _encode_cells(
-        self,
-        frame: pd.DataFrame,
-        allow_missing: bool,
-        first_row: int,
-        unknown: UnknownCells | None,
+        self, frame: pd.DataFrame, allow_missing: bool, first_row: int, unknown: UnknownCells | None
     ) -> NDArray[np.int32]:
         """Return the codes of rows of the schema's columns, in their order; see `encode`."""
         codes = np.empty((self.n_columns, len(frame)), dtype=np.int32)

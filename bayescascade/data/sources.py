@@ -86,10 +86,7 @@ class FrameSource:
 
 
 class ArrowSource:
-    """The rows of Arrow data that can be read again, in batches.
-
-    `open_batches` takes the names of columns and returns record batches of these columns.
-    """
+    """Rows of Arrow data; `open_batches` takes names of columns and returns record batches."""
 
     is_text = False
     notes: Sequence[str] = ()
@@ -179,10 +176,7 @@ def _opened(rows: Any, label: str) -> Source | None:
 
 
 def missing_codes_of(rows: Any) -> Mapping[str, tuple[Level, ...]]:
-    """Return the codes of missing cells, by column, that a source or a frame was read with.
-
-    An encoder of such rows, in which these cells are missing, keeps the codes for later rows.
-    """
+    """Return the codes of missing cells, by column, that a source or frame was read with."""
     found: Mapping[str, tuple[Level, ...]] = getattr(rows, "missing_codes", {})
     return rows.attrs.get(_CODES, {}) if isinstance(rows, pd.DataFrame) else found
 

@@ -75,10 +75,7 @@ def sql_column(column: Column) -> str:
 
 
 def sql_condition(column: Column, codes: Collection[int], *, is_open: bool = False) -> str:
-    """Return the condition that a cell has one of some codes; the missing level is NULL.
-
-    With `is_open`, outer bins have no end.
-    """
+    """Return the condition that a cell has one of some codes; if `is_open`, bins have no ends."""
     name = sql_column(column)
     chosen = sorted({int(code) for code in codes})
     parts = []
@@ -105,10 +102,7 @@ def sql_domain(schema: Schema) -> str:
 
 
 def sql_is_up_to(name: str, threshold: float) -> str:
-    """Return the condition that a number, rounded to float32, is at most a finite threshold.
-
-    `name` is the column's, quoted.
-    """
+    """Return the condition that a number, as float32, is at most a finite threshold."""
     if threshold >= _LARGEST:
         return f"{name} IS NOT NULL"
     low = np.float32(max(threshold, -_LARGEST))
