@@ -127,10 +127,12 @@ def test_tables_of_other_libraries_keep_names_and_levels(
     (batch,) = table.to_batches()
     shuffled = Stream(table.select(["sick", "pain", "age"]))
     labels = pa.chunked_array([y[:50], y[50:]]).dictionary_encode()
-    for rows in (table, batch, Stream(table), table.to_reader()):
+    for rows in (table, batch, Stream(table), table.to_reader(), dict(frame.items())):
         again = model.fit(rows, Stream(labels))
         assert learned_columns(again) == columns
         np.testing.assert_array_equal(answers(again, shuffled), expected)
+        mapping = dict(frame[["sick", "pain", "age"]].items())
+        np.testing.assert_array_equal(answers(again, mapping), expected)
     plain = frame[["pain", "sick"]]  # the protocol has no intervals
     expected = answers(model.fit(plain, y), plain)
     again = model.fit(Interchange(pa.table(plain)), y)

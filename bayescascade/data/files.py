@@ -6,7 +6,7 @@ folder or pattern by their names. All must have the same columns.
 
 import itertools
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from glob import glob
@@ -25,8 +25,6 @@ from bayescascade.data.sources import BLOCK_ROWS, Batch, Source, missing_codes_o
 
 FilePaths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 Paths: TypeAlias = FilePaths | ReadAs
-
-Reader: TypeAlias = Callable[[DataFile, int], FileSource]
 
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".br")
 _PATTERN = re.compile(r"[*?\[]")

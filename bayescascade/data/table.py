@@ -7,7 +7,7 @@ cut into chunks.
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -21,7 +21,7 @@ from bayescascade.data.arrow_frames import as_frame, is_partitioned
 from bayescascade.data.column import Column
 from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.files import Paths, are_paths, open_files
-from bayescascade.data.given import frame_from_array, frame_from_mapping
+from bayescascade.data.given import GivenRows, frame_from_array
 from bayescascade.data.levels import level_text
 from bayescascade.data.merging import merge_counted
 from bayescascade.data.partitions import are_partitions, open_partitions
@@ -116,9 +116,7 @@ class Table:
         >>> Table.from_frame(frame)
         <Table: 3 rows, 2 distinct, 2 columns, 4 cells>
         """
-        if not (weights is None or isinstance(weights, str)):
-            frame = as_frame(frame)  # weights are of rows that can be counted
-        opened = open_partitions(frame) if are_partitions(frame) else source_of(frame, source)
+        opened = _opened(frame, weights, source)
         if opened is None:
             raise ParameterError(f"frame must be a pandas DataFrame, got {type(frame).__name__}")
         return _read(opened, Declarations(**declared), weights, schema)
@@ -145,25 +143,18 @@ class Table:
         DataError, ParameterError
             As `from_frame`; also if the array's width is not the number of names.
         """
-        rows: Any = X
-        if not (sample_weight is None or isinstance(sample_weight, str) or are_paths(rows)):
-            rows = as_frame(rows)  # weights are of rows that can be counted
-        opened: Source | None
-        if are_paths(rows):
-            opened = open_files(rows)
-        elif are_partitions(rows):
-            opened = open_partitions(rows)
-        else:
-            rows = as_frame(rows) if is_partitioned(rows) else rows  # computed once
-            opened = source_of(rows, source)
-        if opened is None and isinstance(rows, pd.Series):
-            raise DataError("rows must be a table, got a Series: pass rows.to_frame() for a column")
-        if opened is None and isinstance(rows, Mapping):
-            columns = frame_from_mapping({str(name): cells for name, cells in rows.items()})
-            opened = FrameSource(columns, source)
+        is_whole = is_partitioned(X) and not are_partitions(X)
+        rows: Any = as_frame(X) if is_whole else X  # computed once
+        opened = open_files(rows) if are_paths(rows) else _opened(rows, sample_weight, source)
         if opened is None:
+            if isinstance(rows, pd.Series):
+                raise DataError(
+                    "rows must be a table, got a Series: pass rows.to_frame() for a column"
+                )
+            given = GivenRows.of(rows)
             found = schema.names if names is None and schema else names
-            opened = FrameSource(frame_from_array(as_frame(rows), found), source)
+            frame = given.cells if given.is_named else frame_from_array(given.cells, found)
+            opened = FrameSource(frame, source)
         Declarations(**declared)  # checks the shapes, before numbers are replaced
         named: Any = {
             option: value if option == "missing" else by_name(option, value, opened.names)
@@ -327,6 +318,13 @@ class Table:
             *([] if n_cells is None else [f"{n_cells:,} cells"]),
         ]
         return f"<Table: {', '.join(words)}>"
+
+
+def _opened(rows: Any, weights: object, label: str) -> Source | None:
+    """Return a table with named columns as a source, None if it has none."""
+    if not (weights is None or isinstance(weights, str)):
+        rows = as_frame(rows)  # weights are of rows that can be counted
+    return open_partitions(rows) if are_partitions(rows) else source_of(rows, label)
 
 
 def _read(

@@ -7,6 +7,7 @@ from copy import copy
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from rich.cells import cell_len
 from scipy.special import xlogy
@@ -353,6 +354,8 @@ def test_every_row_of_many_is_explained(name, tmp_path):
         chances = model.predict_proba(asked)[np.arange(len(asked)), best]
         np.testing.assert_array_equal(told["probability"], chances)
     assert all(told["because"])
+    reader = pa.Table.from_pandas(asked).to_reader()  # which can be read only once
+    assert model.explain_rows(reader)["because"].tolist() == told["because"].tolist()
     if hasattr(model, "explain"):
         for row, because in enumerate(told["because"]):
             assert model.explain(asked.iloc[row]).startswith(because)
