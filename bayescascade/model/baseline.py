@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -14,9 +14,7 @@ from bayescascade.data.table import Table
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.page import column_words
 from bayescascade.model.readable_density import ReadableDensity
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from bayescascade.model.readable_model import plot_learned
 
 D = TypeVar("D", bound=DensityParts)
 
@@ -82,15 +80,7 @@ class Baseline(ReadableDensity[D]):
         self._read_own(record)
         self._set_features()
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw what was learned, and return the axes; see the learned object's own.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is large enough.
-        """
-        return self.learned_.plot(ax)
+    plot = plot_learned
 
     def to_dict(self) -> dict[str, Any]:
         """Return parameters, columns and what was learned as plain data."""

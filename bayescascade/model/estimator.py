@@ -8,43 +8,42 @@ posterior is made of a table, what of a state is kept without the data, and what
 import operator
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-import samplers
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.parameters import Parameters
 from bayescascade.base.validation import check_choice
 from bayescascade.data.declarations import Bins, Levels
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
-from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.explore import Solver, explore_by
-from bayescascade.model.kept_draws import Counted, Draws, Readables, check_times, thinned
+from bayescascade.model.kept_draws import (
+    Counted,
+    Draws,
+    Readables,
+    check_times,
+    none_drawn,
+    thinned,
+)
 from bayescascade.model.page import column_words, data_pieces, larger_draws, shares_page
-from bayescascade.model.parameters import SAMPLED, SearchParameters
+from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.posterior import TablePosterior
-from bayescascade.model.readable_model import ReadableModel
+from bayescascade.model.readable_model import ReadableModel, plot_learned
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.rounds import OF_CHAINS, Rounds
 from bayescascade.model.sampled import Sampled
-from bayescascade.model.search import Search, Seed, default_steps, most_blocks
+from bayescascade.model.search import Search, default_steps, most_blocks
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.solution import Solution
 from bayescascade.model.summary import FitSummary
-from bayescascade.report.numbers import nats_text
-from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted, warning
+from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted
 from bayescascade.report.printed import Pictured
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
 S = TypeVar("S")
@@ -66,37 +65,20 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
         What it is called, such as "leaf cascade".
     learned_name : str
         Name of what is learned: the field of a saved file, and with a "_" the attribute.
-    learned_word : str
-        What that is called, such as "tree".
     size_name : str
         Name of the trace that says how large a state is, and of that attribute of what is learned.
     size_words : (str, str)
         One of what it counts, and several, such as "leaf" and "leaves".
-    printed : tuple of str
-        The parameters that are printed with a model, in this order.
     """
 
     title: ClassVar[str]
     learned_name: ClassVar[str]
-    learned_word: ClassVar[str]
     size_name: ClassVar[str]
     size_words: ClassVar[tuple[str, str]]
-    printed: ClassVar[tuple[str, ...]]
 
-    declares: ClassVar[type[Parameters]]
     _n_replicas: ClassVar[int] = 6  # temperatures of search "tempering"
     _drawless_searches: ClassVar[Sequence[str]] = ("anneal",)
 
-    predictive: str = SearchParameters.predictive.default
-    search: str = SAMPLED[0]
-    n_steps: int | None = SearchParameters.n_steps.default
-    n_chains: int = SearchParameters.n_chains.default
-    n_jobs: int | None = SearchParameters.n_jobs.default
-    random_state: Seed = SearchParameters.random_state.default
-    checkpoint: str | Path | None = SearchParameters.checkpoint.default
-    resume: bool = SearchParameters.resume.default
-    progress: Callable[[samplers.Progress], object] | None = None
-    time_limit: float | None = SearchParameters.time_limit.default
     until: str = SearchParameters.until.default
     nominal: Levels = None
     ordinal: Levels = None
@@ -104,8 +86,6 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
     missing: str = "level"
 
     posterior_: TablePosterior[S] = field(init=False)
-    run_: PosteriorRun[S] = field(init=False)
-    exact_: Any = field(init=False)  # each family's own answer of its exact search; of that alone
 
     # -- hooks that every estimator fills in -------------------------------------------------------
 
@@ -145,32 +125,8 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
 
     # -- hooks with an answer that may do ----------------------------------------------------------
 
-    @classmethod
-    def parameter_words(cls, parameters: Mapping[str, Any]) -> list[str]:
-        """Return the parameters that are `printed`, such as "expected_leaves 8".
-
-        Parameters
-        ----------
-        parameters : mapping of str to object
-            By name; None and "none" stand for no value.
-        """
-        told = (cls._words_of(name, parameters) for name in cls.printed if name in parameters)
-        return [words for words in told if words]
-
-    @classmethod
-    def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
-        """Return one of the parameters in words; empty if it goes without saying."""
-        value = parameters[name]
-        if value is None or value == "none":
-            return ""
-        return f"{name} {value}" if isinstance(value, str) else f"{name} {value:g}"
-
     def _check_model(self) -> None:
         """Raise ParameterError if parameters, each within its range, do not go together."""
-
-    def _told(self) -> list[str]:
-        """Return how the model was made, in words."""
-        return self.parameter_words(self.get_params())
 
     def _default_steps(self, table: Table) -> int:
         """Return the steps per chain and phase where `n_steps` is None."""
@@ -223,13 +179,6 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
         self.n_features_in_ = schema.n_columns
         self.feature_names_in_ = np.array(schema.names, dtype=object)
 
-    def _own_record(self) -> dict[str, Any]:
-        """Return fields of a saved file that only this estimator has."""
-        return {}
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        """Become what `_own_record` told, before any state is read; checks as `_read_counted`."""
-
     @property
     def draws_states(self) -> bool:
         """Whether the search draws from the posterior."""
@@ -240,7 +189,7 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
     def check_parameters(self) -> Search:
         """Return how to search; raises ParameterError if any parameter is out of its range."""
         self.declares.check(self)
-        search = Search(**{k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__})
+        search = self._search()
         self._check_model()
         check_choice("missing", self.missing, ("error", "level"))
         if self.predictive == "average" and not self.draws_states:
@@ -267,27 +216,15 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
             told=", ".join(self._told()),
             settings={"model": self.model_name},
         )
-        self.posterior_, self.run_, self.summary_ = found.posterior, found.run_, found.summary_
+        self._take(found)
         self._set_features(self.posterior_.schema)
-        self.log_posterior_ = found.log_density
         self._best = self._count(found.state)
         self._readables = Readables()
-        for name in ("_draws", "exact_"):
-            self.__dict__.pop(name, None)
-        if found.solution is not None:
-            self.exact_ = found.solution.result
+        self.__dict__.pop("_draws", None)  # of an earlier fit
 
     # -- what was learned --------------------------------------------------------------------------
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the most probable state found, and return the axes; see the learned object's own.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is large enough.
-        """
-        return self.learned_.plot(ax)
+    plot = plot_learned
 
     @property
     def learned_(self) -> L:
@@ -298,8 +235,7 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
     @cached_property
     def _draws(self) -> Draws[C]:
         """Posterior draws with their weights, up to 1,000."""
-        drawn = [state for chain in self.run_.draws for state in chain]
-        return self._keep(thinned(drawn))
+        return self._keep(thinned(self.run_.draws))
 
     def _drawn(self) -> tuple[Sequence[L], NDArray[np.float64]]:
         """Return what a user sees of each distinct draw, and its share of the draws."""
@@ -321,7 +257,7 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
         if not times and self.summary_.is_partial:
             return [self._best], np.ones(1)
         if not times:
-            raise ParameterError('predictive must be "map" where no draws were kept, got "average"')
+            raise none_drawn()
         weights = np.array(times, np.float64)
         return counted, weights / weights.sum()
 
@@ -346,23 +282,17 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
             Heading(self._data_pieces()),
             *(() if held_out is None else held_out.page()),
             Pieces([self._model_words()]),
-            Pieces(self._found_pieces()),
-            Pieces(self.summary_.convergence_pieces),
-            *self._warnings_page(),
+            *self._found_page(),
         )
 
     def _model_words(self) -> str:
         """Return what the model is, and its parameters."""
-        average = ["predictive average"] if self.predictive == "average" else []
-        return ", ".join([self.title, *self._told(), *average])
+        return ", ".join([self.title, *self._model_pieces()])
 
     def _found_pieces(self) -> list[str]:
         """Return how what was learned was found, how probable it is, and its size."""
-        return [
-            self.summary_.found_words(self.learned_word),
-            f"log posterior {nats_text(self.log_posterior_)}",
-            counted(getattr(self._readable(self._best), self.size_name), *self.size_words),
-        ]
+        size = getattr(self._readable(self._best), self.size_name)
+        return [*super()._found_pieces(), counted(size, *self.size_words)]
 
     def _above_page(self) -> Page:
         """Return what stands above what is shown, where that is not the best that was found."""
@@ -372,9 +302,6 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
     def _shows_best(self) -> bool:
         """Whether what is shown is the best that was found."""
         return True
-
-    def _warnings_page(self) -> Page:
-        return tuple(warning(f"warning: {text}") for text in self.summary_.warnings)
 
     # -- reports -----------------------------------------------------------------------------------
 
@@ -427,14 +354,6 @@ class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
             "log_posterior": self.log_posterior_,
             **self.learned_.to_dict(),
         }
-
-    def __getattr__(self, name: str) -> Any:  # Any: attributes that are not there
-        if name in ("posterior_", "run_", "exact_") and "_best" in self.__dict__:
-            if "run_" in self.__dict__:
-                how = ", as ".join(filter(None, (self.summary_.method, self.summary_.reason)))
-                raise AttributeError(f'{name} is there after search "exact": this was {how}')
-            raise AttributeError(f"{name} is not in a model that was read from a file: no data is")
-        return self.__getattribute__(name)  # raises again what led here
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_best")

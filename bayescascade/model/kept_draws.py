@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.errors import ModelFileError, ParameterError
 
 MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a saved model holds
 
@@ -45,12 +46,20 @@ class Readables:
     typical: int | None = None  # which of them that is, once it was asked for
 
 
-def thinned(drawn: list[State]) -> list[State]:
-    """Return draws at even distances, at most `MAX_KEPT_DRAWS`."""
-    if len(drawn) <= MAX_KEPT_DRAWS:
-        return drawn
-    chosen = np.linspace(0, len(drawn) - 1, MAX_KEPT_DRAWS).round().astype(int)
-    return [drawn[i] for i in chosen]
+def even_places(n: int, most: int) -> NDArray[np.int64]:
+    """Return positions among `n` >= 0 at even distances, at most `most` of them, ascending."""
+    return np.linspace(0, n - 1, min(n, most)).round().astype(np.int64)
+
+
+def thinned(chains: Sequence[Sequence[State]], most: int = MAX_KEPT_DRAWS) -> list[State]:
+    """Return draws of all chains, one chain after the other, at even distances, at most `most`."""
+    drawn = [state for chain in chains for state in chain]
+    return [drawn[place] for place in even_places(len(drawn), most)]
+
+
+def none_drawn() -> ParameterError:
+    """Return what is raised where there are no draws to average over."""
+    return ParameterError('predictive must be "map" where no draws were kept, got "average"')
 
 
 def check_times(times: object) -> int:

@@ -1,33 +1,25 @@
-"""Classifiers whose rows are a matrix: their columns and classes, learned, told apart and saved."""
+"""Classifiers: how errors are weighed, and those whose rows are a matrix."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.parameters import Parameters
-from bayescascade.base.validation import check_choice
-from bayescascade.data.cell_policy import CellPolicy, Matrix
+from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
-from bayescascade.data.labels import classes_record, read_classes
+from bayescascade.data.labels import TrainingRows, classes_record, read_classes
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.partitions import are_partitions, by_partitions
 from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.decisions import Decision
-from bayescascade.model.readable_model import ReadableModel
+from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.roles import Predicted
-from bayescascade.report.page import BLANK, Page, counted
-
-MISSING = ("level", "error")
-"""What missing cells may be to those that need a number in every cell of the matrix."""
+from bayescascade.report.page import counted
 
 
 class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
@@ -144,112 +136,71 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
         return float(super().score(rows, rows.labels, rows.weights))
 
 
-class MatrixClassifier(LabeledFiles, ReadableModel):
-    """A classifier that reads rows by a `MatrixEncoder`; a `Predictor` but for `predict_block`.
-
-    Subclasses set `_encoder` by `_set_encoder`, `classes_`, and have ``predict_proba(X)``.
+class MatrixClassifier(LabeledFiles, MatrixEstimator):
+    """A classifier over a matrix; a family has `_probabilities` and `_reasons`.
 
     Attributes
     ----------
-    title : str
-        What it is called, such as "budgeted forest".
-    cells : CellPolicy
-        What it takes for a cell; of unknown levels, what older files did.
-    ignored : {"mean", "missing"}
-        What an unknown level counts as where `unknown` is "ignore"; see `CellPolicy`.
     classes_ : (n_classes,) array
         The labels, sorted.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+
+    The others are those of every `MatrixEstimator`.
     """
 
-    title: ClassVar[str]
-    cells: ClassVar[CellPolicy] = CellPolicy()
-    ignored: ClassVar[str] = "mean"
-    declares: ClassVar[type[Parameters]]
-    takes_texts: ClassVar[bool] = False
+    def _read_rows(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingRows:
+        """Learn columns and classes, and return the rows as a matrix; see `TrainingRows.read`."""
+        given = GivenRows.labeled(X, y, sample_weight)
+        self._set_encoder(MatrixEncoder.learn(given, self._policy()))
+        training = TrainingRows.read(self._encoder, given, owner=type(self).__name__)
+        self.classes_ = training.classes
+        return training
 
-    _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error", "missing": "error"}
+    @by_partitions
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class for each row, (n_rows, n_classes) float64.
 
-    unknown: str
-    missing: str  # of those that have `MISSING` to choose from
+        Parameters and errors: see `predict`.
+        """
+        return self._probabilities(self._matrix(X))
 
-    _encoder: MatrixEncoder
+    def predict_block(
+        self,
+        cells: pd.DataFrame,
+        first_row: int,
+        *,
+        intervals: bool = False,
+        explain: bool = False,
+        unknown: UnknownCells | None = None,
+    ) -> Predicted:
+        """Return what rows of a file are; see `bayescascade.model.roles.Predictor`."""
+        del first_row, intervals  # files are one block; none says yet how sure it is
+        rows = self._matrix(cells, unknown)
+        told = self._block_words(rows) if explain else {}
+        return Predicted(told, self._probabilities(rows), costs=self._row_costs(rows))
 
-    def _set_encoder(self, encoder: MatrixEncoder) -> None:
-        self._encoder = encoder
-        self.n_features_in_ = len(encoder.columns)
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        if encoder.is_named:
-            self.feature_names_in_ = np.array(encoder.columns, dtype=object)
+    @abstractmethod
+    def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
+        """Return the probability of each class, (n_rows, n_classes), of rows of the matrix."""
 
-    def _policy(self) -> CellPolicy:
-        """Return what a cell is in rows to learn from, as the parameter `missing` says."""
-        return replace(self.cells, missing=check_choice("missing", self.missing, MISSING))
+    def _block_words(self, rows: Matrix) -> Mapping[str, Sequence[object]]:
+        """Return why rows of the matrix get their probabilities, in columns by their heading."""
+        del rows
+        return {}
 
-    def _matrix(self, X: Any, unknown: UnknownCells | None = None) -> Matrix:
-        """Return rows as a matrix; raises NotFittedError, or as `MatrixEncoder.transform`."""
-        check_is_fitted(self)
-        return self._reader.transform(GivenRows.of(X), type(self).__name__, self._means, unknown)
-
-    @property
-    def _reader(self) -> MatrixEncoder:
-        """What reads rows, unknown levels as the parameter says."""
-        return self._encoder.treating(self._unknown_policy())
-
-    def _unknown_policy(self) -> str:
-        """Return what an unknown level is, as `CellPolicy` calls it; ParameterError if nothing."""
-        how = self.declares.declared()["unknown"].check(self.unknown)
-        return self.ignored if how == "ignore" else "error"
-
-    @property
-    def _means(self) -> NDArray[np.float64] | None:
-        """What unknown levels become where `unknown` is "mean", (n_matrix_columns,)."""
+    def _row_costs(self, rows: Matrix) -> NDArray[np.float64] | None:
+        """Return what classifying each row of the matrix costs, (n_rows,); None if nothing."""
+        del rows
         return None
 
-    @property
-    def feature_texts(self) -> list[str]:
-        """What the features are called in text: their names, or "x3"."""
-        return self._encoder.names
-
     def _facts(self) -> list[str]:
-        return [
-            counted(self.n_features_in_, "column"),
-            counted(len(self.classes_), "class", "classes"),
-        ]
-
-    def _column_names(self) -> list[str]:
-        return self.feature_texts
-
-    def _shown(self) -> Page:
-        page = self.page()
-        return page[page.index(BLANK) + 1 :]
-
-    def _details(self) -> Page:
-        page = self.page()
-        return page[: page.index(BLANK)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fitted model as plain data, at full precision, as `save` writes it."""
-        return self.to_record()
+        return [*super()._facts(), counted(len(self.classes_), "class", "classes")]
 
     def _encoding_fields(self) -> dict[str, Any]:
-        """Return what a saved file holds of columns and classes."""
-        return {"encoding": self._encoder.to_dict(), "classes": classes_record(self.classes_)}
+        return {**super()._encoding_fields(), "classes": classes_record(self.classes_)}
 
     def _read_encoding(self, record: Mapping[str, Any]) -> None:
-        """Become what `_encoding_fields` told; checks as `_restore`."""
-        self._unknown_policy()
-        self._set_encoder(MatrixEncoder.from_dict(record["encoding"], self.cells))
+        super()._read_encoding(record)
         self.classes_ = read_classes(record["classes"])
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        is_let_pass = self.cells.missing == "nan" or getattr(self, "missing", "error") == "level"
-        tags.input_tags.allow_nan = is_let_pass
-        return tags
 
 
 def _is_read(X: Any) -> bool:

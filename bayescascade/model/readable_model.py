@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +17,21 @@ from bayescascade.model.reporting import OF_ROWS, report_document
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.report.page import Page, counted
 from bayescascade.report.printed import Printed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_learned(self: Any, ax: "Axes | None" = None) -> "Axes":  # Any: it has a `learned_`
+    """Draw what was learned, and return the axes; see the learned object's own.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure that is large enough.
+    """
+    axes: Axes = self.learned_.plot(ax)
+    return axes
 
 
 class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped base
@@ -167,6 +182,13 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
         Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
         """
 
+    def _own_record(self) -> dict[str, Any]:
+        """Return fields of a saved file that only this class has, as plain JSON types."""
+        return {}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        """Become what `_own_record` returned; checks as `_restore`."""
+
     def _parameter_fields(self) -> dict[str, Any]:
         """Return the parameters that are saved, as plain JSON types."""
         parameters = self.get_params(deep=False)
@@ -179,6 +201,10 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
         Those of `_not_saved` may be among it.
         """
         return dict(record["parameters"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted model as plain data, at full precision, as `save` writes it."""
+        return self.to_record()
 
     def to_record(self) -> dict[str, Any]:
         """Return the fitted model as plain JSON types, at full precision."""

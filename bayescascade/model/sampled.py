@@ -1,14 +1,23 @@
-"""What a model that was sampled shows of its posterior: shares of draws, and draws for ArviZ."""
+"""What estimators that explore a posterior share: how they search, and show what was found."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
+import samplers
 from bayescascade.base.errors import DataError
+from bayescascade.base.parameters import Parameters
 from bayescascade.model.draws import PosteriorRun
+from bayescascade.model.explore import Found
+from bayescascade.model.parameters import SAMPLED, ChainParameters
+from bayescascade.model.search import Search, Seed
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.axes import Bar, axes_or_new, plot_bars
+from bayescascade.report.numbers import nats_text
+from bayescascade.report.page import Page, Pieces, warning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,11 +27,118 @@ _LEAST_SHARE = 0.005  # that would be printed as 0.00
 _MOST_POINTS = 2000  # of a chain
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Sampled:
-    """A model with draws of its posterior, of which a file keeps what the summary says."""
+    """An estimator that explores a posterior, of which a file keeps what the summary says.
 
-    summary_: FitSummary
-    run_: PosteriorRun[Any]  # Any: states of the family
+    Its parameters are those of every search by chains; subclasses document them, and declare those
+    whose defaults differ.
+
+    Attributes
+    ----------
+    declares : type
+        The parameters and what they may be.
+    learned_word : str
+        What is learned is called, such as "tree".
+    printed : tuple of str
+        The parameters that are printed with a model, in this order.
+    """
+
+    declares: ClassVar[type[Parameters]]
+    learned_word: ClassVar[str] = "model"
+    printed: ClassVar[tuple[str, ...]] = ()
+
+    predictive: str = ChainParameters.predictive.default
+    search: str = SAMPLED[0]
+    n_steps: int | None = ChainParameters.n_steps.default
+    n_chains: int = ChainParameters.n_chains.default
+    n_jobs: int | None = ChainParameters.n_jobs.default
+    random_state: Seed = ChainParameters.random_state.default
+    checkpoint: str | Path | None = ChainParameters.checkpoint.default
+    resume: bool = ChainParameters.resume.default
+    progress: Callable[[samplers.Progress], object] | None = None
+    time_limit: float | None = ChainParameters.time_limit.default
+
+    posterior_: Any = field(init=False)  # Any: the family's own
+    run_: PosteriorRun[Any] = field(init=False)  # Any: states of the family
+    summary_: FitSummary = field(init=False)
+    log_posterior_: float = field(init=False)
+    exact_: Any = field(init=False)  # each family's own answer of its exact search; of that alone
+
+    @classmethod
+    def parameter_words(cls, parameters: Mapping[str, Any]) -> list[str]:
+        """Return the parameters that are `printed`, such as "expected_leaves 8".
+
+        Parameters
+        ----------
+        parameters : mapping of str to object
+            By name; None and "none" stand for no value.
+        """
+        told = (cls._words_of(name, parameters) for name in cls.printed if name in parameters)
+        return [words for words in told if words]
+
+    @classmethod
+    def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
+        """Return one of the parameters in words; empty if it goes without saying."""
+        value = parameters[name]
+        if value is None or value == "none":
+            return ""
+        return f"{name} {value}" if isinstance(value, str) else f"{name} {value:g}"
+
+    def _told(self) -> list[str]:
+        """Return how the model was made, in words."""
+        return self.parameter_words(vars(self))
+
+    def _model_pieces(self) -> list[str]:
+        """Return how the model was made, and whether it predicts by the average over draws."""
+        return [*self._told(), *["predictive average"] * (self.predictive == "average")]
+
+    def _checked(self) -> Search:
+        """Return how to search; raises ParameterError if any parameter is out of its range."""
+        self.declares.check(self)
+        return self._search()
+
+    def _search(self, **changed: Any) -> Search:
+        """Return how to search by the parameters, some of them changed."""
+        given = {k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__}
+        return Search(**{**given, **changed})
+
+    def _take(self, found: Found[Any]) -> None:
+        """Keep what a search found, but for the state."""
+        self.posterior_, self.run_, self.summary_ = found.posterior, found.run_, found.summary_
+        self.log_posterior_ = found.log_density
+        self.__dict__.pop("exact_", None)  # of an earlier fit
+        if found.solution is not None:
+            self.exact_ = found.solution.result
+
+    def _found_page(self) -> Page:
+        """Return how what was learned was found, how sure that is, and what is objected to."""
+        return (
+            Pieces(self._found_pieces()),
+            Pieces(self.summary_.convergence_pieces),
+            *self._warnings_page(),
+        )
+
+    def _warnings_page(self) -> Page:
+        return tuple(warning(f"warning: {text}") for text in self._objections)
+
+    def _found_pieces(self) -> list[str]:
+        """Return how what was learned was found, and how probable it is."""
+        found = self.summary_.found_words(self.learned_word)
+        return [found, f"log posterior {nats_text(self.log_posterior_)}"]
+
+    @property
+    def _objections(self) -> list[str]:
+        """What is wrong with what was learned, in words; empty if nothing."""
+        return self.summary_.warnings
+
+    def __getattr__(self, name: str) -> Any:  # Any: attributes that are not there
+        if name in ("posterior_", "run_", "exact_") and "summary_" in self.__dict__:
+            if "run_" in self.__dict__:
+                how = ", as ".join(filter(None, (self.summary_.method, self.summary_.reason)))
+                raise AttributeError(f'{name} is there after search "exact": this was {how}')
+            raise AttributeError(f"{name} is not in a model that was read from a file: no data is")
+        return self.__getattribute__(name)  # raises again what led here
 
     def plot_posterior(self, ax: "Axes | None" = None) -> "Axes":
         """Draw what the posterior's draws agree on, and return the axes.

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.model.density_parts import DensityParts
+from bayescascade.model.kept_draws import even_places
 
 MOST_COMPARED = 250
 """Different draws that are compared: of more, as many at equal distances in their order."""
@@ -25,7 +26,7 @@ _N_ROWS, _SEED = 500, 0
 def typical_draw(densities: Sequence[DensityParts], shares: NDArray[np.float64]) -> int:
     """Return the place of the typical one of some densities, each with its share of the draws."""
     if len(densities) > MOST_COMPARED:
-        kept = np.linspace(0, len(densities) - 1, MOST_COMPARED).round().astype(int)
+        kept = even_places(len(densities), MOST_COMPARED)
         few = [densities[place] for place in kept]
         return int(kept[typical_draw(few, shares[kept] / shares[kept].sum())])
     rng = np.random.default_rng(_SEED)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf, isnan
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,6 @@ from bayescascade.methods.cascades.held_out import MOST_READ, Candidate, chain_n
 from bayescascade.methods.cascades.mixture_beside import MixtureBeside
 from bayescascade.methods.cascades.parameters import AutoParameters
 from bayescascade.model.baseline import Baseline
-from bayescascade.model.sampled import Sampled
 from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
 from bayescascade.report.page import (
     BLANK,
@@ -43,6 +42,9 @@ from bayescascade.report.page import (
     counted,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 _OF_FIT = ("summary_", "run_", "exact_", "posterior_", "log_posterior_")
 _OF_CASCADE = (*_OF_FIT, "leaf_", "feature_importances_", "leaf_choice_")
 _MOST_SHOWN = 6  # candidates
@@ -52,7 +54,7 @@ _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes of subtr
 
 
 @dataclass(eq=False, repr=False)
-class AutoCascade(Sampled, Baseline[DensityTree]):
+class AutoCascade(Baseline[DensityTree]):
     """The density tree that suits a table: kinds of leaves, splits and prior chosen by the rows.
 
     Parameters
@@ -252,6 +254,16 @@ class AutoCascade(Sampled, Baseline[DensityTree]):
         return self._asked.learned_
 
     tree_ = learned_
+
+    def plot_posterior(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw what the posterior's draws agree on; see `LeafCascade.plot_posterior`."""
+        check_is_fitted(self)
+        return self.cascade_.plot_posterior(ax)
+
+    def to_inference_data(self) -> Any:  # Any: InferenceData or DataTree, by ArviZ's version
+        """Return the draws for ArviZ; see `LeafCascade.to_inference_data`."""
+        check_is_fitted(self)
+        return self.cascade_.to_inference_data()
 
     def __getattr__(self, name: str) -> Any:  # Any: what the chosen cascade has of this name
         if name in _OF_CASCADE and "cascade_" in self.__dict__:

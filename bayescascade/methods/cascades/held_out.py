@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+import samplers
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.watch import watch_in_use
 from bayescascade.data.dealing import deal, with_weights
@@ -36,6 +37,8 @@ from bayescascade.methods.cascades.exact import (
 )
 from bayescascade.methods.cascades.shallow_extent import extent_of, fitting_trees, steps_a_row
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
+from bayescascade.methods.cascades.tree import Tree
+from bayescascade.model.kept_draws import thinned
 
 _N_FOLDS, _MOST_HELD = 5, 2_000.0  # and rows after which no fold follows
 _N_CHAINS, _N_AVERAGED = 2, 40  # of short searches, and draws that are averaged over
@@ -363,13 +366,12 @@ class HeldOut:
         model._set_features(posterior.schema)
         model._prepare_chains(posterior)
         search = model.check_parameters()
-        run = search.run(posterior, default_steps=n_steps, n_blocks=_N_BLOCKS)
+        run: samplers.Run[Tree] = search.run(posterior, default_steps=n_steps, n_blocks=_N_BLOCKS)
         if run.interrupted:
             raise KeyboardInterrupt
-        drawn = [tree for chain in run.draws for tree in chain]
-        some = np.linspace(0, len(drawn) - 1, min(_N_AVERAGED, len(drawn))).round().astype(int)
         codes = held.codes.astype(np.int32)
-        read = [model._readable(model._count(drawn[i])) for i in some.tolist()]
+        drawn = thinned(run.draws, _N_AVERAGED)
+        read = [model._readable(model._count(tree)) for tree in drawn]
         scores = [one.score_codes(codes) for one in read]
         return logsumexp(scores, axis=0, b=1 / len(scores))[np.newaxis], run.best_state.n_leaves
 

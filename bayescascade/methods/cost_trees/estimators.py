@@ -1,17 +1,14 @@
 """A Bayesian classification tree whose features cost something; `posterior` has the formulas."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from inspect import signature
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-import samplers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.choice import N_FOLDS, Choice
@@ -25,8 +22,9 @@ from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.rows import ReadRows
 from bayescascade.model.explore import Found, explore_by
+from bayescascade.model.kept_draws import thinned
 from bayescascade.model.sampled import Sampled
-from bayescascade.model.search import DEFAULT_STEPS, Search, Seed
+from bayescascade.model.search import DEFAULT_STEPS
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.summary import FitSummary
 
@@ -71,7 +69,7 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         What predicts: that tree, or those drawn.
     tradeoff_ : float
         `tradeoff`, or the one that the budget led to.
-    posterior_, run_ : BudgetTreePosterior, PosteriorRun
+    posterior_, run_, log_posterior_ : BudgetTreePosterior, PosteriorRun, float
         Like `tree_`, not in saved models.
     summary_ : FitSummary
         Convergence, acceptance, shares of the draws.
@@ -95,6 +93,7 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
 
     model_name: ClassVar[str] = "BudgetTreeClassifier"
     title: ClassVar[str] = "budgeted tree"
+    learned_word: ClassVar[str] = "tree"
 
     declares = BudgetTreeParameters
 
@@ -106,16 +105,7 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
     max_leaves: int = BudgetTreeParameters.max_leaves.default
     min_leaf_weight: float = BudgetTreeParameters.min_leaf_weight.default
     n_thresholds: int = BudgetTreeParameters.n_thresholds.default
-    predictive: str = BudgetTreeParameters.predictive.default
-    search: str = BudgetTreeParameters.search.default
-    n_steps: int | None = BudgetTreeParameters.n_steps.default
-    n_chains: int = BudgetTreeParameters.n_chains.default
     n_jobs: int | None = BudgetTreeParameters.n_jobs.default
-    random_state: Seed = BudgetTreeParameters.random_state.default
-    checkpoint: str | Path | None = BudgetTreeParameters.checkpoint.default
-    resume: bool = BudgetTreeParameters.resume.default
-    progress: Callable[[samplers.Progress], object] | None = None
-    time_limit: float | None = BudgetTreeParameters.time_limit.default
     until: str = BudgetTreeParameters.until.default
     unknown: str = BudgetTreeParameters.unknown.default
 
@@ -250,8 +240,7 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         limit: dict[str, Any] = {} if seconds is None else {"time_limit": seconds}
         if self.budget is not None:
             limit["until"] = "steps"
-        taken = {k: v for k, v in given.items() if k in Search.__dataclass_fields__}
-        search = Search(**taken | limit)
+        search = self._search(**limit)
         prior = {k: given[k] for k in signature(BudgetTreePosterior).parameters if k in given}
         read = ReadRows(self._encoder, self.costs_, training)
         posterior = BudgetTreePosterior(None, None, **prior, _read=read)
@@ -260,15 +249,14 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         found: Found[BudgetTree] = explore_by(
             search, posterior, default_steps=DEFAULT_STEPS if self.budget is None else _STEPS
         )
-        self.posterior_, self.run_ = posterior, found.run_
-        self.summary_, self.tree_ = found.summary_, found.state
+        self._take(found)
+        self.tree_ = found.state
         if self.summary_.stopped_after is not None:
             self.summary_ = replace(self.summary_, stopped_after=self.time_limit)
-        drawn = [tree for chain in found.run_.draws for tree in chain]
+        drawn = thinned(found.run_.draws, _AVERAGED)
         if self.predictive == "map" or not drawn:  # ended before there were any
             drawn = [found.state]
-        places = np.linspace(0, len(drawn) - 1, min(len(drawn), _AVERAGED)).astype(int)
-        return posterior.forest([drawn[place] for place in places])
+        return posterior.forest(drawn)
 
     @property
     def may_know_validation_labels(self) -> bool:
@@ -276,7 +264,7 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         return self.budget is not None
 
     def _doubt(self) -> list[str]:
-        return doubt_sentences(self.summary_, "tree", ("leaf", "leaves"), None)
+        return doubt_sentences(self.summary_, self.learned_word, ("leaf", "leaves"), None)
 
     @property
     def _imagined(self) -> float:

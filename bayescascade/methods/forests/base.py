@@ -21,32 +21,31 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
-from bayescascade.data.cell_policy import CellPolicy
+from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.partitions import by_partitions
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.forests.bags import Fold, choice_of, copies_for_folds
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.reports import (
     CANNOT_TELL,
     HOW_TO_READ,
+    acquired_page,
     class_tree_boxes,
     cost_facts,
-    forest_page,
+    cost_page,
     label_sql,
     nothing_text,
     path_words,
     plot_costs,
+    size_pieces,
 )
 from bayescascade.methods.forests.rows import CELLS, read_rows
 from bayescascade.methods.forests.walk import ForestWalk
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
-from bayescascade.model.roles import Predicted
 from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.page import Page
 
@@ -64,7 +63,8 @@ class BudgetedClassifier(MatrixClassifier):
     model_name : str
         Name of the class in files.
     forest_ : Forest
-        The trees, over the columns of a matrix.
+        The trees, over the columns of a matrix; probabilities are means over them of the shares of
+        the classes at the leaves.
     costs_ : FeatureCosts
     items_ : CostItems
         What each feature costs.
@@ -199,15 +199,19 @@ class BudgetedClassifier(MatrixClassifier):
         counts = self.forest_.counts[self.forest_.roots].sum(axis=0)
         return self.classes_.tolist()[counts.argmax()]
 
-    @by_partitions
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probability of each class for each row, (n_rows, n_classes) float64.
+    def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
+        return self.forest_.predict_proba(rows)
 
-        It is the mean over the trees of the shares of the classes at the leaves. Parameters and
-        errors: see `predict`.
-        """
-        matrix = self._matrix(X)  # which says if nothing is fitted
-        return self.forest_.predict_proba(matrix)
+    def _block_words(self, rows: Matrix) -> Mapping[str, Sequence[object]]:
+        return {"acquired": self._acquired_words(rows)}
+
+    def _row_costs(self, rows: Matrix) -> NDArray[np.float64]:
+        return self._costs(self.forest_, rows)
+
+    def _acquired_words(self, rows: Matrix) -> list[str]:
+        """Return the features that each row of the matrix acquires, in words."""
+        used = self._used(self.forest_.features_used(rows)).tolist()
+        return [", ".join(compress(self.feature_texts, row)) for row in used]
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -225,30 +229,6 @@ class BudgetedClassifier(MatrixClassifier):
         gains = forest.impurity_decreases()[splits]
         return importance_shares(self.n_features_in_, features, gains)
 
-    def predict_block(
-        self,
-        cells: pd.DataFrame,
-        first_row: int,
-        *,
-        intervals: bool = False,
-        explain: bool = False,
-        unknown: UnknownCells | None = None,
-    ) -> Predicted:
-        """Return what rows of a file are and cost; see `bayescascade.model.roles.Predictor`.
-
-        Told are the features that are acquired.
-        """
-        del first_row, intervals  # files are one block; forests do not say how sure they are
-        matrix = self._matrix(cells, unknown)
-        used = self._used(self.forest_.features_used(matrix))
-        told: dict[str, Sequence[object]] = {}
-        if explain:
-            told["acquired"] = [
-                ", ".join(compress(self.feature_texts, row)) for row in used.tolist()
-            ]
-        costs = self.items_.total(self.items_.paid(used))
-        return Predicted(told, self.forest_.predict_proba(matrix), costs=costs)
-
     def _reasons(self, X: Any) -> list[str]:
         """Return the path through a tree; of several, what is acquired for them."""
         matrix = self._matrix(X)
@@ -256,8 +236,7 @@ class BudgetedClassifier(MatrixClassifier):
             leaves = self.forest_.apply(matrix)[:, 0].tolist()
             words = {leaf: path_words(self.forest_, leaf, self._encoder) for leaf in {*leaves}}
             return [words[leaf] for leaf in leaves]
-        used = self._used(self.forest_.features_used(matrix)).tolist()
-        acquired = [", ".join(compress(self.feature_texts, row)) for row in used]
+        acquired = self._acquired_words(matrix)
         return [f"what {self.forest_.n_trees} trees read: {each or 'nothing'}" for each in acquired]
 
     def acquisition_cost(self, X: Any) -> NDArray[np.float64]:
@@ -267,7 +246,7 @@ class BudgetedClassifier(MatrixClassifier):
         Parameters and errors: see `predict`.
         """
         matrix = self._matrix(X)
-        return self._costs(self.forest_, matrix)
+        return self._row_costs(matrix)
 
     def features_used(self, X: Any) -> pd.DataFrame | NDArray[np.bool_]:
         """Return which features are acquired for each row, (n_rows, n_features) bool.
@@ -332,13 +311,19 @@ class BudgetedClassifier(MatrixClassifier):
         """Return the features that a tree may begin with, and what the cheapest is called."""
         return "cheapest feature", np.arange(self.items_.n_columns)
 
-    def page(self) -> Page:
-        """Return the size of the forest, and the features by what is spent on them.
+    def _heading(self) -> list[str]:
+        return size_pieces(self)
+
+    def _how_made(self) -> Page:
+        return cost_page(self)
+
+    def _page(self) -> Page:
+        """Return the features by what is spent on them.
 
         ``rows`` is the share of the validation rows that acquire a feature or pay for a group,
         ``spent`` what that costs a row on average.
         """
-        return forest_page(self)
+        return acquired_page(self)
 
     def _facts(self) -> list[str]:
         return [*super()._facts(), *cost_facts(self)]
@@ -415,13 +400,6 @@ class BudgetedClassifier(MatrixClassifier):
         return class_tree_boxes(self.forest_, chosen, self._encoder, classes, self._imagined)
 
     # -- files -------------------------------------------------------------------------------------
-
-    def _own_record(self) -> dict[str, Any]:
-        """Return fields of a saved file that only this class has, as plain JSON types."""
-        return {}
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        """Become what `_own_record` told; checks as `_restore`."""
 
     @classmethod
     def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:

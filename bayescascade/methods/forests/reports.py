@@ -1,7 +1,7 @@
 """What a user sees of a budgeted classifier: page, sentences of reports, bars of costs and SQL."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,7 @@ from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.layout import wrap
 from bayescascade.report.numbers import cost_texts, count_texts, probability_text, share_text
 from bayescascade.report.page import (
-    BLANK,
     Fold,
-    Heading,
     Numbers,
     Page,
     Pieces,
@@ -71,7 +69,6 @@ _LABEL_WIDTH = 28  # characters of a box's line
 class CostlyForest(Protocol):
     """What is shown: a `BudgetedClassifier` that is fitted, whose attributes these are."""
 
-    title: ClassVar[str]
     forest_: Forest
     items_: CostItems
     validation_cost_: float
@@ -94,20 +91,19 @@ class CostlyForest(Protocol):
     def _first_features(self) -> tuple[str, NDArray[np.int64]]: ...
 
 
-def forest_page(model: CostlyForest) -> Page:
-    """Return the size of the forest, and the features by what is spent on them.
-
-    ``rows`` is the share of the validation rows that acquire a feature or pay for a group,
-    ``spent`` what that costs a row on average.
-    """
+def size_pieces(model: CostlyForest) -> list[str]:
+    """Return how large a forest is."""
     forest = model.forest_
-    heading = [
-        model.title,
+    return [
         counted(forest.n_trees, "tree"),
         counted(forest.n_splits, "split"),
         f"mean depth {_mean_depth(forest):.1f}",
         f"{forest.n_classes} classes",
     ]
+
+
+def cost_page(model: CostlyForest) -> Page:
+    """Return what a forest costs, and what is known of how good it is."""
     spent, everything = cost_texts([model.validation_cost_, float(model.items_.costs.sum())])
     told = [f"cost {spent} a validation row on average", f"{everything} for all features"]
     proved: Page = (Pieces(model.certificate_texts),) if model.certificate_texts else ()
@@ -115,7 +111,12 @@ def forest_page(model: CostlyForest) -> Page:
         proved += (Pieces([f"better than nothing: {model.choice_.text}"]),)
     nothing = model.nothing_read_text
     warned = (warning(nothing),) if nothing else ()
-    page: Page = (Heading(heading), Pieces(told), *proved, *warned, BLANK)
+    return (Pieces(told), *proved, *warned)
+
+
+def acquired_page(model: CostlyForest) -> Page:
+    """Return the features by what is spent on them, and those that no row acquires."""
+    page: Page = ()
     paid_for = acquired(model)
     if paid_for:
         names, costs, shares = zip(*paid_for, strict=True)

@@ -14,17 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import ModelFileError, ParameterError, warn_user
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.levels import level_text
-from bayescascade.data.partitions import by_partitions
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.neighbors.learned import Compressed
-from bayescascade.methods.neighbors.prototypes import Floats
+from bayescascade.methods.neighbors.prototypes import Floats, State
 from bayescascade.model.matrix_classifier import MatrixClassifier
+from bayescascade.model.matrix_explorer import MatrixExplorer
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
-from bayescascade.model.roles import Predicted
-from bayescascade.model.summary import FitSummary
-from bayescascade.report.numbers import count_texts, nats_text, share_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted, warning
+from bayescascade.report.numbers import count_texts, share_text
+from bayescascade.report.page import Numbers, Page, Pieces, Table, counted
 
 _WORSE = (
     "the prototypes take more rows wrong than the most frequent class alone would: use other "
@@ -32,7 +29,12 @@ _WORSE = (
 )
 
 
-class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MatrixClassifier):  # type: ignore[misc] # untyped
+class CompressedClassifier(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc] # untyped
+    TransformerMixin,  # type: ignore[misc]
+    MatrixExplorer[State, Compressed],
+    MatrixClassifier,
+):
     """A classifier by the nearest of few prototypes; `fit` is its subclass's.
 
     Attributes
@@ -61,28 +63,15 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
     metric: str
     rule: str
     n_neighbors: int
-    predictive: str
 
-    summary_: FitSummary
-    log_posterior_: float
     prior_scale_: float | None
     _n_choosing: int | None  # rows held out that chose it; None if it was given
-    _best: Compressed
-    _draws: list[Compressed]
     _sizes: NDArray[np.int64]  # rows of each class, and those of them taken wrong
     _wrong: NDArray[np.int64]
     _center: Floats  # of the rows, and what they are divided by, (n_matrix_columns,)
     _units: Floats
 
     # -- classifying -------------------------------------------------------------------------------
-
-    @by_partitions
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class for each row, (n_rows, n_classes) float64.
-
-        It is what the `rule` says, and the mean of that over draws for ``predictive="average"``.
-        """
-        return self._probabilities(self._matrix(X))
 
     @property
     def _means(self) -> Floats:
@@ -91,36 +80,11 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
     def _probabilities(self, rows: Floats) -> Floats:
         """Return what `predict_proba` does, of rows of the matrix."""
         self._check_neighbors(self.n_kept_)
-        models = [self._best]
-        if self.predictive == "average":
-            if not self._draws and not self.summary_.is_partial:
-                raise ParameterError(
-                    'predictive must be "map" where no draws were kept, as by search "ascent" or '
-                    'after refine, got "average"'
-                )
-            models = self._draws or models
-        told = [model.probabilities(rows, self.rule, self.n_neighbors) for model in models]
-        return np.mean(told, axis=0) if len(told) > 1 else told[0]
+        return self._averaged(lambda one: one.probabilities(rows, self.rule, self.n_neighbors))
 
-    def predict_block(
-        self,
-        cells: pd.DataFrame,
-        first_row: int,
-        *,
-        intervals: bool = False,
-        explain: bool = False,
-        unknown: UnknownCells | None = None,
-    ) -> Predicted:
-        """Return what rows of a file are; see `bayescascade.model.roles.Predictor`.
-
-        Told is the number of the nearest prototype, from 1.
-        """
-        del first_row, intervals
-        told: dict[str, list[object]] = {}
-        rows = self._matrix(cells, unknown)
-        if explain:
-            told["nearest_prototype"] = (1 + self._best.nearest(rows)).tolist()
-        return Predicted(told, self._probabilities(rows))
+    def _block_words(self, rows: Floats) -> dict[str, list[int]]:
+        """Return the number of the nearest prototype, from 1."""
+        return {"nearest_prototype": (1 + self._best.nearest(rows)).tolist()}
 
     def _reasons(self, X: Any) -> list[str]:
         labels = [level_text(self.classes_.tolist()[c]) for c in self._best.labels]
@@ -198,11 +162,6 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         """Columns of what `transform` returns, which scikit-learn names after the class."""
         return int(self._best.factor.shape[0])
 
-    @property
-    def column_texts_(self) -> list[str]:
-        """What the columns of the prototypes are called: "age", or "class=1st" of a level."""
-        return self._encoder.column_texts
-
     def prototypes_frame(self, target: str = "label") -> pd.DataFrame:
         """Return the prototypes and, in a last column called `target`, their labels.
 
@@ -237,38 +196,24 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
             *OF_ROWS,
         ]
 
-    def page(self) -> Page:
-        """Return how many prototypes there are, how they were found, and each class."""
-        summary, n_rows = self.summary_, int(self._sizes.sum())
-        heading = [
-            self.title,
-            counted(n_rows, "row"),
-            counted(self.n_features_in_, "column"),
-            f"{len(self.classes_)} classes",
-        ]
-        part = share_text(self.n_kept_ / n_rows)
+    def _heading(self) -> list[str]:
+        return self._facts()[:-1]
+
+    def _told(self) -> list[str]:
+        part = share_text(self.n_kept_ / int(self._sizes.sum()))
         kept = f"{counted(self.n_kept_, 'prototype')}, {part} of the rows"
         is_own = self._best.factor.ndim == 1 and np.ptp(self._best.factor) > 0.0
         told = [kept, f"metric {self.metric}"]
         if is_own and self.metric == "scaled":
             told.append("columns standardized")
-        if self.predictive == "average":
-            told.append("predictive average")
-        wrong = share_text(self._wrong.sum() / n_rows)
+        return told
+
+    def _how_made(self) -> Page:
+        return (*super()._how_made(), *(Pieces([text]) for text in self._prior_texts))
+
+    def _page(self) -> Page:
+        """Return each class, and how it is taken."""
         return (
-            Heading(heading),
-            Pieces(told),
-            *(Pieces([text]) for text in (*self._prior_texts, *self._encoder.missing_texts)),
-            Pieces(
-                [
-                    summary.found_words("prototypes"),
-                    f"log posterior {nats_text(self.log_posterior_)}",
-                    f"{wrong} of these rows taken wrong",
-                ]
-            ),
-            Pieces(summary.convergence_pieces),
-            *(warning(f"warning: {text}") for text in self._objections),
-            BLANK,
             Table(
                 [level_text(label) for label in self.classes_.tolist()],
                 [
@@ -293,9 +238,12 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
             by = "not chosen, as prototypes leave no rows to hold out"
         return [f"prior scale {self.prior_scale_:g}, {by}"]
 
+    def _found_pieces(self) -> list[str]:
+        wrong = share_text(self._wrong.sum() / self._sizes.sum())
+        return [*super()._found_pieces(), f"{wrong} of these rows taken wrong"]
+
     @property
     def _objections(self) -> list[str]:
-        """What is wrong with what was learned, in words; empty if nothing."""
         is_worse = self._wrong.sum() > self._sizes.sum() - self._sizes.max()
         return [*self.summary_.warnings, *([_WORSE] if is_worse else [])]
 
@@ -305,24 +253,16 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
 
     # -- files -------------------------------------------------------------------------------------
 
-    def _fields(self) -> dict[str, Any]:
+    def _own_record(self) -> dict[str, Any]:
         return {
-            **self._encoding_fields(),
-            "summary": self.summary_.to_dict(),
-            "log_posterior": self.log_posterior_,
             "prior": {"scale": self.prior_scale_, "n_choosing": self._n_choosing},
             "rows": self._sizes.tolist(),
             "wrong": self._wrong.tolist(),
             "center": self._center.tolist(),
             "units": self._units.tolist(),
-            "best": self._best.to_record(),
-            "draws": [draw.to_record() for draw in self._draws],
         }
 
-    def _restore(self, record: Mapping[str, Any]) -> None:
-        self._read_encoding(record)
-        self.summary_ = FitSummary.from_dict(record["summary"])
-        self.log_posterior_ = float(record["log_posterior"])
+    def _read_own(self, record: Mapping[str, Any]) -> None:
         given = {"scale": record["parameters"]["prior_scale"], "n_choosing": None}
         prior = record.get("prior", given)  # older files lack it
         self.prior_scale_, self._n_choosing = prior["scale"], prior["n_choosing"]
@@ -339,13 +279,9 @@ class CompressedClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ma
         if not is_counted or (self._sizes < 1).any() or (self._wrong > self._sizes).any():
             raise ModelFileError("a saved model's rows must be counted for each class")
         is_scaled = (self._center.shape, self._units.shape) == ((n_columns,), (n_columns,))
-        told = [*self._center.tolist(), *self._units.tolist(), self.log_posterior_]
+        told = [*self._center.tolist(), *self._units.tolist()]
         if not is_scaled or not np.isfinite(told).all() or (self._units <= 0.0).any():
             raise ModelFileError("a saved model's units must be numbers > 0 for each column")
-        self._best, *self._draws = (
-            Compressed.from_record(one, n_columns, n_classes)
-            for one in (record["best"], *record["draws"])
-        )
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_best")
+    def _read_learned(self, record: Mapping[str, Any]) -> Compressed:
+        return Compressed.from_record(record, len(self._encoder.source), len(self.classes_))

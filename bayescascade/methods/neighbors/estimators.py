@@ -1,26 +1,22 @@
 """The nearest-neighbor classifier whose rows are few and learned; `posterior` has the formulas."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-import samplers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.validation import check_integer
-from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import (
     TrainingRows,
     check_labels,
     label_codes,
 )
 from bayescascade.data.levels import level_text
-from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.neighbors.base import CompressedClassifier
 from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.minibatches import climb_by_minibatches
@@ -28,9 +24,7 @@ from bayescascade.methods.neighbors.parameters import AUTO, CompressionParameter
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.prototypes import State
 from bayescascade.methods.neighbors.starting import choose_start, shares_of_classes
-from bayescascade.model.explore import Found, explore_by
-from bayescascade.model.sampled import Sampled
-from bayescascade.model.search import Search, Seed
+from bayescascade.model.search import Search
 
 _STEPS = 2_000  # of each chain
 _KEPT = 100  # draws of each chain, and those that predict together
@@ -38,7 +32,7 @@ _EPOCHS = 5  # that `refine` takes by default
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class StochasticNeighborCompression(Sampled, CompressedClassifier):
+class StochasticNeighborCompression(CompressedClassifier):
     """Nearest-neighbor classification by a few learned prototypes in place of all rows.
 
     Prototypes move to where the rows' neighbors among them are most probably of their own class
@@ -142,20 +136,13 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
     max_iter: int = CompressionParameters.max_iter.default
     batch_size: int = CompressionParameters.batch_size.default
     dtype: str = CompressionParameters.dtype.default
-    predictive: str = CompressionParameters.predictive.default
     search: str = CompressionParameters.search.default
-    n_steps: int | None = CompressionParameters.n_steps.default
     n_chains: int = CompressionParameters.n_chains.default
     n_jobs: int | None = CompressionParameters.n_jobs.default
-    random_state: Seed = CompressionParameters.random_state.default
-    checkpoint: str | Path | None = CompressionParameters.checkpoint.default
-    resume: bool = CompressionParameters.resume.default
-    progress: Callable[[samplers.Progress], object] | None = None
-    time_limit: float | None = CompressionParameters.time_limit.default
     missing: str = CompressionParameters.missing.default
     unknown: str = CompressionParameters.unknown.default
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override] # rows have no weights
         """Learn prototypes; Ctrl-C ends it with those found so far.
 
         Parameters
@@ -181,10 +168,7 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
             of `explore`.
         """
         search = self._checked()
-        given = GivenRows.labeled(X, y)
-        self._set_encoder(MatrixEncoder.learn(given, self._policy()))
-        training = TrainingRows.read(self._encoder, given, owner=type(self).__name__)
-        self.classes_ = training.classes
+        training = self._read_rows(X, y)
         rows, labels = np.asarray(training.rows, np.float64), training.labels
         sizes = np.bincount(labels)
         counts = self._counts(sizes)
@@ -235,32 +219,18 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
                     break
         if is_stopped:  # by Ctrl-C: neither further climbs nor draws; a checkpoint stays
             search = replace(search, search="ascent", max_iter=0, checkpoint=None, resume=False)
-        found: Found[State] = explore_by(
-            search,
-            posterior,
-            starts=starts,
-            default_steps=_STEPS,
-            n_blocks=_KEPT,
-            title=self.title,
-            settings={"model": self.model_name},
+        self._sizes = sizes
+        found = self._explore(
+            posterior, training, search, starts=starts, default_steps=_STEPS, n_blocks=_KEPT
         )
         is_interrupted = is_stopped or found.run_.interrupted
-        self.posterior_ = posterior
         is_late = is_late or found.run_.timed_out
         self.run_ = replace(found.run_, interrupted=is_interrupted, timed_out=is_late)
         after = self.time_limit if is_late else None
         self.summary_ = replace(found.summary_, interrupted=is_interrupted, stopped_after=after)
-        self.log_posterior_ = found.log_density
         by_minibatches = self.optimizer == "minibatch"
         n_iterations = found.run_.extras["n_iterations"]
         self.n_iter_ = self.max_iter if by_minibatches else max(1, *n_iterations)
-        self._best = self._labeled(self._compressed(found.state), rows, labels)
-        states = [state for chain in found.run_.draws for state in chain]
-        places = np.linspace(0, len(states) - 1, min(len(states), _KEPT)).astype(int)
-        self._draws = [
-            self._labeled(self._compressed(states[place]), rows, labels) for place in places
-        ]
-        self._sizes = sizes
         taken = self._classified(self._best, rows)
         self._wrong = np.bincount(labels[taken != labels], minlength=len(sizes))
         self._warn_if_worse()
@@ -328,11 +298,8 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
     def _checked(self) -> Search:
         """Return how to search; raises ParameterError if a parameter is out of its range."""
         self.declares.check(self)
-        given = self.get_params(deep=False)
-        taken = {k: v for k, v in given.items() if k in Search.__dataclass_fields__}
-        if self.optimizer == "minibatch":  # which has climbed before
-            taken |= {"optimizer": "lbfgs", "max_iter": 0}
-        return Search(**taken)
+        climbed = self.optimizer == "minibatch"
+        return self._search(**{"optimizer": "lbfgs", "max_iter": 0} if climbed else {})
 
     def _options(self) -> dict[str, Any]:
         """Return the parameters of the posterior that are parameters here, too."""
@@ -363,10 +330,9 @@ class StochasticNeighborCompression(Sampled, CompressedClassifier):
             wanted = check_integer("n_prototypes", given, len(sizes), n_rows)
         return shares_of_classes(wanted, sizes)
 
-    def _compressed(self, state: State) -> Compressed:
-        """Return a state in the units of the rows."""
+    def _learned(self, state: State, training: TrainingRows) -> Compressed:
         layout = self.posterior_.layout
         points = layout.points(state) * self._units + self._center
-        return Compressed(
-            points, layout.labels, layout.factor(layout.metric_of(state)) / self._units
-        )
+        factor = layout.factor(layout.metric_of(state)) / self._units
+        rows = np.asarray(training.rows, np.float64)
+        return self._labeled(Compressed(points, layout.labels, factor), rows, training.labels)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import Tags
@@ -16,7 +15,6 @@ from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.data.levels import level_text
 from bayescascade.data.partitions import by_partitions
-from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.rado.boosting import boost
 from bayescascade.methods.rado.parameters import LEARNERS, RadoParameters
 from bayescascade.methods.rado.posterior import RadoPosterior
@@ -27,9 +25,8 @@ from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.explore import explore_by
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.reporting import OF_ROWS
-from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Search, Seed
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, counted
 
 _MOST_SHOWN = 20  # coefficients
 _MOST_REASONS = 4  # of a row
@@ -226,7 +223,7 @@ class RadoBoostClassifier(MatrixClassifier):
         return self._decisions(self._matrix(X))
 
     def _decisions(self, rows: Floats) -> Floats:
-        """Return what `decision_function` does, of rows of the matrix."""
+        """Return `decision_function` of rows of the matrix."""
         largest = np.finfo(np.float64).max
         with np.errstate(over="ignore", invalid="ignore"):
             cells = np.nan_to_num(self._reading.scaled(rows), posinf=largest, neginf=-largest)
@@ -242,25 +239,12 @@ class RadoBoostClassifier(MatrixClassifier):
         labels: NDArray[Any] = self.classes_[is_second.astype(np.int64)]
         return labels
 
-    @by_partitions
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each class for each row, (n_rows, 2) float64; see Notes."""
-        return _probabilities(self.decision_function(X))
+    def _probabilities(self, rows: Floats) -> Floats:
+        decisions = self._decisions(rows)
+        return np.column_stack([expit(-decisions), expit(decisions)])
 
-    def predict_block(
-        self,
-        cells: pd.DataFrame,
-        first_row: int,
-        *,
-        intervals: bool = False,
-        explain: bool = False,
-        unknown: UnknownCells | None = None,
-    ) -> Predicted:
-        """Return what rows of a file are; see `bayescascade.model.roles.Predictor`."""
-        del first_row, intervals
-        decisions = self._decisions(self._matrix(cells, unknown))
-        told = {"decision": decisions.tolist()} if explain else {}
-        return Predicted(told, _probabilities(decisions))
+    def _block_words(self, rows: Floats) -> dict[str, list[float]]:
+        return {"decision": self._decisions(rows).tolist()}
 
     def _reasons(self, X: Any) -> list[str]:
         """Return what adds most to each decision; its sign says which class it speaks for."""
@@ -292,20 +276,13 @@ class RadoBoostClassifier(MatrixClassifier):
         own = float(self.theta_[-1]) if self._reading.has_intercept else 0.0
         return own - float(self.coef_ @ self._reading.center)
 
-    @property
-    def column_texts_(self) -> list[str]:
-        """What coefficients are of: "age", or "class=1st" of a level."""
-        return self._encoder.column_texts
+    def _heading(self) -> list[str]:
+        about = self._about
+        rados = f"{counted(about['n_rados'], 'rado')} of {counted(about['n_rows'], 'row')}"
+        return [rados, counted(self.n_features_in_, "feature")]
 
-    def page(self) -> Page:
-        """Return what was learned from, how, what that promises, and the coefficients."""
-        about, reading = self._about, self._reading
-        no, yes = (level_text(label) for label in self.classes_.tolist())
-        heading = [
-            self.title,
-            f"{counted(about['n_rados'], 'rado')} of {counted(about['n_rows'], 'row')}",
-            counted(self.n_features_in_, "feature"),
-        ]
+    def _how_made(self) -> Page:
+        about = self._about
         how = {
             "boost": f"{counted(about['n_rounds_made'], 'round')}, weak learner "
             f"{self.weak_learner}",
@@ -314,24 +291,25 @@ class RadoBoostClassifier(MatrixClassifier):
         }[self.learner_]
         after = about["stopped_after"]
         stopped = [] if after is None else [f"stopped at the time limit of {after:g} s"]
-        risk = f"log rado-risk {about['log_risk']:,.2f}"
-        order = np.argsort(-np.abs(self.theta_), kind="stable")[:_MOST_SHOWN]
-        promise: Page = () if self.promise_ is None else (BLANK, *self.promise_.page())
+        return (Pieces([how, *stopped, f"log rado-risk {about['log_risk']:,.2f}"]),)
+
+    def _how_found(self) -> Page:
+        about = self._about
         if self.learner_ == "boost" and (about["support"] or about["n_rows"] / 2) > _MANY:
-            promise = (
-                Pieces(['of sums of so many rows learner "moments" errs less'], "dim"),
-                *promise,
-            )
+            return (Pieces(['of sums of so many rows learner "moments" errs less'], "dim"),)
+        return ()
+
+    def _page(self) -> Page:
+        """Return what is promised, and the coefficients, the largest first."""
+        no, yes = (level_text(label) for label in self.classes_.tolist())
+        order = np.argsort(-np.abs(self.theta_), kind="stable")[:_MOST_SHOWN]
+        promise: Page = () if self.promise_ is None else (*self.promise_.page(), BLANK)
         hidden = len(self.theta_) - len(order)
         rest: Page = () if not hidden else (Pieces([f"and {hidden:,} smaller ones"], "dim"),)
         return (
-            Heading(heading),
-            Pieces([how, *stopped, risk]),
-            *(Pieces([text]) for text in self._encoder.missing_texts),
             *promise,
-            BLANK,
             Table(
-                [reading.columns[k] for k in order],
+                [self._reading.columns[k] for k in order],
                 [Numbers("coefficient", [f"{self.theta_[k]:.4g}" for k in order])],
                 "feature",
             ),
@@ -416,7 +394,3 @@ def _rows_of_a_sum(rados: Rados) -> float:
 
 def _seconds(value: Any) -> float | None:
     return None if value is None else check_real("stopped_after", value, above=0.0)
-
-
-def _probabilities(decisions: Floats) -> Floats:
-    return np.column_stack([expit(-decisions), expit(decisions)])

@@ -1,0 +1,155 @@
+"""Estimators whose rows are a matrix: their columns, read, shown and saved."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.parameters import Parameters
+from bayescascade.base.validation import check_choice
+from bayescascade.data.cell_policy import CellPolicy, Matrix
+from bayescascade.data.given import GivenRows
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.unknown import UnknownCells
+from bayescascade.model.readable_model import ReadableModel
+from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted
+
+MISSING = ("level", "error")
+"""What missing cells may be to those that need a number in every cell of the matrix."""
+
+
+class MatrixEstimator(ReadableModel):
+    """An estimator that reads rows by a `MatrixEncoder`, which `fit` sets by `_set_encoder`.
+
+    Attributes
+    ----------
+    cells : CellPolicy
+        What it takes for a cell; of unknown levels, what older files did.
+    ignored : {"mean", "missing"}
+        What an unknown level counts as where `unknown` is "ignore"; see `CellPolicy`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    """
+
+    cells: ClassVar[CellPolicy] = CellPolicy()
+    ignored: ClassVar[str] = "mean"
+    declares: ClassVar[type[Parameters]]
+    takes_texts: ClassVar[bool] = False
+
+    _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error", "missing": "error"}
+
+    unknown: str
+    missing: str  # of those that have `MISSING` to choose from
+
+    _encoder: MatrixEncoder
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _read_rows(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn the columns, and return rows to learn from, as a matrix and what is learned."""
+
+    def _set_encoder(self, encoder: MatrixEncoder) -> None:
+        self._encoder = encoder
+        self.n_features_in_ = len(encoder.columns)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if encoder.is_named:
+            self.feature_names_in_ = np.array(encoder.columns, dtype=object)
+
+    def _policy(self) -> CellPolicy:
+        """Return what a cell is in rows to learn from, as the parameter `missing` says."""
+        return replace(self.cells, missing=check_choice("missing", self.missing, MISSING))
+
+    def _matrix(self, X: Any, unknown: UnknownCells | None = None) -> Matrix:
+        """Return rows as a matrix; raises NotFittedError, or as `MatrixEncoder.transform`."""
+        check_is_fitted(self)
+        return self._reader.transform(GivenRows.of(X), type(self).__name__, self._means, unknown)
+
+    @property
+    def _reader(self) -> MatrixEncoder:
+        """What reads rows, unknown levels as the parameter says."""
+        return self._encoder.treating(self._unknown_policy())
+
+    def _unknown_policy(self) -> str:
+        """Return what an unknown level is, as `CellPolicy` calls it; ParameterError if nothing."""
+        how = self.declares.declared()["unknown"].check(self.unknown)
+        return self.ignored if how == "ignore" else "error"
+
+    @property
+    def _means(self) -> NDArray[np.float64] | None:
+        """What unknown levels become where `unknown` is "mean", (n_matrix_columns,)."""
+        return None
+
+    @property
+    def feature_texts(self) -> list[str]:
+        """What the features are called in text: their names, or "x3"."""
+        return self._encoder.names
+
+    @property
+    def column_texts_(self) -> list[str]:
+        """What the columns of the matrix are called: "age", or "class=1st" of a level."""
+        return self._encoder.column_texts
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        is_let_pass = self.cells.missing == "nan" or getattr(self, "missing", "error") == "level"
+        tags.input_tags.allow_nan = is_let_pass
+        return tags
+
+    # -- what a user sees --------------------------------------------------------------------------
+
+    def page(self) -> Page:
+        """Return what it is, how it was learned, and what was learned."""
+        return (*self._details(), BLANK, *self._page())
+
+    @abstractmethod
+    def _page(self) -> Page:
+        """Return what was learned."""
+
+    def _shown(self) -> Page:
+        return self._page()
+
+    def _details(self) -> Page:
+        """Return the head of the page."""
+        return (
+            Heading([self.title, *self._heading()]),
+            *self._how_made(),
+            *(Pieces([text]) for text in self._encoder.missing_texts),
+            *self._how_found(),
+        )
+
+    def _heading(self) -> list[str]:
+        """Return a few words each on how much was learned from."""
+        return self._facts()
+
+    def _how_made(self) -> Page:
+        """Return by which parameters it was learned."""
+        return ()
+
+    def _how_found(self) -> Page:
+        """Return how the search went, if there was one."""
+        return ()
+
+    def _facts(self) -> list[str]:
+        return [counted(self.n_features_in_, "column")]
+
+    def _column_names(self) -> list[str]:
+        return self.feature_texts
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _encoding_fields(self) -> dict[str, Any]:
+        """Return what a saved file holds of columns."""
+        return {"encoding": self._encoder.to_dict()}
+
+    def _read_encoding(self, record: Mapping[str, Any]) -> None:
+        """Become what `_encoding_fields` returned; checks as `_restore`."""
+        self._unknown_policy()
+        self._set_encoder(MatrixEncoder.from_dict(record["encoding"], self.cells))

@@ -1,0 +1,151 @@
+"""Estimators over a matrix that explore a posterior: search, average over draws, page and file."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.validation import check_real
+from bayescascade.model.explore import Found, explore_by
+from bayescascade.model.kept_draws import none_drawn, thinned
+from bayescascade.model.matrix_estimator import MatrixEstimator
+from bayescascade.model.sampled import Sampled
+from bayescascade.model.search import Search
+from bayescascade.model.summary import FitSummary
+from bayescascade.report.page import Page, Pieces
+
+
+class Recorded(Protocol):
+    """What is kept of a state without the data."""
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+
+
+S = TypeVar("S")
+L = TypeVar("L", bound=Recorded)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MatrixExplorer(Sampled, MatrixEstimator, Generic[S, L]):
+    """An estimator that explores a posterior over states S, and keeps of each what a user reads, L.
+
+    A family has `_posterior`, `_learned`, `_read_learned` and `_page`, and answers by `_averaged`.
+    What it learns beside states it saves by `_own_record`.
+    """
+
+    _most_kept: ClassVar[int] = 100  # draws that predict together and are saved
+
+    _best: L = field(init=False)
+    _draws: list[L] = field(init=False)
+
+    # -- hooks -------------------------------------------------------------------------------------
+
+    def _posterior(self, training: Any) -> Any:  # Any: what `_read_rows` returns; the family's own
+        """Return the posterior given the rows; needed where `fit` is that of this class."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def _learned(self, state: S, training: Any) -> L:
+        """Return what a user reads of a state, in the units of the rows; by `posterior_`."""
+
+    @abstractmethod
+    def _read_learned(self, record: Mapping[str, Any]) -> L:
+        """Return what `to_record` of an L returned; checks as `_restore`."""
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Search and sample the posterior given rows; Ctrl-C ends it with the best found so far.
+
+        Parameters
+        ----------
+        X : DataFrame or other table, paths, mapping of columns, array or list of rows
+            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
+            Arrow files, whose column `y` names.
+            Numbers, truth values, text and categories; NaN or None is missing.
+        y : (n_rows,) array, or str of files
+            What is learned: labels, of at least two classes, or numbers.
+        sample_weight : (n_rows,) array of float >= 0, or str of files, optional
+            Weights of the rows, 1 each by default.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        DataError
+            If rows, labels or weights cannot be used.
+        """
+        search = self._checked()
+        training = self._read_rows(X, y, sample_weight)
+        self._explore(self._posterior(training), training, search)
+        return self
+
+    def _explore(self, posterior: Any, training: Any, search: Search, **how: Any) -> Found[S]:
+        """Become what a search of the posterior finds; see `explore_by` for `how`."""
+        found: Found[S] = explore_by(
+            search,
+            posterior,
+            title=self.title,
+            told=", ".join(self.parameter_words(vars(self))),
+            settings={"model": self.model_name},
+            **how,
+        )
+        self._take(found)
+        self._best = self._learned(found.state, training)
+        kept = thinned(found.run_.draws, self._most_kept)
+        self._draws = [self._learned(state, training) for state in kept]
+        return found
+
+    # -- what was learned --------------------------------------------------------------------------
+
+    @property
+    def learned_(self) -> L:
+        """The most probable state found, as a user reads it."""
+        check_is_fitted(self)
+        return self._best
+
+    def _averaged(self, answer: Callable[[L], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return the answer of the best state, or the mean of draws', as `predictive` says.
+
+        ParameterError if there are no draws to average over, unless the search was ended early.
+        """
+        if self.predictive == "map":
+            return answer(self._best)
+        if not self._draws and not self.summary_.is_partial:
+            raise none_drawn()
+        answers = [answer(one) for one in self._draws or [self._best]]
+        return np.mean(answers, axis=0) if len(answers) > 1 else answers[0]
+
+    def _how_made(self) -> Page:
+        told = self._model_pieces()
+        return (Pieces(told),) if told else ()
+
+    def _how_found(self) -> Page:
+        return self._found_page()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_best")
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            **self._encoding_fields(),
+            "summary": self.summary_.to_dict(),
+            "log_posterior": self.log_posterior_,
+            **self._own_record(),
+            "best": self._best.to_record(),
+            "draws": [one.to_record() for one in self._draws],
+        }
+
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self._read_encoding(record)
+        self.summary_ = FitSummary.from_dict(record["summary"])
+        self.log_posterior_ = check_real("log_posterior", record["log_posterior"])
+        self._read_own(record)
+        self._best, *self._draws = map(self._read_learned, (record["best"], *record["draws"]))
