@@ -28,6 +28,9 @@ from bayescascade.privacy.accounting import Cost
 from bayescascade.privacy.grid import MOST_STEPS, UP, at_least, grid_for
 from bayescascade.privacy.noise import NoiseSource
 
+TEST_SHARE = 0.5
+"""Of epsilon, that a test of stability has."""
+
 _BLUR = 3.0  # tau in the proof of `gaussian`
 
 
@@ -37,20 +40,8 @@ class Release:
 
     values: NDArray[np.float64]  # (k,)
     scale: float  # of each value's noise, in its units: Laplace's b, Gauss's sigma, 0 for none
-    distribution: str  # of the noise: "Laplace", "Gaussian" or "none"
     cost: Cost
     is_private: bool  # the noise was private, not simulated
-
-    @property
-    def value(self) -> float:
-        """The only value."""
-        return float(self.values.item())
-
-    @property
-    def text(self) -> str:
-        """How it was released, as in "Laplace noise of scale 0.5, epsilon 1"."""
-        noise = f"{self.distribution} noise of scale {self.scale:.3g}"
-        return _told("exact, stability tested" if self.scale == 0.0 else noise, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +49,8 @@ class Choice:
     """What was chosen by its private score."""
 
     index: int  # place of what was chosen
-    scale: float  # > 0; a score greater by this is e times as probable
     cost: Cost
     is_private: bool  # the noise was private, not simulated
-
-    @property
-    def text(self) -> str:
-        """How it was chosen, as in "chosen by scores at scale 0.5, epsilon 1"."""
-        return _told(f"chosen by scores at scale {self.scale:.3g}", self)
 
 
 def laplace(
@@ -90,7 +75,7 @@ def laplace(
     grid = grid_for(sensitivity, error, numbers.size, 1.0 / epsilon)
     scale = at_least(Fraction(grid.moves) / Fraction(epsilon))
     drawn = grid.units(grid.rounded(numbers) + noise.laplace(scale, numbers.size))
-    return Release(drawn, grid.length(scale), "Laplace", Cost(epsilon), noise.is_private)
+    return Release(drawn, grid.length(scale), Cost(epsilon), noise.is_private)
 
 
 def gaussian(
@@ -131,7 +116,7 @@ def gaussian(
     scale = math.hypot(deviation * grid.moves, _BLUR) * UP
     drawn = grid.units(grid.rounded(numbers) + noise.gaussian(scale, numbers.size))
     cost = Cost(epsilon, delta, UP * (grid.moves / scale) ** 2 / 2.0)
-    return Release(drawn, grid.length(scale), "Gaussian", cost, noise.is_private)
+    return Release(drawn, grid.length(scale), cost, noise.is_private)
 
 
 def exponential(
@@ -157,7 +142,7 @@ def exponential(
     scale = at_least(2 * Fraction(grid.moves) / Fraction(epsilon))
     index = noise.choose(grid.rounded(numbers), scale)
     cost = Cost(epsilon, rho=epsilon * epsilon / 8.0)
-    return Choice(index, grid.length(scale), cost, noise.is_private)
+    return Choice(index, cost, noise.is_private)
 
 
 def propose_test_release(
@@ -169,44 +154,35 @@ def propose_test_release(
     noise: NoiseSource,
     *,
     error: float = 0.0,
-    test_share: float = 0.5,
 ) -> Release | None:
     """Release values with noise for a proposed sensitivity, if the data are stable enough, or None.
 
     Tested is whether `distance` with Laplace noise of scale 1 / epsilon_1 reaches
-    `stability_threshold`; then the values are released as by `laplace` with epsilon_2, where
-    epsilon_1 + epsilon_2 = epsilon. Both together are (epsilon, delta)-private, which is spent
-    whether or not something is released (Dwork and Roth, Section 7.3; Algorithm 13 for proposed=0,
-    where the values are released as they are and epsilon_1 = epsilon).
+    `stability_threshold`; then the values are released as by `laplace` with epsilon_2, each half of
+    epsilon. Both together are (epsilon, delta)-private, which is spent whether or not something is
+    released (Dwork and Roth, Section 7.3).
 
     Proof, for neighbors x and x'. If the distance of one of them is not 0, the values differ by at
     most `proposed` in L1. The test is epsilon_1-private, for the distances differ by at most 1, and
-    what follows is epsilon_2-private (or the same for both, if they differ by nothing). If both
-    distances are 0, the tests have the same law and pass with probability at most delta, so that
-    P(M(x) in E) <= P(M(x) fails, in E) + delta = P(M(x') fails, in E) + delta.
+    what follows is epsilon_2-private. If both distances are 0, the tests have the same law and pass
+    with probability at most delta, so that P(M(x) in E) <= P(M(x) fails, in E) + delta = P(M(x')
+    fails, in E) + delta.
 
     distance >= 0: at most the number of rows to substitute until there are neighbors whose values
     differ by more than `proposed` in L1, one of them the data then: 0 if there are such now. It
-    must itself change by at most 1 between neighbors. proposed >= 0 is a public number; if it is 0,
-    values of neighbors must be equal to the last bit where distances say that they are, and error
-    must be 0. delta in (0, 1); test_share in (0, 1): epsilon_1 / epsilon, unless proposed is 0;
-    values, epsilon and error as in `laplace`.
+    must itself change by at most 1 between neighbors. proposed > 0 is a public number; delta in (0,
+    1); values, epsilon and error as in `laplace`.
     """
     distance, epsilon = check_integer("distance", distance, 0), _check_epsilon(epsilon)
     delta = check_probability("delta", delta, strict=True)
-    share = check_probability("test_share", test_share, strict=True)
-    proposed = check_real("proposed", proposed, minimum=0.0)
-    error = check_real("error", error, minimum=0.0, maximum=0.0 if proposed == 0.0 else None)
-    numbers, cost = _numbers("values", values), Cost(epsilon, delta)
-    for_test = _check_epsilon(epsilon if proposed == 0.0 else epsilon * share)
-    if proposed == 0.0:
-        release = Release(numbers.copy(), 0.0, "none", cost, noise.is_private)
-    else:  # drawn before the test, lest time or an error tells how that ended
-        rest = math.nextafter(epsilon - for_test, 0.0)
-        release = replace(laplace(numbers, proposed, rest, noise, error=error), cost=cost)
+    proposed = check_real("proposed", proposed, above=0.0)
+    for_test = _check_epsilon(epsilon * TEST_SHARE)
+    rest = math.nextafter(epsilon - for_test, 0.0)
+    # drawn before the test, lest time or an error tells how that ended
+    release = laplace(values, proposed, rest, noise, error=error)
     drawn = noise.laplace(at_least(1 / Fraction(for_test)), 1).item()
     is_stable = min(distance, MOST_STEPS) + drawn >= stability_threshold(for_test, delta)
-    return release if is_stable else None
+    return replace(release, cost=Cost(epsilon, delta)) if is_stable else None
 
 
 def stability_threshold(epsilon: float, delta: float) -> int:
@@ -258,8 +234,3 @@ def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
         place = int(np.argmin(np.isfinite(numbers)))
         raise ParameterError(f"{name} must be finite, got {numbers[place]} at place {place}")
     return numbers
-
-
-def _told(how: str, released: Release | Choice) -> str:
-    stamp = "" if released.is_private else " (simulated, not private)"
-    return f"{how}, {released.cost.text}{stamp}"

@@ -45,13 +45,13 @@ Law = tuple[Callable[[Any], Any], tuple[Any, Any], float]
 
 def _laplace(rng: np.random.Generator, noise: NoiseSource, epsilon: float, _: float) -> Law:
     apart = float(10 ** rng.uniform(-3, 3))
-    return lambda x: mechanisms.laplace(x, apart, epsilon, noise).value, (0.0, apart), 0.0
+    return lambda x: mechanisms.laplace(x, apart, epsilon, noise).values, (0.0, apart), 0.0
 
 
 def _gaussian(rng: np.random.Generator, noise: NoiseSource, epsilon: float, delta: float) -> Law:
     apart = float(10 ** rng.uniform(-3, 3))
     return (
-        lambda x: mechanisms.gaussian(x, apart, epsilon, delta, noise).value, (0.0, apart), delta
+        lambda x: mechanisms.gaussian(x, apart, epsilon, delta, noise).values, (0.0, apart), delta
     )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def _test(rng: np.random.Generator, noise: NoiseSource, epsilon: float, delta: f
             delta,
             noise,
         )
-        return None if made is None else made.value
+        return None if made is None else made.values
 
     return run, (0, 1), delta
 

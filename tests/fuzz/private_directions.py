@@ -135,9 +135,7 @@ def _answering(
         if isinstance(released, Release):
             return replace(released, values=drawn)
         scale = args[at + 1] / args[at + 2]
-        return Release(
-            drawn, scale, "Laplace", Cost(float(args[at + 2]), float(args[at + 3])), False
-        )
+        return Release(drawn, scale, Cost(float(args[at + 2]), float(args[at + 3])), False)
 
     return fake
 

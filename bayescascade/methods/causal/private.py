@@ -427,7 +427,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
                 error=ROUNDING,
             )
         elif not each:  # of test rows that are not protected, by regressions that are private
-            release = Release(np.array(scores), 0.0, "none", protection.cost, noise.is_private)
+            release = Release(np.array(scores), 0.0, protection.cost, noise.is_private)
         else:
             release = laplace(scores, 2 * each, epsilon, noise, error=ROUNDING)
         if release is None:

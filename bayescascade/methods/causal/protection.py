@@ -21,7 +21,7 @@ from bayescascade.methods.causal.pair import LEAST_ROWS
 from bayescascade.methods.causal.scores import interquartile
 from bayescascade.methods.causal.sensitivity import by_test_row
 from bayescascade.privacy.accounting import Cost
-from bayescascade.privacy.mechanisms import stability_threshold
+from bayescascade.privacy.mechanisms import TEST_SHARE, stability_threshold
 from bayescascade.report.page import Heading, Page, Pieces
 from bayescascade.report.printed import Readable
 
@@ -38,7 +38,6 @@ MOST_ERROR = 0.05
 Of 40 made pairs, 0.57 were right at an error of 0.07, 0.91 at 0.04 and 0.98 at 0.03.
 """
 
-_TEST_SHARE = 0.5  # of epsilon, that a test of stability has
 _MOST_ROWS = 10**12
 _RANGES = {"n_rows": (LEAST_ROWS, _MOST_ROWS), "margin": (1e-9, 1e3), "epsilon": (1e-8, 1e6)}
 _PLACES = 1 << 50  # between the ends of a range
@@ -109,7 +108,7 @@ class Protection:
 
     def scale(self, n_rows: int) -> float:
         """Return the scale of the Laplace noise on each of both scores."""
-        epsilon = self.epsilon * (1 - _TEST_SHARE) if self.is_tested else self.epsilon
+        epsilon = self.epsilon * (1 - TEST_SHARE) if self.is_tested else self.epsilon
         sensitivity = self.sensitivity(n_rows)
         return 2 * (sensitivity + 2 * ROUNDING) / epsilon if sensitivity else 0.0
 
@@ -128,7 +127,7 @@ class Protection:
 
     @property
     def _threshold(self) -> int:
-        return stability_threshold(self.epsilon * _TEST_SHARE, self.delta)
+        return stability_threshold(self.epsilon * TEST_SHARE, self.delta)
 
     def _proposed_for(self, m: int) -> float:
         """Return a proposal with which rows like normal ones almost surely pass the test.
@@ -140,19 +139,13 @@ class Protection:
         return 2 * places * (4 / m)
 
 
-def agreement(margin: float, scale: float, quantities: int = 2) -> float:
+def agreement(margin: float, scale: float) -> float:
     """Return the probability that Laplace noise leaves the order of two scores as it is.
 
-    margin >= 0 is their difference; scale > 0 is that of each noise. There is noise on each score
-    (2 quantities; Kusner 2016, theorem 4), or on both terms of each (4), as where four log IQRs are
-    released (theorem 6).
+    margin >= 0 is their difference; scale > 0 is that of the noise on each (Kusner, theorem 4).
     """
-    ratio = check_real("margin", margin, minimum=0.0) / check_real("scale", scale, above=0.0)
-    if quantities == 2:
-        wrong = (ratio + 2) / 4
-    else:
-        wrong = (48 + 33 * ratio + 9 * ratio**2 + ratio**3) / 96
-    return 1 - wrong * math.exp(-ratio)
+    ratio = margin / scale
+    return 1 - (ratio + 2) / 4 * math.exp(-ratio)
 
 
 def credibility(margin: float, scale: float, largest: float) -> float:
