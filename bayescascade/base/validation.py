@@ -7,6 +7,7 @@ returns the value in the plain type that the rest of the package expects, or rai
 import math
 from collections.abc import Collection
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,6 +64,20 @@ def check_probability(name: str, value: object, *, strict: bool = False) -> floa
     if strict:
         return check_real(name, value, above=0.0, below=1.0)
     return check_real(name, value, minimum=0.0, maximum=1.0)
+
+
+def check_bounds(name: str, bounds: Any, of: str = "") -> tuple[float, float]:
+    """Return two numbers (low, high), low < high, whose middle and half distance floats hold.
+
+    `of` says what they are bounds of, as in ', for column "age"'.
+    """
+    try:
+        low, high = (check_real(name, bound) for bound in bounds)
+        if 0.0 < high / 2.0 - low / 2.0 < math.inf:
+            return low, high
+    except (TypeError, ValueError):
+        pass
+    raise ParameterError(f"{name} must be (low, high), low < high{of}, got {bounds!r}")
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> str:

@@ -29,10 +29,10 @@ from sklearn.model_selection import StratifiedKFold
 
 from bayescascade import PrivacyError, RadoBoostClassifier, Rados
 from bayescascade.data.given import GivenRows
-from bayescascade.methods.rado.boosting import boost
 from bayescascade.methods.rado.protection import check_budget, cut_of
 from bayescascade.methods.rado.reading import Rows, read_rows
 from tests.benchmarks.figures import parser, say
+from tests.methods.rado.problems import slow_adaboost
 
 N_FOLDS, N_ROUNDS, DELTA = 10, 1000, 1e-6
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -61,7 +61,7 @@ class Fold(NamedTuple):
     seed: int
 
     def rows(self, **how: bool) -> Rows:
-        return read_rows(self.X, self.y, like=None, owner="benchmark", **how)
+        return read_rows(self.X, self.y, like=None, **how)
 
     def tested(self, rows: Rows) -> NDArray[np.float64]:
         """Return the rows that test, as others were read."""
@@ -135,7 +135,7 @@ def adaboost(how: dict[str, bool], fold: Fold, *, only_n: bool = False) -> Label
     edges = rows.edges()(0, len(rows))
     if only_n:
         edges = edges[np.random.default_rng(fold.seed).choice(len(edges), fold.n, replace=False)]
-    decisions = fold.tested(rows) @ boost(edges, N_ROUNDS, update="ada").theta
+    decisions = fold.tested(rows) @ slow_adaboost(edges, N_ROUNDS)
     return decisions > 0.0
 
 

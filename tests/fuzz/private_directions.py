@@ -19,7 +19,7 @@ import numpy as np
 import bayescascade
 from bayescascade import PrivateAdditiveNoiseModel
 from bayescascade.base.errors import BayesCascadeError
-from bayescascade.methods.causal import histogram, private as rooms
+from bayescascade.methods.causal import private as rooms, regression
 from bayescascade.privacy.accounting import Cost
 from bayescascade.privacy.mechanisms import Release
 from tests.fuzz.neighbors import check_alike
@@ -93,7 +93,7 @@ def _told(
         folder = Path(stack.enter_context(TemporaryDirectory()))
         warnings.simplefilter("always")
         for room, name in (
-            (rooms, "laplace"), (histogram, "laplace"), (rooms, "exponential"),
+            (rooms, "laplace"), (regression, "laplace"), (rooms, "exponential"),
             (rooms, "propose_test_release"),
         ):  # fmt: skip
             fake = _answering(getattr(room, name), name, asked, answers)

@@ -1,11 +1,13 @@
 """What the fuzzer of privacy finds: nothing in a few problems, and each kind of broken promise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bayescascade import PrivateAdditiveNoiseModel
 from bayescascade.methods.causal import private, sensitivity
-from bayescascade.methods.rado import declared_rows, feature_rows, protection, releases
+from bayescascade.methods.rado import private_rows, protection, releases
 from bayescascade.privacy import accounting, mechanisms
 from tests.fuzz.privacy import CHECKS
 from tests.fuzz.running import search
@@ -27,28 +29,29 @@ def finds(name, words="", n=60):
 
 def test_a_reading_of_the_rows_is_found(monkeypatch):
     """Units of the protected column as the rows have them, as they once were."""
-    real = feature_rows.read_hiding
+    real = private_rows.read_hiding
 
     def learned(*args, **options):
         rows, place = real(*args, **options)
         center, units = rows.reading.center.copy(), rows.reading.units.copy()
         center[place] = rows.matrix[:, place].mean()
-        return rows.with_units(center, units), place
+        reading = replace(rows.reading, center=center, units=units)
+        return replace(rows, reading=reading), place
 
     monkeypatch.setattr("bayescascade.methods.rado.rados.read_hiding", learned)
     assert finds("a feature of a row", "tells neighbors apart")
 
 
 def test_classes_of_the_rows_are_found(monkeypatch):
-    real = declared_rows.codes_of_two
+    real = private_rows.codes_of_two
 
     def strict(label, cells, levels):
         codes = real(label, cells, levels)
         if label == "y" and len(set(codes.tolist())) < 2:
-            raise declared_rows.DataError("y must have at least two classes, got one class")
+            raise private_rows.DataError("y must have at least two classes, got one class")
         return codes
 
-    monkeypatch.setattr(declared_rows, "codes_of_two", strict)
+    monkeypatch.setattr(private_rows, "codes_of_two", strict)
     assert finds("a row of sums", "tells neighbors apart")
 
 

@@ -10,6 +10,7 @@ is left out alone, in closed form.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -97,6 +98,7 @@ class DirectionModel(ReadableModel):
         self.names_ = read_names(record["names"])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AdditiveNoiseModel(DirectionModel):
     """The direction between two variables under an additive noise model.
 
@@ -154,29 +156,16 @@ class AdditiveNoiseModel(DirectionModel):
 
     declares = AdditiveNoiseParameters
 
-    title = "additive noise model"
-    model_name = "AdditiveNoiseModel"
+    title: ClassVar[str] = "additive noise model"
+    model_name: ClassVar[str] = "AdditiveNoiseModel"
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "regression")  # which may be any object
 
-    posterior_: DirectionPosterior
-    regression_: str
-
-    def __init__(
-        self,
-        *,
-        score: str = AdditiveNoiseParameters.score.default,
-        regression: Any = AdditiveNoiseParameters.regression.default,
-        bandwidth: str | float = AdditiveNoiseParameters.bandwidth.default,
-        n_folds: int = AdditiveNoiseParameters.n_folds.default,
-        temperature: float | None = AdditiveNoiseParameters.temperature.default,
-        random_state: Seed = AdditiveNoiseParameters.random_state.default,
-    ) -> None:
-        self.score = score
-        self.regression = regression
-        self.bandwidth = bandwidth
-        self.n_folds = n_folds
-        self.temperature = temperature
-        self.random_state = random_state
+    score: str = AdditiveNoiseParameters.score.default
+    regression: Any = AdditiveNoiseParameters.regression.default
+    bandwidth: str | float = AdditiveNoiseParameters.bandwidth.default
+    n_folds: int = AdditiveNoiseParameters.n_folds.default
+    temperature: float | None = AdditiveNoiseParameters.temperature.default
+    random_state: Seed = AdditiveNoiseParameters.random_state.default
 
     def fit(self, x: Any, y: Any) -> Self:
         """Find the direction between two columns of numbers.

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
-from bayescascade.base.validation import check_real
+from bayescascade.base.validation import check_bounds
 from bayescascade.data.arrow_frames import as_column
 from bayescascade.data.levels import check_numbers, to_numbers
 from bayescascade.methods.causal.features import Floats
@@ -80,25 +80,14 @@ class Pair:
         return Pair(_scaled(self.x, x_bounds), _scaled(self.y, y_bounds), self.names)
 
 
-def check_bounds(name: str, bounds: Any) -> tuple[float, float]:
-    """Return declared bounds, low < high.
-
-    Raises ParameterError if they are missing (and says why they are needed), are not two finite
-    numbers, or do not ascend.
-    """
+def declared_bounds(name: str, bounds: Any) -> tuple[float, float]:
+    """Return declared bounds; raises ParameterError, which says why they are needed, without."""
     if bounds is None:
         raise ParameterError(
             f"{name} must be declared, such as (0, 90), from what is known of the variable and not "
             "from the data, whose least and largest numbers are somebody's own, got None"
         )
-    try:
-        low, high = bounds
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be two numbers, (low, high), got {bounds!r}") from None
-    low, high = check_real(f"{name}[0]", low), check_real(f"{name}[1]", high)
-    if not (low < high and high / 2 - low / 2 > 0):  # which least numbers make 0
-        raise ParameterError(f"{name} must be (low, high) with low < high, got {bounds!r}")
-    return low, high
+    return check_bounds(name, bounds)
 
 
 def deal(n_rows: int, n_parts: int, rng: np.random.Generator) -> NDArray[np.int64]:

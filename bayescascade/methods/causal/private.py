@@ -5,13 +5,13 @@ scored on the other. A row can change the scores by what `sensitivity` proves, a
 much:
 
 * Test rows, by ranks and HSIC: Laplace noise for both scores.
-* Training rows: a private histogram from which the regressions are learned (`histogram`).
+* Training rows: a private histogram from which the regressions are learned (`regression`).
 * Test rows, by IQR: no bound holds for all rows. One is proposed, and how many rows would have to
   be replaced before it fails is tested privately (propose-test-release); the scores are published
   if that is enough.
 * The direction alone: the exponential mechanism, a draw from `DirectionPosterior`.
 
-**Departures from the thesis**, each proved in `sensitivity`, `histogram` or
+**Departures from the thesis**, each proved in `sensitivity`, `regression` or
 `bayescascade.privacy`: private regressions, which need rows by the thousand, in place of noise for
 what a row does to kernel ridge regressions, which hardly tells anything of 50,000 (and theorem 7,
 which bounds that, is false); lower sensitivities of rho and HSIC, whose root is published; one test
@@ -22,6 +22,7 @@ row either tests or is learned from.
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, ClassVar, Self
 
@@ -33,8 +34,7 @@ from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.methods.causal.estimators import DirectionModel
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
-from bayescascade.methods.causal.histogram import histogram_regressions
-from bayescascade.methods.causal.pair import LEAST_ROWS, Pair, check_bounds, deal
+from bayescascade.methods.causal.pair import LEAST_ROWS, Pair, deal, declared_bounds
 from bayescascade.methods.causal.parameters import (
     PRIVATE_SCORES,
     SCORE_NAMES,
@@ -45,6 +45,7 @@ from bayescascade.methods.causal.protection import ROUNDING, Plan, Protection, p
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
     Predict,
+    histogram_regressions,
     kernel_ridge,
     regressed,
 )
@@ -64,6 +65,7 @@ _TRAINING = "histogram"  # which older files say
 _PAYING = Lock()  # two fits at once pay twice
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateAdditiveNoiseModel(DirectionModel):
     """The direction between two variables, published with a privacy guarantee.
 
@@ -134,46 +136,27 @@ class PrivateAdditiveNoiseModel(DirectionModel):
 
     declares = PrivateNoiseParameters
 
-    title = "private additive noise model"
-    model_name = "PrivateAdditiveNoiseModel"
+    title: ClassVar[str] = "private additive noise model"
+    model_name: ClassVar[str] = "PrivateAdditiveNoiseModel"
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "ledger")
     _former_parameters: ClassVar[tuple[str, ...]] = ("training",)
 
-    release_: DirectionRelease
-    _is_spent: bool = False
+    _is_spent = False
 
-    def __init__(
-        self,
-        *,
-        score: str = PrivateNoiseParameters.score.default,
-        epsilon: float = PrivateNoiseParameters.epsilon.default,
-        delta: float = PrivateNoiseParameters.delta.default,
-        protect: str = PrivateNoiseParameters.protect.default,
-        publish: str = PrivateNoiseParameters.publish.default,
-        x_bounds: tuple[float, float] | None = PrivateNoiseParameters.x_bounds.default,
-        y_bounds: tuple[float, float] | None = PrivateNoiseParameters.y_bounds.default,
-        regularization: float | None = PrivateNoiseParameters.regularization.default,
-        bandwidth: float = PrivateNoiseParameters.bandwidth.default,
-        proposed: float | None = PrivateNoiseParameters.proposed.default,
-        test_share: float = PrivateNoiseParameters.test_share.default,
-        noise: str = PrivateNoiseParameters.noise.default,
-        ledger: PrivacyLedger | None = PrivateNoiseParameters.ledger.default,
-        random_state: Seed = PrivateNoiseParameters.random_state.default,
-    ) -> None:
-        self.score = score
-        self.epsilon = epsilon
-        self.delta = delta
-        self.protect = protect
-        self.publish = publish
-        self.x_bounds = x_bounds
-        self.y_bounds = y_bounds
-        self.regularization = regularization
-        self.bandwidth = bandwidth
-        self.proposed = proposed
-        self.test_share = test_share
-        self.noise = noise
-        self.ledger = ledger
-        self.random_state = random_state
+    score: str = PrivateNoiseParameters.score.default
+    epsilon: float = PrivateNoiseParameters.epsilon.default
+    delta: float = PrivateNoiseParameters.delta.default
+    protect: str = PrivateNoiseParameters.protect.default
+    publish: str = PrivateNoiseParameters.publish.default
+    x_bounds: tuple[float, float] | None = PrivateNoiseParameters.x_bounds.default
+    y_bounds: tuple[float, float] | None = PrivateNoiseParameters.y_bounds.default
+    regularization: float | None = PrivateNoiseParameters.regularization.default
+    bandwidth: float = PrivateNoiseParameters.bandwidth.default
+    proposed: float | None = PrivateNoiseParameters.proposed.default
+    test_share: float = PrivateNoiseParameters.test_share.default
+    noise: str = PrivateNoiseParameters.noise.default
+    ledger: PrivacyLedger | None = PrivateNoiseParameters.ledger.default
+    random_state: Seed = PrivateNoiseParameters.random_state.default
 
     def fit(self, x: Any, y: Any) -> Self:
         """Spend the budget, and publish what it pays for.
@@ -194,8 +177,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             If the budget is spent, as by an earlier fit; nothing is published.
         """
         protection = self._protection(self.epsilon)
-        x_bounds = check_bounds("x_bounds", self.x_bounds)
-        y_bounds = check_bounds("y_bounds", self.y_bounds)
+        x_bounds = declared_bounds("x_bounds", self.x_bounds)
+        y_bounds = declared_bounds("y_bounds", self.y_bounds)
         dealing, drawing = seed_sequence(self.random_state).spawn(2)
         noise = noise_source(self.noise, np.random.default_rng(drawing))
         read = Pair.read(x, y)

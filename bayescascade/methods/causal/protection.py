@@ -16,8 +16,8 @@ from scipy.special import expit
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.methods.causal.features import GaussianFeatures
-from bayescascade.methods.causal.histogram import regression_error
 from bayescascade.methods.causal.pair import LEAST_ROWS
+from bayescascade.methods.causal.regression import regression_error
 from bayescascade.methods.causal.scores import interquartile
 from bayescascade.methods.causal.sensitivity import by_test_row
 from bayescascade.privacy.accounting import Cost

@@ -1,7 +1,21 @@
-r"""Regressions of one number on another; kernel ridge regression is (4.6) of Kusner (2016).
+r"""Regressions of one number on another: by kernel ridge, and from a private histogram.
 
-``w = argmin lambda / 2 |w|^2 + 1/n sum (w . phi(x_i) - y_i)^2``, phi the `GaussianFeatures`, which
-is solved in their few dimensions. There is no intercept, so predictions far from all rows are 0.
+**Kernel ridge** is (4.6) of Kusner (2016), ``w = argmin lambda / 2 |w|^2 + 1/n sum (w . phi(x_i) -
+y_i)^2``, phi the `GaussianFeatures`, which is solved in their few dimensions. There is no
+intercept, so predictions far from all rows are 0.
+
+**A private histogram**: the rows are counted in cells of a grid over [-1, 1]^2, and the counts get
+Laplace noise. Replacing a row lowers a count by one and raises another, 2 in all, so its scale is 2
+/ epsilon. Both regressions are computed from those counts, and whatever is computed from what is
+private is private: no bound on a regression is needed. (The thesis bounds how much a row moves
+kernel ridge regression; that is much for any regression which follows a curve.)
+
+With N the noisy count of a column of the grid and S the noisy sum of y in it, each cell at its
+middle, the mean S / N has about the variance ``(s^2 N + K v / 3) / N^2``: K cells of noise of
+variance v at heights whose square is 1/3 in the mean, and s^2 of the rows, taken as 1/25. A
+Gaussian process with these variances smooths the means; columns that noise may have filled are
+left out. Finer grids have more noise in a column, coarser ones less of the curve; the number of
+cells is public, ``(n epsilon)^(1/3)`` a side.
 """
 
 from collections.abc import Callable
@@ -12,7 +26,9 @@ from sklearn.base import clone, is_regressor
 from sklearn.linear_model import Ridge
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.methods.causal.features import Floats, GaussianFeatures
+from bayescascade.methods.causal.features import Floats, GaussianFeatures, gaussian_kernel
+from bayescascade.privacy.mechanisms import laplace
+from bayescascade.privacy.noise import NoiseSource
 
 Predict = Callable[[Floats], Floats]
 """From (n,) numbers to what is expected of the other variable."""
@@ -21,6 +37,12 @@ KERNEL_RIDGE = "kernel_ridge"
 
 _BANDWIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6)  # in standard deviations
 _REGULARIZATIONS = tuple(10.0**power for power in range(-7, 1))
+
+# of the histogram
+_FEWEST_CELLS, _MOST_CELLS = 8, 64
+_WIDTH = 0.2  # of the Gaussian process's kernel
+_SPREAD, _ROW_VARIANCE = 0.25, 0.04  # variances of curves and of rows around them
+_DEVIATIONS = 3.0  # of its noise that a column's count is to be above
 
 
 def _is_own(regression: Any) -> bool:
@@ -104,3 +126,44 @@ def kernel_ridge(
     ridge = Ridge(alpha=len(x) * regularization / 2, fit_intercept=False)
     weights = ridge.fit(features(x), y).coef_
     return lambda rows: features(rows) @ weights
+
+
+def histogram_regressions(
+    x: Floats, y: Floats, epsilon: float, noise: NoiseSource
+) -> tuple[Predict, Predict]:
+    """Return private regressions of y on x and of x on y, together (epsilon, 0)-private.
+
+    x, y (n,) float64 in [-1, 1]; epsilon > 0.
+    """
+    n_cells = _cells(len(x), epsilon)
+    edges = np.linspace(-1.0, 1.0, n_cells + 1)
+    counts = np.histogram2d(x, y, bins=(edges, edges))[0]
+    private = laplace(counts.ravel(), 2.0, epsilon, noise)
+    noisy = private.values.reshape(n_cells, n_cells)
+    variance = 2 * private.scale**2
+    return _smoothed(noisy, variance, edges), _smoothed(noisy.T, variance, edges)
+
+
+def regression_error(n: int, epsilon: float) -> float:
+    """Return how far off a column's mean is, by noise, in half widths of the bounds.
+
+    It is the standard deviation before smoothing if n rows are spread evenly; no row is needed.
+    """
+    n_cells = _cells(n, epsilon)
+    return float((n_cells * 2 * (2 / epsilon) ** 2 / 3) ** 0.5 / (n / n_cells))
+
+
+def _cells(n: int, epsilon: float) -> int:
+    return int(np.clip(round((n * epsilon) ** (1 / 3)), _FEWEST_CELLS, _MOST_CELLS))
+
+
+def _smoothed(counts: Floats, variance: float, edges: Floats) -> Predict:
+    """Return the regression of the second coordinate on the first."""
+    middles, n_cells = (edges[:-1] + edges[1:]) / 2, len(counts)
+    totals = counts.sum(axis=1)
+    is_full = totals > max(_DEVIATIONS * (n_cells * variance) ** 0.5, 1.0)
+    at, totals = middles[is_full], totals[is_full]
+    means = (counts[is_full] @ middles / totals).clip(-1.0, 1.0)
+    variances = (_ROW_VARIANCE * totals + n_cells * variance / 3) / totals**2
+    weights = np.linalg.solve(_SPREAD * gaussian_kernel(at, at, _WIDTH) + np.diag(variances), means)
+    return lambda rows: _SPREAD * gaussian_kernel(rows, at, _WIDTH) @ weights

@@ -1,4 +1,4 @@
-"""RadoBoost, and AdaBoost over examples with the same weak learner.
+"""RadoBoost.
 
 With z_jk = pi_jk / pi_*k, pi_*k = max_j |pi_jk|, and weights w of the rados that begin equal, a
 round picks a feature k and takes (Nock and others, 2015, Algorithm 1, equations 9 to 11)
@@ -30,8 +30,6 @@ from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import watch_in_use
 from bayescascade.methods.rado.signatures import Floats
 
-"""The feature of the largest |r|, or that of the median one, for rados with noise (section 5.2)."""
-
 LARGEST_EDGE = 1.0 - 2.0**-20
 _LEAST_EDGE = 1e-12
 
@@ -60,18 +58,13 @@ class Boosted:
 
 
 def boost(
-    vectors: Floats,
-    n_rounds: int,
-    *,
-    weak_learner: str = "best",
-    kappa: float = 1.0,
-    update: str = "rado",
+    vectors: Floats, n_rounds: int, *, weak_learner: str = "best", kappa: float = 1.0
 ) -> Boosted:
-    """Boost over rados, or over edges of examples; the watch in use ends it after a round.
+    """Boost over rados; the watch in use ends it after a round.
 
-    vectors (n, n_columns) float64, finite; n_rounds >= 1; weak_learner "best" or "prudential";
-    kappa >= 1 divides theta; update of the weights: "rado", see the module, or "ada", AdaBoost's
-    w_j <- w_j exp(-a z_jk) (Schapire and Singer, 1999), where `vectors` are edges of examples.
+    vectors (n, n_columns) float64, finite; n_rounds >= 1; weak_learner: of a round, the feature of
+    the largest |r|, "best", or that of the median one, "prudential", for rados with noise (section
+    5.2); kappa >= 1 divides theta.
     """
     largest = np.abs(vectors).max(axis=0)
     used = np.flatnonzero(largest > np.finfo(np.float64).tiny)
@@ -100,7 +93,7 @@ def boost(
             step, column = math.atanh(edge), scaled[:, k]
             theta[k] += step
             margins += step * column
-            log_weights += np.log1p(-edge * column) if update == "rado" else -step * column
+            log_weights += np.log1p(-edge * column)
             log_weights -= log_weights.max()
             np.exp(log_weights, out=weights)
             weights /= weights.sum()

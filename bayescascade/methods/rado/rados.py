@@ -17,18 +17,16 @@ import numpy as np
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.base.watch import Watch, watch_in_use
-from bayescascade.methods.rado.declared_rows import Bounds, read_declared
-from bayescascade.methods.rado.feature_rows import read_hiding
 from bayescascade.methods.rado.parameters import (
     FeatureParameters,
     GaussianParameters,
     SampleParameters,
 )
+from bayescascade.methods.rado.private_rows import Bounds, read_declared, read_hiding
 from bayescascade.methods.rado.protection import Promise, released_together
 from bayescascade.methods.rado.rado_files import read_rados, write_arrays
 from bayescascade.methods.rado.reading import Reading, read_rows
-from bayescascade.methods.rado.releases import release_feature, release_rows
-from bayescascade.methods.rado.sampling import random_sums
+from bayescascade.methods.rado.releases import random_sums, release_feature, release_rows
 from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.privacy.accounting import PrivacyLedger
@@ -141,8 +139,7 @@ class Rados(Printed):
         watch = watch_in_use() if time_limit is None else Watch(time_limit)
         rows = read_rows(
             X, y,
-            standardize=standardize, intercept=intercept, like=_reading(like), owner="Rados",
-            missing=missing,
+            standardize=standardize, intercept=intercept, like=_reading(like), missing=missing,
         )  # fmt: skip
         if support == "auto":
             support = _FEW if len(rows) >= 2 * _FEW else None
@@ -255,7 +252,7 @@ class Rados(Printed):
         )  # fmt: skip
         rows, place = read_hiding(
             X, y, feature, values,
-            standardize=standardize, intercept=intercept, like=_reading(like), owner="Rados",
+            standardize=standardize, intercept=intercept, like=_reading(like),
         )  # fmt: skip
         rng = None if noise == "system" else np.random.default_rng(seed_sequence(random_state))
         made = release_feature(rows, place, n_rados, epsilon, delta, truncation, rng)
@@ -331,9 +328,7 @@ class Rados(Printed):
         reading = _reading(like)
         if like is not None and (like.promise is None or like.promise.protects != "rows"):
             raise ParameterError("like must be rados with Gaussian noise, got others")
-        rows = read_declared(
-            X, y, classes, edge_bounds, intercept=intercept, like=reading, owner="Rados"
-        )
+        rows = read_declared(X, y, classes, edge_bounds, intercept=intercept, like=reading)
         if support is not None:
             check_integer("support", support, 1, len(rows))
         values, promise = release_rows(

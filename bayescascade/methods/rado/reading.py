@@ -7,7 +7,7 @@ classifier reads new rows as it was meant.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.names import check_present
 from bayescascade.methods.rado.signatures import Edges, Floats
+
+OWNER = "Rados"
+"""Whose rows they are, for messages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,10 +113,6 @@ class Rows:
 
         return block
 
-    def with_units(self, center: Floats, units: Floats) -> "Rows":
-        """Return the rows read in other units."""
-        return replace(self, reading=replace(self.reading, center=center, units=units))
-
 
 def read_rows(
     X: Any,
@@ -122,26 +121,25 @@ def read_rows(
     standardize: bool,
     intercept: bool,
     like: Reading | None,
-    owner: str,
     missing: str = "error",
 ) -> Rows:
     """Read rows and labels.
 
     `standardize` centers columns at their mean, and divides them by their standard deviation;
     `like` has columns, classes, units and intercept in place of what these rows say, and decides on
-    `missing`, see `CellPolicy`; `owner` is for messages. Raises DataError if rows or labels cannot
-    be used, there are not two classes or, with `like`, a label is none of them.
+    `missing`, see `CellPolicy`. Raises DataError if rows or labels cannot be used, there are not
+    two classes or, with `like`, a label is none of them.
     """
     given = GivenRows.labeled(X, y)
     if like is not None:
-        checked = check_labels(given.labels, "y", owner)
-        matrix = np.asarray(like.encoder.transform(given, owner), np.float64)
+        checked = check_labels(given.labels, "y", OWNER)
+        matrix = np.asarray(like.encoder.transform(given, OWNER), np.float64)
         codes = label_codes(checked, like.classes, "y")
         if len(codes) != len(matrix):
             raise DataError(f"y must have a label per row of X, {len(matrix)}, got {len(codes)}")
         return Rows(like, matrix, np.where(codes, 1.0, -1.0))
     encoder = MatrixEncoder.learn(given, CellPolicy(missing))
-    training = TrainingRows.read(encoder, given, owner=owner)
+    training = TrainingRows.read(encoder, given, owner=OWNER)
     if training.n_classes > 2:
         shown = ", ".join(f'"{level_text(label)}"' for label in training.classes[:4].tolist())
         raise DataError(
@@ -157,7 +155,7 @@ def read_rows(
     return Rows(reading, matrix, np.where(training.labels, 1.0, -1.0))
 
 
-def by_column(rows: GivenRows, like: Reading | None, owner: str) -> tuple[pd.DataFrame, list[Any]]:
+def by_column(rows: GivenRows, like: Reading | None) -> tuple[pd.DataFrame, list[Any]]:
     """Return rows as a DataFrame with the columns of `like`, and what an encoder calls these.
 
     So each column is read by itself: in an array, one cell may decide the type of all.
@@ -169,11 +167,11 @@ def by_column(rows: GivenRows, like: Reading | None, owner: str) -> tuple[pd.Dat
         is_named = all(isinstance(name, str) for name in frame.columns)
         return frame, list(frame.columns) if is_named else list(range(frame.shape[1]))
     encoder = like.encoder
-    frame = rows.frame(encoder.names, owner)
+    frame = rows.frame(encoder.names, OWNER)
     if encoder.is_named and rows.is_named:
         check_present(encoder.names, list(frame.columns))
         frame = frame[encoder.names]
-    check_width(frame.shape[1], len(encoder.columns), owner)
+    check_width(frame.shape[1], len(encoder.columns), OWNER)
     return frame.set_axis(list(encoder.columns), axis=1), list(encoder.columns)
 
 

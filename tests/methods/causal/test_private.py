@@ -22,7 +22,7 @@ from bayescascade import (
     audit_privacy,
 )
 from bayescascade.base.threads import single_threaded
-from bayescascade.methods.causal import histogram, private as rooms
+from bayescascade.methods.causal import private as rooms, regression
 from bayescascade.methods.causal.features import GaussianFeatures
 from bayescascade.methods.causal.protection import Protection, agreement, credibility
 from tests.methods.causal.problems import tanh_pair
@@ -188,8 +188,8 @@ def test_a_histogram_changes_by_two_counts(monkeypatch):
         seen.append((np.array(values), sensitivity, epsilon))
         return released(values, sensitivity, epsilon, noise)
 
-    released = histogram.laplace
-    monkeypatch.setattr(histogram, "laplace", laplace)
+    released = regression.laplace
+    monkeypatch.setattr(regression, "laplace", laplace)
     monkeypatch.setattr(rooms, "noise_source", lambda *_: Silence())
     x, y = tanh_pair(60)
     is_test = rooms.deal(60, 60, np.random.default_rng(_dealing(0))) < 30
@@ -332,7 +332,7 @@ def test_a_ledger_pays_until_it_is_spent():
         ({"x_bounds": None}, "x_bounds must be declared.*not from the data"),
         ({"y_bounds": (2, 1)}, "low < high"),
         ({"y_bounds": (0, math.inf)}, "y_bounds"),
-        ({"x_bounds": (0, 1, 2)}, "two numbers"),
+        ({"x_bounds": (0, 1, 2)}, "x_bounds must be .low, high., low < high"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": math.inf}, "epsilon"),
         ({"score": "iqr", "delta": 0.0}, "delta must be > 0"),

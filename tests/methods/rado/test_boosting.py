@@ -7,7 +7,7 @@ import pytest
 
 from bayescascade import LogisticPosterior, ParameterError, RadoPosterior, explore
 from bayescascade.methods.rado.boosting import LARGEST_EDGE, boost
-from tests.methods.rado.problems import all_rados, blobs, slow_adaboost, slow_radoboost
+from tests.methods.rado.problems import all_rados, blobs, slow_radoboost
 
 
 def log_risks(thetas, rados):
@@ -53,14 +53,6 @@ def test_kappa_divides_and_the_papers_step_would_break_the_bound(rados):
     for factor, holds in ((0.5, True), (1.0, False)):
         step = factor * math.log(1.5 / 0.5)
         assert (log_risks([[step]], signs)[0] <= -0.5 * 0.5**2) == holds
-
-
-def test_adaboost_is_that_of_the_examples():
-    X, y = blobs(80, 4, shift=0.3)
-    edges = X * y[:, None]
-    np.testing.assert_allclose(
-        boost(edges, 50, update="ada").theta, slow_adaboost(edges, 50), rtol=1e-9
-    )
 
 
 def test_odd_rados_are_boosted_nevertheless():

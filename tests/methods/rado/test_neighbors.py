@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayescascade import DataError, ParameterError, Rados
-from bayescascade.methods.rado import feature_rows
+from bayescascade.methods.rado import private_rows
 from tests.fuzz.neighbors import PAIRS, check_alike, told
 from tests.fuzz.running import Found
 
@@ -34,13 +34,13 @@ def test_nobody_shows_by_which_values_occur(values):
 
 def test_a_reading_of_the_rows_would_show(monkeypatch):
     """The test above must be able to fail: values are those that occur."""
-    real = feature_rows.codes_of_two
+    real = private_rows.codes_of_two
 
     def strict(label, cells, levels):
         assert len(set(cells)) == 2, "one value"
         return real(label, cells, levels)
 
-    monkeypatch.setattr(feature_rows, "codes_of_two", strict)
+    monkeypatch.setattr(private_rows, "codes_of_two", strict)
     cells = [["no"] * N, ["no"] * (N - 1) + ["yes"]]
     with pytest.raises(Found, match="tells neighbors apart"):
         check_alike(*(told(lambda c=c: hidden(c, values=("no", "yes"))) for c in cells))

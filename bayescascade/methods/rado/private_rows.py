@@ -1,0 +1,228 @@
+"""Rows read so that nothing but what noise hides depends on the cells that are protected.
+
+**A feature**: neighbors differ in that feature of one row. Its two values are declared (see
+`two_values`), and all else is read from a table whose cells of the feature are all alike.
+
+**Rows**: neighbors differ in any cells and the label of one row, so nothing is learned of them.
+Columns of categories have the levels that their type declares; all others hold numbers, between
+bounds that are declared, and so are the two classes. A cell that is missing, infinite or no number
+is an error that names it: a row with such a cell is not among the neighbors that are protected.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import column_or_1d
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_bounds
+from bayescascade.data.arrow_frames import as_column
+from bayescascade.data.column import Column
+from bayescascade.data.given import GivenRows, column_text
+from bayescascade.data.levels import Cells, Level, check_numbers, tidy_levels, to_numbers
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.read_as import check_row_by_row
+from bayescascade.methods.rado.reading import OWNER, Reading, Rows, by_column, read_rows
+from bayescascade.methods.rado.signatures import Floats
+from bayescascade.methods.rado.two_values import (
+    Two,
+    codes_of_two,
+    is_exact,
+    middle_of,
+    two_levels,
+    two_of_type,
+    with_truth_values,
+)
+
+Bounds = tuple[float, float] | Mapping[str, tuple[float, float]]
+
+
+def read_hiding(
+    X: Any,
+    y: Any,
+    feature: str | int,
+    values: Any,
+    *,
+    standardize: bool,
+    intercept: bool,
+    like: Reading | None,
+) -> tuple[Rows, int]:
+    """Read rows whose protected feature is -1 or 1, and return the place of its column.
+
+    `feature` is a column's name, or its index where columns have none; `values` are its two levels,
+    or None if its type declares them, or `like` does; the others as in `read_rows`. Raises
+    ParameterError if there is no such feature, or its values are not declared; DataError if a cell
+    of it has neither value, or as `read_rows`.
+    """
+    check_row_by_row(X)
+    texts = GivenRows.of_texts(X, y)
+    given = texts.typed()
+    frame, names = by_column(given, like)
+    if feature not in names or isinstance(feature, bool):
+        raise ParameterError(
+            f"feature must be one of {', '.join(map(repr, names[:20]))}, got {feature!r}"
+        )
+    at = names.index(feature)
+    cells = frame.iloc[:, at]
+    if texts.is_text:  # then no cell decides on its type
+        cells = by_column(texts, like)[0].iloc[:, at]
+    if like is None:
+        levels = _values_of(cells, values)
+    else:
+        levels = _values_of_others(like, at, feature, values)
+    codes = codes_of_two(f'column "{column_text(feature)}"', cells, levels)
+    alike: Level = 0.0
+    if like is not None and like.encoder.levels[at] is not None:
+        alike = levels[0]
+    frame = frame.copy(deep=False)
+    frame.isetitem(at, [alike] * len(frame))
+    rows = read_rows(frame, given.labels, standardize=standardize, intercept=intercept, like=like)
+    reading, matrix = rows.reading, rows.matrix.copy()
+    place = int(np.flatnonzero(reading.encoder.source == at)[0])
+    if like is None:
+        reading = _with_values(reading, at, place, levels)
+    center, unit = reading.center[place], reading.units[place]
+    matrix[:, place] = np.where(codes, center + unit, center - unit)
+    return replace(rows, reading=reading, matrix=matrix), place
+
+
+def _values_of(cells: Cells, values: Any) -> Two:
+    """Return the two values of a feature, declared by the caller or by its type."""
+    if values is not None:
+        return two_levels("values", values)
+    found = two_of_type(cells)
+    if found is None:
+        raise ParameterError(
+            "values must be the two values of the feature, such as ('no', 'yes'), unless it is of "
+            "truth values or two categories: which of them occur is not public, got None"
+        )
+    return two_levels("values", found)
+
+
+def _values_of_others(like: Reading, at: int, feature: str | int, values: Any) -> Two:
+    """Return the two values that others' rados have for a feature."""
+    if values is not None:
+        raise ParameterError(f"values must be those of like, and left out, got {values!r}")
+    places = np.flatnonzero(like.encoder.source == at)
+    center, unit = (float(each[places[0]]) for each in (like.center, like.units))
+    levels = like.encoder.levels[at]
+    is_two = len(places) == 1
+    if levels is not None:  # a missing level is none of two
+        is_two = len(levels.levels) == levels.n_levels == 2 and center == unit == 0.5
+    if not is_two or not is_exact(center, unit):
+        raise ParameterError(
+            f"like must be rados whose column {feature!r} is boolean, of two values that are -1 "
+            "and 1 in its units, got others"
+        )
+    if levels is not None:
+        return levels.levels[0], levels.levels[1]
+    low, high = tidy_levels([center - unit, center + unit])
+    return low, high
+
+
+def _with_values(reading: Reading, at: int, place: int, levels: Two) -> Reading:
+    """Return a reading in which a column has these two values, -1 and 1 in its units."""
+    center, units = reading.center.copy(), reading.units.copy()
+    encoder, ends = reading.encoder, (0.0, 1.0)
+    if isinstance(levels[0], str):
+        column = Column(encoder.names[at], "nominal", levels)
+        known = (*encoder.levels[:at], column, *encoder.levels[at + 1 :])
+        encoder = replace(encoder, levels=known)
+    else:
+        ends = (float(levels[0]), float(levels[1]))
+    center[place], units[place] = middle_of(*ends)
+    return replace(reading, encoder=encoder, center=center, units=units)
+
+
+def read_declared(
+    X: Any,
+    y: Any,
+    classes: Any,
+    bounds: Bounds | None,
+    *,
+    intercept: bool,
+    like: Reading | None,
+) -> Rows:
+    """Read rows of which nothing is learned, in units of which declared bounds are -1 and 1.
+
+    `classes` may be None if the type of `y` declares them, or `like` does; `bounds` of columns of
+    numbers are not needed with `like`; X, y, intercept and like as in `read_rows`. Raises
+    ParameterError if classes or bounds are not declared; DataError if a cell or label is not as
+    declared, or rows and labels do not go together.
+    """
+    check_row_by_row(X)
+    given = GivenRows.of_texts(X, y)
+    known, labels = _classes(given.labels, classes, like)
+    frame, names = by_column(given, like)
+    frame = frame.copy(deep=False)
+    for at in range(len(names)):
+        has_levels = isinstance(frame.dtypes.iloc[at], pd.CategoricalDtype)
+        if like is not None:
+            has_levels = like.encoder.levels[at] is not None
+        if not has_levels:
+            numbers = _numbers(f'column "{column_text(names[at])}"', frame.iloc[:, at])
+            frame.isetitem(at, numbers)
+    if like is None:
+        encoder = MatrixEncoder.learn(GivenRows(frame))  # from types alone
+        center, units = _scales(encoder, bounds)
+        like = Reading(encoder, np.array(known), center, units, intercept)
+    matrix = np.asarray(like.encoder.transform(GivenRows(frame), OWNER), np.float64)
+    codes = codes_of_two("y", labels, known)
+    if len(codes) != len(matrix):
+        raise DataError(f"y must have a label per row of X, {len(matrix)}, got {len(codes)}")
+    return Rows(like, matrix, np.where(codes, 1.0, -1.0))
+
+
+def _classes(y: Any, classes: Any, like: Reading | None) -> tuple[Two, Cells]:
+    """Return the two classes, and the labels."""
+    if y is None:
+        raise ParameterError(f"{OWNER} requires y to be passed, but the target y is None")
+    y = pd.Series(y) if isinstance(y, pd.api.extensions.ExtensionArray) else as_column(y)
+    labels = y if isinstance(y, pd.Series) else pd.Series(column_or_1d(y, warn=True))
+    if like is not None:
+        if classes is not None:
+            raise ParameterError(f"classes must be those of like, and left out, got {classes!r}")
+        low, high = like.classes.tolist()
+        return (low, high), labels
+    found = two_of_type(labels) if classes is None else classes
+    if found is None:
+        raise ParameterError(
+            "classes must be the two classes, such as ('no', 'yes'), unless y is of truth values "
+            "or two categories: which of them occur is not public, got None"
+        )
+    levels = two_levels("classes", found)
+    if any(isinstance(one, float) for one in levels):
+        raise ParameterError(
+            f"classes must be texts, whole numbers or truth values, got {levels[0]} and {levels[1]}"
+        )
+    return levels, labels
+
+
+def _numbers(label: str, cells: Cells) -> Floats:
+    """Return a column of numbers, perhaps as text, with truth values as 0 and 1."""
+    try:
+        numbers = to_numbers(label, with_truth_values(cells))
+    except OverflowError:
+        raise DataError(f"{label} must hold numbers that floats hold, got larger ones") from None
+    except DataError as error:
+        raise DataError(
+            f"{error}; levels must be those of a Categorical, which declares them"
+        ) from None
+    check_numbers(label, numbers)
+    return numbers
+
+
+def _scales(encoder: MatrixEncoder, bounds: Bounds | None) -> tuple[Floats, Floats]:
+    """Return the units of which declared bounds are -1 and 1: center and half width."""
+    lows, highs = (np.empty(len(encoder.source)) for _ in range(2))
+    for place, (column, levels) in enumerate(zip(encoder.names, encoder.levels, strict=True)):
+        if levels is None:
+            given = bounds.get(column) if isinstance(bounds, Mapping) else bounds
+            low, high = check_bounds("edge_bounds", given, f', for column "{column}"')
+        else:
+            low, high = 0.0, max(1.0, levels.n_levels - 1.0) if levels.kind == "ordinal" else 1.0
+        lows[encoder.source == place], highs[encoder.source == place] = low, high
+    return lows / 2.0 + highs / 2.0, highs / 2.0 - lows / 2.0
