@@ -188,12 +188,10 @@ def _find_url(url: str, reader: type[FileSource] | None) -> list[DataFile]:
         filesystem, path = fsspec.core.url_to_fs(url)
         if filesystem.isdir(path):
             found = _files_of_folder(url, filesystem.find(path), reader)
-        elif _PATTERN.search(path):
-            found = _matches(url, filesystem.glob(path))
-        elif filesystem.exists(path):
-            found = [path]
+        elif _PATTERN.search(path) or not filesystem.exists(path):
+            found = _matches(url, filesystem.glob(path) if _PATTERN.search(path) else [])
         else:
-            raise DataError(f"no such file: {url}")
+            found = [path]
     except (ImportError, OSError, ValueError) as error:  # of a protocol that is not installed
         raise DataError(f"cannot read {url}: {str(error).splitlines()[0]}") from None
     arrow = PyFileSystem(FSSpecHandler(filesystem))

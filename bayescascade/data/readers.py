@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -167,6 +167,7 @@ class _ColumnFile(ABC):
     format_name: ClassVar[str]
     is_text = False
     notes: Sequence[str] = ()
+    _opener: ClassVar[Callable[..., Any]]
 
     def __init__(
         self,
@@ -178,7 +179,8 @@ class _ColumnFile(ABC):
         self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
         self.label = self._file.label
         _check_no_dialect(self.label, dialect)
-        self._schema = self._read_schema()
+        with self._open() as file:  # of Parquet, `schema` is its own
+            self._schema: pyarrow.Schema = getattr(file, "schema_arrow", None) or file.schema
         with _explained_notes(self.label, self._schema):
             self.names = column_names(self._schema)
         self.categorical = categorical_names(self._schema)
@@ -194,71 +196,54 @@ class _ColumnFile(ABC):
         """Yield the same as `blocks`, as Arrow's batches."""
         yield from self._read(names)
 
-    @abstractmethod
-    def _read_schema(self) -> pyarrow.Schema:
-        """Return which columns there are."""
+    def _read(self, names: Sequence[str], **options: Any) -> Iterator[pyarrow.RecordBatch]:
+        with self._open(**options) as file:
+            for batch in self._batches_of(file, list(names)):
+                batch.validate(full=True)  # damaged offsets could end the process
+                for start in range(0, batch.num_rows, self._chunk_rows):
+                    yield batch.slice(start, self._chunk_rows)
+
+    @contextmanager
+    def _open(self, **options: Any) -> Iterator[Any]:
+        with (
+            _explained_errors(self.label),
+            self._file.random_access() as opened,
+            self._opener(opened, **options) as file,
+        ):
+            yield file
 
     @abstractmethod
-    def _read(self, names: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the cells in the columns `names`, at most `_chunk_rows` rows at a time."""
+    def _batches_of(self, file: Any, names: list[str]) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the cells of an open file in some columns."""
 
 
 class ParquetSource(_ColumnFile):
     """A Parquet file's rows."""
 
     format_name = "Parquet"
+    _opener = staticmethod(pyarrow.parquet.ParquetFile)
 
     def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
         """Yield the same as `blocks`, as Arrow's batches: texts as dictionaries, as stored."""
         with _explained_notes(self.label, self._schema):  # which may name other columns
-            texts = [name for name in names if _is_text(self._schema.field(name).type)]
+            types = {name: self._schema.field(name).type for name in names}
+        is_text = (pyarrow.types.is_string, pyarrow.types.is_large_string)
+        texts = [name for name, kind in types.items() if any(of(kind) for of in is_text)]
         yield from self._read(names, read_dictionary=texts)
 
-    def _read(self, names: Sequence[str], **options: Any) -> Iterator[pyarrow.RecordBatch]:
-        with self._open(**options) as file:
-            for batch in file.iter_batches(self._chunk_rows, columns=list(names)):
-                batch.validate(full=True)  # damaged offsets could end the process
-                yield batch
-
-    def _read_schema(self) -> pyarrow.Schema:
-        with self._open() as file:
-            return file.schema_arrow
-
-    @contextmanager
-    def _open(self, **options: Any) -> Iterator[pyarrow.parquet.ParquetFile]:
-        with (
-            _explained_errors(self.label),
-            self._file.random_access() as opened,
-            pyarrow.parquet.ParquetFile(opened, **options) as file,
-        ):
-            yield file
+    def _batches_of(self, file: Any, names: list[str]) -> Iterator[pyarrow.RecordBatch]:
+        yield from file.iter_batches(self._chunk_rows, columns=names)
 
 
 class ArrowFileSource(_ColumnFile):
     """The rows of a file in Arrow's own format, also called Feather."""
 
     format_name = "Arrow"
+    _opener = staticmethod(pyarrow.ipc.open_file)
 
-    def _read(self, names: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-        with self._open() as file:
-            for index in range(file.num_record_batches):
-                batch = file.get_batch(index).select(list(names))
-                batch.validate(full=True)
-                for start in range(0, batch.num_rows, self._chunk_rows):
-                    yield batch.slice(start, self._chunk_rows)
-
-    def _read_schema(self) -> pyarrow.Schema:
-        with self._open() as file:
-            return file.schema
-
-    @contextmanager
-    def _open(self) -> Iterator[pyarrow.RecordBatchFileReader]:
-        with (
-            _explained_errors(self.label),
-            self._file.random_access() as opened,
-            pyarrow.ipc.open_file(opened) as file,
-        ):
-            yield file
+    def _batches_of(self, file: Any, names: list[str]) -> Iterator[pyarrow.RecordBatch]:
+        for index in range(file.num_record_batches):
+            yield file.get_batch(index).select(names)
 
 
 class ExcelSource(FrameSource):
@@ -311,11 +296,6 @@ READERS: dict[str, type[FileSource]] = {
 def _check_no_dialect(label: str, dialect: GivenDialect) -> None:
     if dialect:
         raise ParameterError(f"sep, encoding and decimal must be of a text file, got {label}")
-
-
-def _is_text(kind: pyarrow.DataType) -> bool:
-    types = pyarrow.types
-    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.column import MISSING, Column
-from bayescascade.data.filling import filled, labels_of, numbers_of, values_of
 from bayescascade.data.given import GivenRows, frame_from_array
+from bayescascade.data.levels import Cells, level_text, plain_level
 from bayescascade.data.names import check_known
 from bayescascade.data.schema import (
     CodedTable,
@@ -119,8 +119,8 @@ def fill_missing(
     for column, of_column, gone in zip(density.schema_.columns, codes, is_missing, strict=True):
         if gone.any() and column.name in names:  # else it is a part of a date
             place, rows = names.index(column.name), np.flatnonzero(gone)
-            values = values_of(column, of_column[rows], rng if how == "draw" else None)
-            cells = filled(frame.iloc[:, place], column, rows, of_column[rows], values)
+            values = _values_of(column, of_column[rows], rng if how == "draw" else None)
+            cells = _filled(frame.iloc[:, place], column, rows, of_column[rows], values)
             rows_filled.isetitem(place, cells)  # type: ignore[arg-type] # a Series, too
     return rows_filled
 
@@ -248,16 +248,16 @@ def _chosen(column: Column, log_shares: Floats, how: str) -> NDArray[np.generic]
     """Return the most probable value of a column in each row, or the mean, if it is not missing."""
     log_shares = log_shares[:, : _n_known(column)]
     if how == "mode":
-        return values_of(column, log_shares.argmax(axis=1), None).to_numpy()
+        return _values_of(column, log_shares.argmax(axis=1), None).to_numpy()
     shares = np.exp(log_shares - logsumexp(log_shares, axis=1, keepdims=True))
-    means: Floats = shares @ numbers_of(column)
+    means: Floats = shares @ _numbers_of(column)
     return means
 
 
 def _level_frame(column: Column, index: pd.Index, log_shares: Floats) -> pd.DataFrame:
     """Return the probability of each level, by row."""
     kept = object if column.has_missing_level else None  # or None would become NaN
-    labels = pd.Index(labels_of(column), dtype=kept, name=column.name)
+    labels = pd.Index(_labels_of(column), dtype=kept, name=column.name)
     return pd.DataFrame(np.exp(log_shares), index=index, columns=labels)
 
 
@@ -292,3 +292,61 @@ def _without(frame: pd.DataFrame, target: str) -> pd.DataFrame:
     others = frame.loc[:, [str(name) != target for name in frame.columns]]
     nothing = pd.DataFrame({target: pd.Series([None] * len(frame), dtype=object)})
     return pd.concat([others, nothing.set_axis(frame.index)], axis=1)
+
+
+def _labels_of(column: Column) -> list[object]:
+    """Return what stands for each code of a column."""
+    if column.kind == "continuous":
+        labels: list[object] = [column.bin_words(k, k) for k in range(len(column.edges) - 1)]
+    else:
+        labels = list(column.levels)
+    return [*labels, None] if column.has_missing_level else labels
+
+
+def _values_of(
+    column: Column, codes: NDArray[np.integer], rng: np.random.Generator | None
+) -> Cells:
+    """Return levels, and numbers of bins: drawn, or without a generator the (lower) middles."""
+    if column.kind == "continuous" and rng is None:
+        middles = _middles(column)
+        if column.is_whole:
+            middles = np.floor(middles).astype(np.int64)
+        return pd.Series(middles[codes], name=column.name)
+    return column.decode(codes, rng or np.random.default_rng(0))
+
+
+def _numbers_of(column: Column) -> NDArray[np.float64]:
+    """Return the number that each code of a column of numbers stands for in a mean."""
+    if column.kind == "continuous":
+        return _middles(column)
+    return np.array(column.levels, np.float64)
+
+
+def _filled(
+    cells: Cells, column: Column, rows: NDArray[np.intp], codes: NDArray[np.integer], values: Cells
+) -> Cells:
+    """Return cells in which some rows have new values, of the cells' type if it can hold them."""
+    if len(rows) == len(cells) and not isinstance(cells.dtype, pd.CategoricalDtype):
+        return values.set_axis(cells.index)
+    found: list[object] = values.tolist()
+    with_values = cells.astype(object)
+    if isinstance(cells.dtype, pd.CategoricalDtype) and column.kind != "continuous":
+        categories = cells.cat.categories
+        known = column.encode(pd.Series(categories), allow_unknown=True)
+        of_code = dict(zip(known.tolist(), categories, strict=True))
+        of_code.pop(column.other_code, None)  # none of the levels that are grouped
+        found = [of_code.get(code, v) for code, v in zip(codes.tolist(), found, strict=True)]
+        cells = cells.cat.add_categories([v for v in dict.fromkeys(found) if v not in categories])
+    elif pd.api.types.infer_dtype(cells, skipna=True) == "string" and not isinstance(found[0], str):
+        found = [level_text(plain_level(column.name, value)) for value in found]
+    with_values.iloc[rows] = pd.Series(found, dtype=object).to_numpy()
+    try:
+        return with_values.astype(cells.dtype)
+    except (TypeError, ValueError):  # such as the middle of a bin among integers
+        return with_values.infer_objects()
+
+
+def _middles(column: Column) -> NDArray[np.float64]:
+    edges = np.array(column.edges)
+    middles: NDArray[np.float64] = edges[:-1] + np.diff(edges) / 2
+    return middles
