@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from bayescascade import Table
-from bayescascade.base.errors import DataError
 from tests.cli.conftest import run
 from tests.documents import ROOT
 
@@ -81,12 +80,6 @@ def test_codes_with_commas_stay_as_they_are(tmp_path):
     """A column of sets of codes is no column of numbers; nor is there another that has decimals."""
     (tmp_path / "t.csv").write_text("codes;n\n1,2;3\nnone;4\n")
     assert Table.from_csv(tmp_path / "t.csv").schema.columns[0].levels == ("1,2", "none")
-
-
-def test_a_row_of_another_width_is_still_an_error(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\n1,2\n3\n")
-    with pytest.raises(DataError, match=r"every row must have 2 cells, got 1"):
-        Table.from_csv(tmp_path / "t.csv")
 
 
 def test_a_character_cut_at_the_end_of_what_is_looked_at_is_no_other_encoding(tmp_path):

@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import importlib.util
 import pickle
 from collections.abc import Callable
 from decimal import Decimal
@@ -73,10 +74,10 @@ def narwhals_of(native: Any) -> Any:
     return pytest.importorskip("narwhals").from_native(native)
 
 
-def dask_frame(frame: pd.DataFrame) -> Any:
+def dask_frame(frame: pd.DataFrame, n_parts: int = 3) -> Any:
     dask = pytest.importorskip("dask.dataframe")
     with pytest.importorskip("dask.config").set({"dataframe.convert-string": False}):
-        return dask.from_pandas(frame, npartitions=3)  # else decimals and dates become text
+        return dask.from_pandas(frame, npartitions=n_parts)  # else decimals and dates become text
 
 
 def written(write: Callable[[Any, Path], object], name: str) -> Callable[..., Path]:
@@ -148,11 +149,107 @@ def test_the_same_rows_give_the_same_bytes(dress: str, tmp_path: Path) -> None:
     assert table.fingerprint() == expected.fingerprint()
     again = Table.from_arrays(dressed(), schema=expected.schema)
     assert again.fingerprint() == expected.fingerprint()
+    if dress in FILES:
+        chunks = Table.from_files(tmp_path / FILES[dress], chunk_rows=7, **DECLARED)
+        assert chunks.fingerprint() == expected.fingerprint()
     other = sklearn.base.clone(model).fit(dressed())
     assert str(other).removeprefix(f"{FILES.get(dress)}   ") == str(model)
     np.testing.assert_array_equal(
         np.asarray(other.score_samples(dressed())), model.score_samples(frame)
     )
+
+
+def survey(folder: Path) -> pd.DataFrame:
+    """Return rows that text can hold, as pandas reads them: numbers to be cut, gaps, weights."""
+    rng = np.random.default_rng(8)
+    n = 120
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m, or so", None], n),
+            "rooms": rng.integers(1, 7, n),
+            "age": np.where(rng.random(n) < 0.2, np.nan, rng.integers(1, 90, n)),
+            "x": rng.normal(size=n) * 10.0 ** rng.integers(-9, 9, n),
+            "truth": rng.random(n) < 0.4,
+            "late": [1.0] * (n - 1) + [2.5],  # known to be real in the last row
+            "n": rng.random(n),
+        }
+    )
+    frame.to_csv(folder / "rows.csv", index=False)
+    return pd.read_csv(folder / "rows.csv")
+
+
+def parts(frame: pd.DataFrame, folder: Path) -> list[Path]:
+    """Write the rows into three files, in the order of their names, beside what are no data."""
+    (folder / "parts" / "more").mkdir(parents=True)
+    paths = [folder / "parts" / name for name in ("a.csv", "b.csv", "more/c.csv.gz")]
+    for path, (low, high) in zip(paths, ((0, 50), (50, 51), (51, 120)), strict=True):
+        frame[low:high].to_csv(path, index=False)
+    (folder / "parts" / "README.txt").write_text("no data")
+    (folder / "parts" / ".hidden.csv").write_text("x\n1\n")
+    return paths
+
+
+def parquet(frame: pd.DataFrame, folder: Path) -> Path:
+    frame.set_index(pd.Index(range(5, 5 + len(frame)), name="id")).to_parquet(
+        folder / "rows.parquet", row_group_size=50
+    )
+    return folder / "rows.parquet"
+
+
+def compressed(frame: pd.DataFrame, folder: Path) -> Path:
+    frame.to_csv(folder / "rows.csv.gz", index=False)
+    return folder / "rows.csv.gz"
+
+
+def url(frame: pd.DataFrame, folder: Path) -> str:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.makedirs("/ship", exist_ok=True)
+    memory.pipe("/ship/rows.parquet", parquet(frame, folder).read_bytes())
+    return "memory://ship/*.parquet"
+
+
+WAYS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "csv": lambda _, folder: folder / "rows.csv",
+    "gz": compressed,
+    "parquet": parquet,
+    "url": url,
+    "list": parts,
+    "folder": lambda frame, folder: parts(frame, folder)[0].parent,
+    "pattern": lambda frame, folder: f"{parts(frame, folder)[0].parent}/**/[a-c].*",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_files_are_the_frame_that_was_written(way: str, tmp_path: Path) -> None:
+    """Whatever is declared, weighed or cut into chunks, files, or partitions of Dask's."""
+    frame = survey(tmp_path)
+    rows = WAYS[way](frame, tmp_path)
+    for declared in (
+        {},
+        {"weights": "n", "continuous": {"x": 25}, "columns": ["x", "rooms", "sex"]},
+        {"ordinal": {"sex": ["m, or so", "f"]}, "nominal": ["age"], "drop": ["n", "x"]},
+    ):
+        told: Any = declared
+        expected = Table.from_frame(frame, **told)
+        tables = [Table.from_files(rows, chunk_rows=size, **told) for size in (1, 17, 1000)]
+        if way in ("csv", "pattern") and importlib.util.find_spec("dask"):
+            tables.append(Table.from_dask(rows, **told))
+            tables += [Table.from_dask(dask_frame(frame, n), **told) for n in (1, 70)]
+            tables.append(Table.from_frame(dask_frame(frame), **told))
+        for table in tables:
+            assert table.schema == expected.schema
+            assert table.fingerprint() == expected.fingerprint()
+            assert (table.n_rows, table.total_weight) == (120, expected.total_weight)
+            assert table.notes == expected.notes
+
+
+def test_urls_that_lead_nowhere() -> None:
+    """A bucket's name is as soon mistyped as a folder's."""
+    pytest.importorskip("fsspec")
+    with pytest.raises(DataError, match=r"no such file: memory://ship/none.csv"):
+        Table.from_files("memory://ship/none.csv")
+    with pytest.raises(DataError, match=r"cannot read nosuch://x.csv: .*nosuch"):
+        Table.from_files("nosuch://x.csv")
 
 
 def test_relations_of_duckdb_keep_categories_without_their_order(rng: np.random.Generator) -> None:
@@ -222,15 +319,6 @@ def test_dates_are_refused_alike_in_every_dress(dress: Callable[..., Any]) -> No
         'column "day" holds dates or times such as 2020-01-01: '
         "convert it to text or numbers, drop it, or read its parts (ReadAs(dates=), --dates parts)"
     )
-
-
-@pytest.mark.parametrize(
-    ("rows", "name"), [(iter([1, 2]), "iterator"), (object(), "object"), ({1, 2}, "set")]
-)
-def test_what_is_no_table_is_named(rows: Any, name: str) -> None:
-    """Without its type, a wrong argument is hard to find."""
-    with pytest.raises(DataError, match=f"rows must be a DataFrame, .*, got .*{name}"):
-        Table.from_arrays(rows)
 
 
 def test_errors_of_a_plan_are_told_when_it_is_computed() -> None:

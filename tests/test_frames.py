@@ -146,14 +146,19 @@ def test_tables_of_other_libraries_keep_names_and_levels(
         (Unreadable(), "rows must be .* a table that Arrow can read, got Unreadable: convert it"),
         (Stream(None), "cannot read the Stream as Arrow data: 'NoneType' object has no attribute"),
         (pa.array([1, 2]), "cannot read the Int64Array as Arrow data: .* non-struct type int64"),
+        (iter([1, 2]), "rows must be a DataFrame, .*, got list_iterator: convert it"),
+        (object(), "rows must be a DataFrame, .*, got object: convert it"),
+        ({1, 2}, "rows must be a DataFrame, .*, got set: convert it"),
     ],
-    ids=["names", "broken", "column"],
+    ids=["names", "broken", "column", "iterator", "object", "set"],
 )
 def test_what_cannot_be_read_is_refused(rows: Any, message: str) -> None:
     """Better no model than one that names no column."""
     for model in (bayescascade.LeafCascade(), bayescascade.BudgetedForestClassifier()):
         with pytest.raises(DataError, match=message):
             model.fit(rows, ["a", "b"])
+    with pytest.raises(DataError, match=message):
+        Table.from_arrays(rows)
 
 
 def test_a_reader_is_read_once() -> None:

@@ -3,7 +3,6 @@
 import math
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -139,23 +138,6 @@ def test_the_number_of_bins_is_the_cube_root_of_the_weight() -> None:
     assert weighted.schema == repeated.schema
     gaps = f'column "sex" has {frame["sex"].isna().sum()} missing cells: a level of its own'
     assert weighted.notes == (*repeated.notes[:-1], gaps)  # which are counted in rows
-
-
-@pytest.mark.parametrize("chunk_rows", [1, 7, 100_000])
-def test_bins_do_not_depend_on_chunks(chunk_rows: int, tmp_path: Path) -> None:
-    """A file is read in parts, and text is parsed; the table is that of the DataFrame."""
-    frame = survey()
-    late = frame.assign(half=[1.0] * 299 + [2.5])  # known to be real in the last row
-    late.to_csv(tmp_path / "x.csv", index=False)
-    late = pd.read_csv(tmp_path / "x.csv")  # as pandas rounds it
-    late.to_parquet(tmp_path / "x.parquet")
-    expected = Table.from_frame(late)
-    assert expected.schema.columns[-1].kind == "continuous"
-    for read in (Table.from_csv, Table.from_parquet):
-        path = tmp_path / f"x.{read.__name__[5:]}"
-        table: Any = read(path, chunk_rows=chunk_rows)
-        assert table.fingerprint() == expected.fingerprint()
-        assert table.notes == expected.notes
 
 
 def test_long_columns_of_numbers_are_read_in_bounded_memory(tmp_path: Path) -> None:

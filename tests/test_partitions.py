@@ -43,35 +43,6 @@ def parted(frame: pd.DataFrame, n_parts: int) -> Any:
     return dataframe.from_delayed(parts, meta=frame[:0])
 
 
-@pytest.mark.parametrize("n_parts", [1, 3, 70])
-def test_partitions_are_the_whole(n_parts: int) -> None:
-    """However rows are dealt to a cluster, the table is that of one process, to the last bit."""
-    frame = clinic(600, 1)
-    rows = parted(frame, n_parts)
-    declared: dict[str, Any] = {"missing": "level", "continuous": {"income": 5}}
-    for weights in ("n", None):
-        if weights is None:
-            declared["drop"] = ["n"]
-        expected = Table.from_frame(frame, weights=weights, **declared)
-        for read in (Table.from_dask, Table.from_frame):
-            table = read(rows, weights=weights, **declared)
-            assert table.schema == expected.schema
-            assert table.fingerprint() == expected.fingerprint()
-            assert table.n_rows == 600
-    again = Table.from_dask(rows, schema=expected.schema)
-    assert again.fingerprint() == expected.fingerprint()
-
-
-def test_files_are_partitions(tmp_path: Path) -> None:
-    """Workers read the files themselves."""
-    frame = pd.read_csv(TITANIC)
-    for part in range(5):
-        frame[part::5].to_csv(tmp_path / f"{part}.csv", index=False)
-    table = Table.from_dask(tmp_path / "*.csv")
-    assert table.fingerprint() == Table.from_csv(TITANIC).fingerprint()
-    assert table.source == "*.csv"
-
-
 def test_errors_name_the_row() -> None:
     """Where a cluster only knows that something is wrong, rows are looked through for it."""
     frame = clinic(100, 1).drop(columns="income").assign(n=1)

@@ -1,6 +1,5 @@
 """Tables from CSV and Parquet files, in chunks: the same table as from memory."""
 
-import gzip
 import io
 import subprocess
 import sys
@@ -24,27 +23,6 @@ def assert_same_table(actual: Table, expected: Table) -> None:
     assert actual.fingerprint() == expected.fingerprint()
     assert (actual.n_rows, actual.total_weight) == (expected.n_rows, expected.total_weight)
     assert actual.notes == expected.notes
-
-
-@pytest.mark.parametrize(
-    ("name", "declared"),
-    [
-        ("titanic", {"drop": ["survived"]}),
-        ("titanic", {"ordinal": {"age": ["child", "adult"]}, "columns": ["sex", "age"]}),
-        ("extreme_uniform", {"ordinal": ["x"]}),
-        ("extreme_uniform", {"continuous": {"x": 7}}),
-        ("housebreak", {}),
-    ],
-)
-@pytest.mark.parametrize("chunk_rows", [17, 100_000])
-def test_csv_is_read_as_pandas_reads_it(
-    name: str, declared: dict[str, object], chunk_rows: int
-) -> None:
-    """The command line and Python must give the same model."""
-    path = DATA / f"{name}.csv"
-    table = Table.from_csv(path, chunk_rows=chunk_rows, **declared)
-    assert table.source == f"{name}.csv"
-    assert_same_table(table, Table.from_frame(pd.read_csv(path), **declared))
 
 
 TYPED_CELLS = {
@@ -100,56 +78,6 @@ def test_any_csv_is_read_as_pandas_reads_it(
             assert actual == expected
         else:
             assert_same_table(actual, expected)
-
-
-def test_continuous_columns_are_the_same_to_the_last_bit(
-    tmp_path: Path, rng: np.random.Generator
-) -> None:
-    """An edge that is off by one bit would move a row to another bin."""
-    frame = pd.DataFrame({"x": rng.normal(size=2000) * 10.0 ** rng.integers(-9, 9, 2000)})
-    frame["n"] = rng.random(2000)
-    frame.to_csv(tmp_path / "x.csv", index=False)
-    declared = {"continuous": {"x": 25}, "weights": "n"}
-    expected = Table.from_frame(pd.read_csv(tmp_path / "x.csv"), **declared)
-    assert expected.n_distinct == 25
-    for chunk_rows in (64, 3000):
-        table = Table.from_csv(tmp_path / "x.csv", chunk_rows=chunk_rows, **declared)
-        assert_same_table(table, expected)
-
-
-@pytest.mark.parametrize("chunk_rows", [1, 3, 1000])
-def test_parquet_is_read_as_pandas_reads_it(tmp_path: Path, chunk_rows: int) -> None:
-    """Types, unused categories, missing cells and a stored index survive the chunks."""
-    frame = pd.DataFrame(
-        {
-            "text": ["a", "b", None, "a", "b", "a"],
-            "whole": [1, 2, None, 1, 2, 1],
-            "truth": [True, None, False, True, True, True],
-            "real": [0.5, 1.5, 2.5, None, 0.5, 0.1],
-            "size": pd.Categorical(
-                ["S", "L", "S", "S", "L", "S"], ["S", "M", "L", "XL"], ordered=True
-            ),
-            "shade": pd.Categorical(["red", "red", "blue", "red", "red", "red"]),
-            "n": [1, 2, 0, 1, 1, 1],
-        },
-        index=pd.Index(list("uvwxyz"), name="label"),
-    )
-    path = tmp_path / "frame.parquet"
-    frame.to_parquet(path, row_group_size=2)
-    declared = {"missing": "level", "continuous": {"real": 2}, "weights": "n"}
-    expected = Table.from_frame(frame, **declared)
-    assert expected.schema.names == ("text", "whole", "truth", "real", "size", "shade")
-    assert expected.schema.columns[4].levels == ("S", "M", "L", "XL")
-    table = Table.from_parquet(path, chunk_rows=chunk_rows, **declared)
-    assert table.source == "frame.parquet"
-    assert_same_table(table, expected)
-
-
-def test_compressed_files(tmp_path: Path) -> None:
-    """Public data often come as .csv.gz."""
-    path = tmp_path / "titanic.csv.gz"
-    path.write_bytes(gzip.compress((DATA / "titanic.csv").read_bytes()))
-    assert_same_table(Table.from_csv(path, chunk_rows=100), Table.from_csv(DATA / "titanic.csv"))
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,8 @@ def test_a_schema_makes_parts_alike(rng: np.random.Generator) -> None:
     parts = [Table.from_frame(frame[cut::3], schema=whole.schema) for cut in range(3)]
     assert Table.merge(parts).fingerprint() == whole.fingerprint()
     assert Table.merge(part for part in parts).notes == whole.notes
+    with pytest.raises(DataError, match="at least one table must be given, got none"):
+        Table.merge([])
 
 
 @pytest.mark.parametrize(
@@ -107,9 +109,3 @@ def test_tables_that_are_not_alike(first: Any, second: Any, message: str) -> Non
     with pytest.raises(DataError) as caught:
         Table.merge(tables)
     assert message in str(caught.value)
-
-
-def test_no_tables() -> None:
-    """An empty list is no table."""
-    with pytest.raises(DataError, match="at least one table must be given, got none"):
-        Table.merge([])

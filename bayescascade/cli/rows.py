@@ -18,8 +18,7 @@ from bayescascade.data.levels import Cells
 from bayescascade.data.names import check_distinct_names, check_known, check_present
 from bayescascade.data.read_as import ReadAs
 from bayescascade.data.sources import Source, weighted_blocks, with_missing_codes
-from bayescascade.data.table import Table
-from bayescascade.data.usable import without_unusable
+from bayescascade.data.table import Table, without_unusable
 from bayescascade.model.roles import Predictor
 
 Floats: TypeAlias = NDArray[np.float64]

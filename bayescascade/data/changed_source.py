@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from bayescascade.data.date_parts import dates_of, needed_dates, part_of
+from bayescascade.data.date_parts import needed_dates, with_date_parts
 from bayescascade.data.levels import (
     OTHER_LEVELS,
     Cells,
@@ -41,24 +41,19 @@ class Changes:
 
     def of(self, block: pd.DataFrame, names: Sequence[str], first_row: int) -> pd.DataFrame:
         """Return the columns `names` of a block that has the needed ones."""
-        read = {
+        cells = {
             name: without_codes(block[name], self.missing_codes.get(name, ()))
             for name in block.columns
         }
-        dates = {
-            column: dates_of(column, read[column], first_row)
-            for column in dict.fromkeys(self.parts[name][0] for name in names if name in self.parts)
-        }
-        cells: dict[str, Cells] = {}
-        for name in names:
-            if name in self.parts:
-                column, part = self.parts[name]
-                cells[name] = part_of(dates[column], part)
-            elif name in self.kept_levels:
-                cells[name] = _grouped(name, read[name], self.kept_levels[name])
-            else:
-                cells[name] = read[name]
-        changed = pd.DataFrame(cells, copy=False)
+        read = with_date_parts(pd.DataFrame(cells, copy=False), names, first_row)
+        kept = self.kept_levels
+        changed = pd.DataFrame(
+            {
+                name: _grouped(name, read[name], kept[name]) if name in kept else read[name]
+                for name in names
+            },
+            copy=False,
+        )
         if self.labels is None:
             return changed
         return changed[read[self.labels].notna()].reset_index(drop=True)

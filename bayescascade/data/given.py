@@ -34,7 +34,9 @@ class GivenRows:
     @classmethod
     def of(cls, X: Any) -> "GivenRows":
         """Read rows; a Series, or a mapping of single values, is one."""
-        return X if isinstance(X, cls) else cls._read(X).typed()
+        if isinstance(X, cls):
+            return X
+        return cls._of_files(X).typed() if are_paths(X) else cls._of_table(X)
 
     @classmethod
     def labeled(cls, X: Any, y: Any, sample_weight: Any = None) -> "GivenRows":
@@ -51,11 +53,12 @@ class GivenRows:
     @classmethod
     def of_texts(cls, X: Any, y: Any, sample_weight: Any = None) -> "GivenRows":
         """Return what `labeled` does, in which numbers of text files still are texts."""
-        if not are_paths(X):
-            return replace(cls.of(X), labels=y, weights=sample_weight)
+        if isinstance(X, cls) or not are_paths(X):
+            rows = X if isinstance(X, cls) else cls._of_table(X)
+            return replace(rows, labels=y, weights=sample_weight)
         if isinstance(X, ReadAs):
             X = X.with_names(labels=y, weights=sample_weight)
-        rows = cls._read(X)
+        rows = cls._of_files(X)
         columns = listed_names(list(rows.cells.columns))
         if y is None:
             raise ParameterError(
@@ -65,20 +68,22 @@ class GivenRows:
         for option, name in (("y", y), ("sample_weight", sample_weight)):
             if isinstance(name, str) and name not in rows.cells.columns:
                 raise ParameterError(f"{option} must name a column of {X}, got {name!r}: {columns}")
-        taken = [
+        labels, weights = (
             rows.cells.pop(given) if isinstance(given, str) else given
             for given in (y, sample_weight)
-        ]
-        return replace(rows, labels=taken[0], weights=taken[1])
+        )
+        return replace(rows, labels=labels, weights=weights)
 
     @classmethod
-    def _read(cls, X: Any) -> "GivenRows":
-        if are_paths(X):
-            source = open_files(X)
-            check_distinct_names(source.names)
-            blocks = [cells for _, cells, _ in weighted_blocks(source, source.names, None)]
-            whole = with_missing_codes(pd.concat(blocks, ignore_index=True), source)
-            return cls(whole, is_text=source.is_text)
+    def _of_files(cls, paths: Any) -> "GivenRows":
+        source = open_files(paths)
+        check_distinct_names(source.names)
+        blocks = [cells for _, cells, _ in weighted_blocks(source, source.names, None)]
+        whole = with_missing_codes(pd.concat(blocks, ignore_index=True), source)
+        return cls(whole, is_text=source.is_text)
+
+    @classmethod
+    def _of_table(cls, X: Any) -> "GivenRows":
         X = as_frame(X)
         if isinstance(X, pd.Series):
             X = X.to_dict()

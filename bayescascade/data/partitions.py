@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError
 from bayescascade.data.arrow_frames import is_partitioned
 from bayescascade.data.counting import RawRows
-from bayescascade.data.files import Paths, are_paths, open_each
+from bayescascade.data.files import FilesSource, Paths, are_paths, open_each
 from bayescascade.data.levels import Level, level_text
-from bayescascade.data.sources import Batch, FrameSource, Source, missing_codes_of
+from bayescascade.data.sources import Batch, FrameSource, Source
 
 _MERGED = 8  # parts by a task
 
@@ -133,14 +133,10 @@ def _labeled(values: NDArray[Any], index: pd.Index, classes: Any) -> pd.Series |
 
 def _of_files(paths: Paths, delayed: Callable[[Any], Any]) -> PartitionedSource:
     label, sources = open_each(paths)
-    names, is_text = sources[0].names, sources[0].is_text
-    notes = list(dict.fromkeys(text for source in sources for text in source.notes))
-
-    def parts(_: Sequence[str]) -> list[Any]:
-        return [delayed(each) for each in sources]
-
-    codes = missing_codes_of(sources[0])
-    return PartitionedSource(names, parts, label, is_text, notes, codes)
+    whole = FilesSource(sources, label)
+    tasks = [delayed(each) for each in sources]
+    codes = whole.missing_codes
+    return PartitionedSource(whole.names, lambda _: tasks, label, whole.is_text, whole.notes, codes)
 
 
 def _source(part: Any) -> Source:

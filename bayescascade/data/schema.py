@@ -154,12 +154,17 @@ class Schema:
             data = frame_from_mapping({name: data[name] for name in used if name in data})
         rows = GivenRows.of(data)
         frame = rows.cells if rows.is_named else frame_from_array(rows.cells, self.names)
+        cells = self.cells_of(frame, first_row)
+        return self._encode_cells(cells, allow_missing, first_row, unknown)
+
+    def cells_of(self, frame: pd.DataFrame, first_row: int = 1) -> pd.DataFrame:
+        """Return a frame's cells in the schema's columns, in their order, parts of dates made."""
         frame = with_date_parts(frame, self.names, first_row)
         names = [str(name) for name in frame.columns]
         check_distinct_names([name for name in names if name in set(self.names)])
         check_present(self.names, names)
-        cells = frame.iloc[:, [names.index(name) for name in self.names]]
-        return self._encode_cells(cells, allow_missing, first_row, unknown)
+        is_same = names == list(self.names)
+        return frame if is_same else frame.iloc[:, [names.index(name) for name in self.names]]
 
     def _encode_cells(
         self, frame: pd.DataFrame, allow_missing: bool, first_row: int, unknown: UnknownCells | None

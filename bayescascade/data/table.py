@@ -7,7 +7,7 @@ cut into chunks.
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -15,13 +15,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError, ParameterError, UndeclaredError
 from bayescascade.base.validation import check_weights
 from bayescascade.data.arrow_frames import as_frame, is_partitioned
 from bayescascade.data.column import Column
 from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.files import Paths, are_paths, open_files
 from bayescascade.data.given import GivenRows, frame_from_array
+from bayescascade.data.inference import reason_words
 from bayescascade.data.levels import level_text
 from bayescascade.data.merging import merge_counted
 from bayescascade.data.partitions import are_partitions, open_partitions
@@ -318,6 +319,31 @@ class Table:
             *([] if n_cells is None else [f"{n_cells:,} cells"]),
         ]
         return f"<Table: {', '.join(words)}>"
+
+
+def without_unusable(
+    read: Callable[..., Table], tell: Callable[[str], None], **declared: Any
+) -> Table:
+    """Return what `read` reads, without columns that would have to be declared.
+
+    `read` takes declarations by keyword, as `Table.from_frame` does; `tell` takes a sentence that
+    names the columns left out, if any. Columns that are named in `declared` are not left out.
+    Raises DataError or ParameterError as `read` does, also if no column would be left.
+    """
+    try:
+        return read(**declared)
+    except UndeclaredError as error:
+        named = {name for name in declared.get("columns") or () if isinstance(name, str)}
+        if named & error.reasons.keys():
+            raise
+        dropped = [*(declared.get("drop") or ()), *error.reasons]
+        try:
+            table = read(**{**declared, "drop": dropped})
+        except DataError:
+            raise error from None
+        columns = "column" if len(error.reasons) == 1 else "columns"
+        tell(f"left out: {columns} {reason_words(error.reasons)}")
+        return table
 
 
 def _opened(rows: Any, weights: object, label: str) -> Source | None:

@@ -8,7 +8,7 @@ of the average over a posterior where scores are.
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import pandas as pd
@@ -280,9 +280,9 @@ def _batches(questions: Iterable[Question]) -> Iterator[list[Question]]:
 def _frame_of(given: GivenRows, names: tuple[str, ...], target: str | None = None) -> pd.DataFrame:
     """Return rows as a DataFrame, a target's cells perhaps not among them."""
     rows = given.cells
-    if isinstance(rows, pd.DataFrame):
-        return rows
-    if target is not None and rows.ndim == 2 and rows.shape[1] == len(names) - 1:
+    if given.is_named:
+        return cast(pd.DataFrame, rows)
+    if target is not None and np.ndim(rows) == 2 and np.shape(rows)[1] == len(names) - 1:
         return frame_from_array(rows, [name for name in names if name != target])
     return frame_from_array(rows, names)
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from time import perf_counter
 
 from bayescascade.base.errors import TooLargeError
-from bayescascade.data.table import Table
-from bayescascade.data.usable import without_unusable
+from bayescascade.data.table import Table, without_unusable
 from bayescascade.methods.cascades.held_out import Candidate, HeldOut, weighed
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees

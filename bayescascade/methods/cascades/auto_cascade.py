@@ -21,8 +21,7 @@ import samplers
 from bayescascade.base.errors import ModelFileError, warn_user
 from bayescascade.base.watch import Watch
 from bayescascade.data.declarations import declared
-from bayescascade.data.table import Table
-from bayescascade.data.usable import without_unusable
+from bayescascade.data.table import Table, without_unusable
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
 from bayescascade.methods.cascades.density import DensityTree

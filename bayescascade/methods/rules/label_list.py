@@ -25,7 +25,6 @@ from bayescascade.base.errors import DataError, ParameterError, UnknownLevelErro
 from bayescascade.base.texts import printable
 from bayescascade.base.validation import check_probability
 from bayescascade.data.column import MISSING, UNKNOWN, Column
-from bayescascade.data.date_parts import with_date_parts
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import class_number
 from bayescascade.data.levels import (
@@ -35,7 +34,6 @@ from bayescascade.data.levels import (
     to_numbers,
     without_codes,
 )
-from bayescascade.data.names import check_distinct_names, check_present
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_column, sql_condition, sql_literal
 from bayescascade.data.unknown import UnknownCells
@@ -90,14 +88,11 @@ def encode_for_labels(
     appended to a `whole`, else an `UnknownLevelWarning` names these. Raises DataError, which names
     column, value and row, if a column is missing, or a cell has no code.
     """
-    frame = with_date_parts(frame, schema.names, first_row)
-    names = [str(name) for name in frame.columns]
-    check_distinct_names([name for name in names if name in set(schema.names)])
-    check_present(schema.names, names)
+    frame = schema.cells_of(frame, first_row)
     found = UnknownCells()
     codes = np.empty((schema.n_columns, len(frame)), np.int32)
-    for column, column_codes in zip(schema.columns, codes, strict=True):
-        cells = without_codes(frame.iloc[:, names.index(column.name)], column.missing_codes)
+    for place, (column, column_codes) in enumerate(zip(schema.columns, codes, strict=True)):
+        cells = without_codes(frame.iloc[:, place], column.missing_codes)
         is_missing = cells.isna().to_numpy(dtype=np.bool_)
         is_refused = missing == "error" or (
             missing == "level" and not column.has_missing_level and unknown == "error"
