@@ -107,12 +107,8 @@ def anneal(
     """
     if not isinstance(schedule, GeometricSchedule):
         raise SamplerValueError(f"schedule must be a GeometricSchedule, got {schedule!r}")
-    program = _Annealing(
-        target=target,
-        plan=_cycles(n_steps, n_restarts, n_temperatures),
-        choice=choose_moves(target, moves),
-        schedule=schedule,
-    )
+    plan, choice = _cycles(n_steps, n_restarts, n_temperatures), choose_moves(target, moves)
+    program = _Annealing(target=target, plan=plan, choice=choice, schedule=schedule)
     return run_chains(
         program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit
     )
@@ -126,12 +122,8 @@ def _cycles(n_steps: int, n_restarts: int, n_temperatures: int) -> Plan:
         raise SamplerValueError(f"n_restarts must be <= n_steps, {n_steps}, got {n_restarts}")
     ends = [cycle * n_steps // n_restarts for cycle in range(n_restarts + 1)]
     lengths = [end - start for start, end in pairwise(ends)]
-    return Plan(
-        tuple(
-            Phase("annealing", length, min(length, n_temperatures), is_traced=True)
-            for length in lengths
-        )
-    )
+    phases = (Phase("annealing", n, min(n, n_temperatures), is_traced=True) for n in lengths)
+    return Plan(tuple(phases))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +160,5 @@ class _Annealing(Program[S]):
         )
         best = better_of(snapshot.best, counts)
         record = trace_block(chain, counts, keep_states=False)
-        values = {
-            **record.values,
-            "inverse_temperature": inverse_temperature,
-            "best_log_density": best.log_density,
-        }
-        return (chain,), best, {}, record._replace(values=values)
+        own = {"inverse_temperature": inverse_temperature, "best_log_density": best.log_density}
+        return (chain,), best, {}, record._replace(values={**record.values, **own})

@@ -316,12 +316,8 @@ class _Workers(Generic[S]):
             n_jobs=self._n_jobs, prefer="threads" if program.choice.moves is None else None
         )
         parent = os.getpid()
-        return list(
-            parallel(
-                joblib.delayed(_run_in_worker)(program, snapshot, n_blocks, parent)
-                for snapshot in snapshots
-            )
-        )
+        run = joblib.delayed(_run_in_worker)
+        return list(parallel(run(program, snapshot, n_blocks, parent) for snapshot in snapshots))
 
 
 def _run_in_worker(

@@ -214,12 +214,9 @@ class _Langevin(Program[Vector]):
     scales: Vector | None
 
     def settings(self) -> Mapping[str, object]:
-        return {
-            **sampling_settings(self),
-            "keep_states": self.keep_states,
-            "step_size": self.step_size,
-            "scales": None if self.scales is None else self.scales.tolist(),
-        }
+        scales = None if self.scales is None else self.scales.tolist()
+        own = {"keep_states": self.keep_states, "step_size": self.step_size, "scales": scales}
+        return {**sampling_settings(self), **own}
 
     def start(self, state: Vector) -> tuple[tuple[ChainState[Vector], ...], Memory]:
         state = self._checked_state(state)

@@ -211,12 +211,8 @@ def metropolis(
     CheckpointError
         If the checkpoint cannot be written at the start, or cannot be resumed.
     """
-    program = _Metropolis(
-        target=target,
-        plan=sampling_plan(n_steps, warmup, n_draws, n_rounds),
-        choice=choose_moves(target, moves),
-        keep_states=bool(keep_states),
-    )
+    plan, choice = sampling_plan(n_steps, warmup, n_draws, n_rounds), choose_moves(target, moves)
+    program = _Metropolis(target=target, plan=plan, choice=choice, keep_states=bool(keep_states))
     return run_chains(
         program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit,
         enough,

@@ -195,12 +195,9 @@ class _Tempering(Program[S]):
             replicas = _swapped(rng, [chain for chain, _ in advanced], ladder, n_rounds, swaps)
             n_rounds += 1
         total = _total(cold)._replace(best_state=best.state, best_log_density=best.log_density)
-        return Exchanged(
-            tuple(replica.state for replica in replicas),
-            tuple(replica.log_density for replica in replicas),
-            total,
-            *map(tuple, swaps.tolist()),
-        )
+        of_replicas = tuple(replica.state for replica in replicas)
+        log_densities = tuple(replica.log_density for replica in replicas)
+        return Exchanged(of_replicas, log_densities, total, *map(tuple, swaps.tolist()))
 
     def _remembered(
         self, memory: Memory, done: Exchanged[S], n_steps: int, is_sampling: bool
@@ -215,12 +212,8 @@ class _Tempering(Program[S]):
             n_adapted = n_before * STEPS_BETWEEN_SWAPS / STEPS_OF_ADAPTATION
             rates = [probability / n_new for probability in done.probabilities]
             log_gaps = self._adapted(log_gaps, rates, n_adapted)
-        return {
-            "log_gaps": log_gaps,
-            "tried": tried,
-            "accepted": accepted,
-            "n_rounds": (n_before + n_new,),
-        }
+        n_rounds = (n_before + n_new,)
+        return {"log_gaps": log_gaps, "tried": tried, "accepted": accepted, "n_rounds": n_rounds}
 
     def _adapted(
         self, log_gaps: tuple[float, ...], rates: list[float], n_adapted: float

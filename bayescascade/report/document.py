@@ -109,17 +109,11 @@ def to_document(
     it; `facts` a few words each, such as "2,201 rows"; `foot` a sentence at the end.
     """
     told = "".join(element("span", text(fact)) + " " for fact in facts)
-    header = (
-        (element("p", text(kind), "kind") if kind != title else "")
-        + element("h1", text(title))
-        + element("p", text(lede))
-        + (element("div", told, "facts bold") if facts else "")
-    )
-    body = (
-        element("header", header)
-        + element("main", "".join(map(_section, sections)))
-        + element("footer", text(foot))
-    )
+    header = element("p", text(kind), "kind") if kind != title else ""
+    header += element("h1", text(title)) + element("p", text(lede))
+    header += element("div", told, "facts bold") if facts else ""
+    content = element("main", "".join(map(_section, sections)))
+    body = element("header", header) + content + element("footer", text(foot))
     head = (
         '<meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'

@@ -194,13 +194,8 @@ class Guided:
                 others = []
             yield _Row(node, label, guide, below + (bar if others else blank), heading)
             for child in others:
-                is_last = child == others[-1]
-                yield from walk(
-                    child,
-                    below + ("└" if is_last else "├") + dashes,
-                    below + (blank if is_last else bar),
-                    depth + 1,
-                )
+                turn, line = ("└", blank) if child == others[-1] else ("├", bar)
+                yield from walk(child, below + turn + dashes, below + line, depth + 1)
 
         while sections:
             yield from walk(sections.popleft(), "", "", 0)

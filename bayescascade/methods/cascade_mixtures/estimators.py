@@ -275,22 +275,15 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
         """What stands out in each class; nothing in a cascade, which is of all rows."""
         learned = self.learned_
         standouts = learned.standouts if isinstance(learned, MixtureDensity) else []
-        told = [
-            (k + 1, float(learned.probabilities[k]), float(learned.counts[k]), one)
-            for k, own in enumerate(standouts)
-            for one in own
-        ]
-        columns = self.schema_.columns
-        return pd.DataFrame(
-            [
-                (
-                    k, share, count, columns[one.column].name,
-                    columns[one.column].describe_codes([one.code]), one.inside, one.overall,
-                )
-                for k, share, count, one in told
-            ],
-            columns=["class", "share", "rows", "column", "level", "inside", "all_rows"],
-        )  # fmt: skip
+        rows = []
+        for k, own in enumerate(standouts):
+            of_class = (k + 1, float(learned.probabilities[k]), float(learned.counts[k]))
+            for one in own:
+                column = self.schema_.columns[one.column]
+                level = column.describe_codes([one.code])
+                rows.append((*of_class, column.name, level, one.inside, one.overall))
+        names = ["class", "share", "rows", "column", "level", "inside", "all_rows"]
+        return pd.DataFrame(rows, columns=names)
 
     def class_probabilities(self, X: AnyRows) -> Floats:
         """Return how probable each class is for each row, (n_rows, n_components) float64.

@@ -169,15 +169,13 @@ def page_of(candidates: list[Candidate]) -> Page:
         return ()
     rows = candidates[:_MOST_SHOWN]
     told = f"chosen from {len(candidates):,} candidates by rows held out; the best:"
+    settings = [one.settings for one in rows]
     columns = [
-        Numbers("classes", [str(one.settings.n_components) for one in rows]),
-        Numbers(
-            "smoothing",
-            ["" if one.settings.kind == ONE else f"{one.settings.smoothing:g}" for one in rows],
-        ),
+        Numbers("classes", [str(one.n_components) for one in settings]),
+        Numbers("smoothing", ["" if one.kind == ONE else f"{one.smoothing:g}" for one in settings]),
         Numbers("held out", [f"{one.held_out:,.4f}" for one in rows]),
     ]
-    table = Table([one.settings.kind for one in rows], columns)
+    table = Table([one.kind for one in settings], columns)
     is_behind = candidates[0].held_out < max(one.held_out for one in rows)
     fair = (Pieces([_FAIR]),) if is_behind else ()
     return (BLANK, Pieces([told]), table, *fair)

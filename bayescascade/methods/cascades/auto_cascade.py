@@ -156,14 +156,9 @@ class AutoCascade(Baseline[DensityTree]):
     def _fit_table(self, table: Table) -> None:
         watch = Watch(self.time_limit)
         chosen_by, found_by = seed_sequence(self.random_state).spawn(2)
-        chooser = Chooser(
-            table,
-            self.effort,
-            self.memory_limit * 1e9,
-            self.n_jobs,
-            int(chosen_by.generate_state(1)[0]),
-            self._search().report,
-        )
+        memory_bytes, seed = self.memory_limit * 1e9, int(chosen_by.generate_state(1)[0])
+        report = self._search().report
+        chooser = Chooser(table, self.effort, memory_bytes, self.n_jobs, seed, report)
         with watch.part(0.5), watch.watching():
             choice = chooser.choose()
         self.fit_chosen(table, choice, watch, found_by)
@@ -187,11 +182,7 @@ class AutoCascade(Baseline[DensityTree]):
 
     def _run_of(self, candidate: Candidate, choice: Choice, table: Table) -> dict[str, Any]:
         """Return how to search for a candidate's trees."""
-        common = {
-            "n_jobs": self.n_jobs,
-            "n_chains": self.n_chains,
-            "memory_limit": self.memory_limit,
-        }
+        common = {name: getattr(self, name) for name in ("n_jobs", "n_chains", "memory_limit")}
         if candidate.is_summed:
             return {"search": "exact", **common}
         n_steps = self.n_steps
@@ -316,20 +307,11 @@ class AutoCascade(Baseline[DensityTree]):
         check_is_fitted(self)
         chosen, shown = self._asked, self._shown_cascade
         beside: Page = () if shown is chosen else (Pieces([self._beside_words()]), BLANK)
-        return (
-            Heading(chosen._data_pieces()),
-            Pieces(self._found_pieces()),
-            *chosen._warnings_page(),
-            Pieces(chosen._column_pieces(), noun="column"),
-            BLANK,
-            *beside,
-            *shown._shown(),
-            BLANK,
-            *shown._legend(shown.learned_),
-            *shown._posterior_page(),
-            BLANK,
-            *self._choice_page(),
-        )
+        found = (Heading(chosen._data_pieces()), Pieces(self._found_pieces()))
+        columns = (*chosen._warnings_page(), Pieces(chosen._column_pieces(), noun="column"))
+        legend = (*shown._legend(shown.learned_), *shown._posterior_page())
+        tree = (*beside, *shown._shown(), BLANK, *legend)
+        return (*found, *columns, BLANK, *tree, BLANK, *self._choice_page())
 
     def _found_pieces(self) -> list[str]:
         """Return how the best tree was found, and its size."""
@@ -348,19 +330,13 @@ class AutoCascade(Baseline[DensityTree]):
         worth = [one.held_out if scored else one.log_evidence for one in listed]
         texts = ["" if isnan(one) else f"{one:,.{4 if scored else 2}f}" for one in worth]
         told = f"the best of {len(self._candidates):,} candidates by {by}; the best of each kind:"
-        table = PrintedTable(
-            [one.words for one in listed],
-            [Numbers(heading, texts), Numbers("leaves", [f"{one.n_leaves:,}" for one in listed])],
-        )
+        n_leaves = Numbers("leaves", [f"{one.n_leaves:,}" for one in listed])
+        table = PrintedTable([one.words for one in listed], [Numbers(heading, texts), n_leaves])
         chosen, better = self.cascade_, self.mixture_.words if self.mixture_ else ""
-        return (
-            Pieces([f"chosen: {chosen._model_words()}"]),
-            Pieces([*chosen._found_pieces(), *chosen.summary_.convergence_pieces]),
-            Pieces([told]),
-            BLANK,
-            table,
-            *((BLANK, Pieces([better])) if better else ()),
-        )
+        model = Pieces([f"chosen: {chosen._model_words()}"])
+        found = Pieces([*chosen._found_pieces(), *chosen.summary_.convergence_pieces])
+        beside = (BLANK, Pieces([better])) if better else ()
+        return (model, found, Pieces([told]), BLANK, table, *beside)
 
     def _beside_words(self) -> str:
         """Return why another tree is shown, and what it loses."""

@@ -229,11 +229,8 @@ class Chooser:
         held_out, n_steps = held_out.within(searched, _FINALISTS, allowed / 2)
         contestants = [*with_sums, *(searched if n_steps else ())]
         found = self._scored(held_out.cut(1), contestants, n_steps)
-        best = {
-            one.untempered.key
-            for one in found[:_FINALISTS]
-            if one.held_out > found[0].held_out - _CLOSE
-        }
+        least = found[0].held_out - _CLOSE
+        best = {one.untempered.key for one in found[:_FINALISTS] if one.held_out > least}
         if len(held_out.folds) > 1:
             finalists = [one for one in contestants if one.untempered.key in best]
             found = _with(self._scored(held_out, finalists, n_steps), found)

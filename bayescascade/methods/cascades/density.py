@@ -315,15 +315,12 @@ class DensityTree(TreeParts):
         return {"n_leaves": self.n_leaves, "tree": self.node_dict()}
 
     def _levels_dict(self, leaf: int) -> dict[str, list[dict[str, Any]]]:
-        return {
-            column.name: [
-                {**_codes_dict(column, [code]), "probability": share}
-                for code, share in zip(
-                    self.boxes[leaf][j], self.level_shares(leaf, j).tolist(), strict=True
-                )
-            ]
-            for j, column in enumerate(self.schema.columns)
-        }
+        told: dict[str, list[dict[str, Any]]] = {column.name: [] for column in self.schema.columns}
+        for j, column in enumerate(self.schema.columns):
+            shares = self.level_shares(leaf, j).tolist()
+            for code, share in zip(self.boxes[leaf][j], shares, strict=True):
+                told[column.name].append({**_codes_dict(column, [code]), "probability": share})
+        return told
 
 
 def _codes_dict(column: Column, codes: list[int]) -> dict[str, Any]:

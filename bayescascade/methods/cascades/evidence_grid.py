@@ -82,12 +82,9 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
             else None
             for point in self
         ]
+        columns = list(map(Numbers, headers, texts))
         table = Table(
-            [self._words(point) for point in self],
-            list(map(Numbers, headers, texts)),
-            below=below,
-            least_label=0,
-            gaps=(3, 3),
+            list(map(self._words, self)), columns, below=below, least_label=0, gaps=(3, 3)
         )
         return (Heading(self._heading), BLANK, table)
 

@@ -230,13 +230,9 @@ def weighed(
             spent = n_passes * (_NS_PASS * exact.cost.n_terms + of_numbers)
         if certificate_of(exact).log_evidence is None:
             return None, spent
-    found = replace(
-        candidate,
-        log_evidence=exact.log_evidence,
-        n_leaves=exact.tree.n_leaves,
-        seconds=perf_counter() - started,
-    )
-    return found, spent
+    log_evidence, n_leaves = exact.log_evidence, exact.tree.n_leaves
+    seconds = perf_counter() - started
+    return replace(candidate, log_evidence=log_evidence, n_leaves=n_leaves, seconds=seconds), spent
 
 
 def chain_nanoseconds(table: Table, leaf: str) -> float:

@@ -119,10 +119,8 @@ def _share_of_pairs(table: "Table") -> float:
     codes = table.codes[:, :: -(-max(table.n_distinct, 1) // _MOST_PAIRED)]
     n_rows, starts = codes.shape[1], np.cumsum([0, *table.schema.n_levels[:-1]])
     is_known = codes >= 0
-    at = (
-        np.broadcast_to(np.arange(n_rows), codes.shape)[is_known],
-        (codes + starts[:, None])[is_known],
-    )
+    rows = np.broadcast_to(np.arange(n_rows), codes.shape)[is_known]
+    at = rows, (codes + starts[:, None])[is_known]
     indicators = csr_array(
         (np.ones(at[0].size), at), shape=(n_rows, int(table.schema.n_levels.sum()))
     )

@@ -200,10 +200,8 @@ class ShallowTrees:
         """
         self.temper = None if temper is None else check_real("temper", temper, above=0.0)
         alpha, b, n_subsets = self.posterior.model.concentration, self._n_levels, len(self._subsets)
-        values, self._log_choices = (
-            np.zeros(self._counts.size),
-            np.empty((self._counts.size, b.size + 1)),
-        )
+        n = self._counts.size
+        values, self._log_choices = np.zeros(n), np.empty((n, b.size + 1))
         log_trees, log_prior = np.zeros(n_subsets), np.empty((n_subsets, b.size + 1))
         for at in reversed(self._layers):
             own = at[at >= self.n_boxes] - self.n_boxes  # subsets, whose priors come first

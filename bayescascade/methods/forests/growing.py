@@ -117,17 +117,12 @@ class TreeGrower:
         depth = n_rows if self.max_depth is None else self.max_depth
         items, is_free = self.items, self.reuse_is_free
         nodes = kernels.new_nodes(2 * n_rows - 1, self.n_classes)
-        n_nodes = kernels.grow(
-            rng,
-            kernels.GrowingArrays(*self.columns, self.labels, weights),
-            self.measure,
-            kernels.GrowthCosts(
-                items.costs, items.starts, items.items, self.cost_exponent, is_free
-            ),
-            kernels.GrowthLimits(depth, self.max_features, self.has_stumps),
-            nodes,
-            kernels.new_work(n_rows, len(self.columns.codes), self.n_classes, items.n_items),
-        )
+        data = kernels.GrowingArrays(*self.columns, self.labels, weights)
+        per_column = (items.costs, items.starts, items.items)
+        costs = kernels.GrowthCosts(*per_column, self.cost_exponent, is_free)
+        limits = kernels.GrowthLimits(depth, self.max_features, self.has_stumps)
+        work = kernels.new_work(n_rows, len(self.columns.codes), self.n_classes, items.n_items)
+        n_nodes = kernels.grow(rng, data, self.measure, costs, limits, nodes, work)
         return Forest.from_preorder(*(array[:n_nodes].copy() for array in nodes))
 
 

@@ -121,9 +121,10 @@ def acquired_page(model: CostlyForest) -> Page:
     if paid_for:
         names, costs, shares = zip(*paid_for, strict=True)
         paid = [cost * share for _, cost, share in paid_for]
+        looked_at = Numbers("rows", list(map(share_text, shares)))
         columns = [
             Numbers("cost", cost_texts(costs)),
-            Numbers("rows", list(map(share_text, shares))),
+            looked_at,
             Numbers("spent", cost_texts(paid)),
         ]
         fold = Fold(paid, "what is spent", ("feature", "features"))
@@ -294,13 +295,8 @@ def class_tree_boxes(
                 encoder, int(one.feature[parent]), float(one.threshold[parent]), node == parent + 1
             )
         best, chance = int(shares.argmax()), 1 / shares.size
-        texts.append(
-            [
-                *wrap(words, _LABEL_WIDTH),
-                f"{rows[node]} rows",
-                *wrap(f"{class_texts[best]} {probability_text(shares[best])}", _LABEL_WIDTH),
-            ]
-        )
+        told = wrap(f"{class_texts[best]} {probability_text(shares[best])}", _LABEL_WIDTH)
+        texts.append([*wrap(words, _LABEL_WIDTH), f"{rows[node]} rows", *told])
         strength = 0.1 + 0.5 * (shares[best] - chance) / (1 - chance)
         fills.append("" if one.feature[node] >= 0 else class_color(best, strength))
     return BoxTree(texts, fills, np.maximum(parents, -1))

@@ -169,15 +169,10 @@ class CellDensity(DensityParts):
             math.log(column.widths[code if code >= 0 else list(left)].sum())
             for (column, left), code in zip(self._columns_left(), codes.tolist(), strict=True)
         )
-        log_density = float(log_mass) - log_volume
-        told = density_text(
-            float(count),
-            float(self.counts.sum()),
-            math.exp(log_mass),
-            log_density,
-            math.exp(log_density + self.log_domain),
-            is_average=bool((codes < 0).any()),
-        )
+        log_density, is_average = float(log_mass) - log_volume, bool((codes < 0).any())
+        mass, relative = math.exp(log_mass), math.exp(log_density + self.log_domain)
+        n, total = float(count), float(self.counts.sum())
+        told = density_text(n, total, mass, log_density, relative, is_average=is_average)
         yield f"{self._cell_words(codes)}: {told}"
 
     # -- densities and draws -----------------------------------------------------------------------

@@ -276,9 +276,5 @@ def _clustered(place: NDArray[np.integer], n_components: int) -> Floats:
     return belongs
 
 
-STARTS: dict[str, Callable[[Rows, int, np.random.Generator], Floats]] = {
-    "grown": _grown,
-    "near": _near,
-    "random": _random,
-}
+STARTS = {"grown": _grown, "near": _near, "random": _random}
 """How EM starts."""

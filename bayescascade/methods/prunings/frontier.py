@@ -84,10 +84,8 @@ class Frontier:
         best, interrupted = lower.kept, found.interrupted
         if not interrupted:
             try:
-                best = min(
-                    self._fillings(lower.kept, upper.kept, found.tradeoff, budget),
-                    key=self._error_of,
-                )
+                filled = self._fillings(lower.kept, upper.kept, found.tradeoff, budget)
+                best = min(filled, key=self._error_of)
             except KeyboardInterrupt:
                 interrupted = True
         return self._bounded(best, found, interrupted)

@@ -176,11 +176,9 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
 
     def legend(self) -> TraceLegend:
         """Return what the traces mean."""
-        return TraceLegend(
-            diagnosed=("objective", "cost", "n_splits"),
-            columns=self._items,
-            columns_of=self._items_of if self._items else None,
-        )
+        diagnosed = ("objective", "cost", "n_splits")
+        columns_of = self._items_of if self._items else None
+        return TraceLegend(diagnosed=diagnosed, columns=self._items, columns_of=columns_of)
 
     def parameters(self) -> Mapping[str, float]:
         """Return tradeoff, temperature and bound."""

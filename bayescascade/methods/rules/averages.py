@@ -115,17 +115,15 @@ def mixture_quantiles(
     quantiles = np.empty((n_mixtures, n_classes, len(levels)))
     n_components = np.diff(weights.indptr)
     at_once = max(1, _MOST_BETAS // (int(n_components.max()) * n_classes * len(levels)))
+
+    def excess(x: Floats, mixture: Indices, label: Indices, level: Floats) -> Floats:
+        return _cdf(x, mixture, label, of_class, of_others, weights) - level
+
     for start in range(0, n_mixtures, at_once):
         chosen = np.arange(start, min(start + at_once, n_mixtures))
         wanted = np.meshgrid(chosen, np.arange(n_classes), levels, indexing="ij")
-        found = elementwise.find_root(
-            lambda x, mixture, label, level: (
-                _cdf(x, mixture, label, of_class, of_others, weights) - level
-            ),
-            (0.0, 1.0),
-            args=tuple(one.ravel() for one in wanted),
-            tolerances=_TOLERANCES,
-        )
+        args = tuple(one.ravel() for one in wanted)
+        found = elementwise.find_root(excess, (0.0, 1.0), args=args, tolerances=_TOLERANCES)
         quantiles[chosen] = found.x.reshape(wanted[0].shape)
     return quantiles
 

@@ -422,17 +422,14 @@ time_limit, until, checkpoint, resume, progress
 
     def _how_to_read(self) -> list[tuple[str, str]]:
         is_binary = len(self.classes_) == 2
-        told = [
-            (
-                "",
-                "Read it downward. The first line whose conditions a row fulfills decides, "
-                "whatever stands below; rows that fulfill none are under else.",
-            ),
-            ("rows", "how many of the rows a line decided"),
-            ("P", "how probable the class is for such a row")
-            if is_binary
-            else ("classes", "how probable each is for such a row"),
-        ]
+        read = (
+            "Read it downward. The first line whose conditions a row fulfills decides, whatever "
+            "stands below; rows that fulfill none are under else."
+        )
+        share = ("classes", "how probable each is for such a row")
+        if is_binary:
+            share = ("P", "how probable the class is for such a row")
+        told = [("", read), ("rows", "how many of the rows a line decided"), share]
         interval = (
             "what holds that probability 95 times out of 100, if other rows are like these: where "
             "it is wide, there were few rows"

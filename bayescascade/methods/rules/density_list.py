@@ -154,13 +154,10 @@ class DensityList(ListedRules, DensityParts):
         seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}
         log_volumes = log_first_volumes(self.schema, self.rules, {**self.evidence, **seen})
         for part in np.flatnonzero(log_volumes > -np.inf).tolist():
-            n, p, log_density = (
-                self.counts[part],
-                self.probabilities[part],
-                self.log_densities[part],
+            n, p, relative = (
+                of[part] for of in (self.counts, self.probabilities, self.relative_densities)
             )
-            relative = self.relative_densities[part]
-            told = density_text(n, self.counts.sum(), p, log_density, relative)
+            told = density_text(n, self.counts.sum(), p, self.log_densities[part], relative)
             yield f"{self.part_words(part)}: {told}"
 
     # -- densities and draws -----------------------------------------------------------------------

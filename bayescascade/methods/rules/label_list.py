@@ -218,11 +218,8 @@ class LabelList(ListedRules):
         else:
             number = class_number(self.classes, label)
             values = [sql_literal(float(p)) for p in self.probabilities[:, number]]
-        readable = [
-            condition
-            for column in self.schema.columns
-            if (condition := _readable_sql(column, missing, unknown))
-        ]
+        conditions = (_readable_sql(column, missing, unknown) for column in self.schema.columns)
+        readable = list(filter(None, conditions))
         of_part = self._sql_of(values)
         if readable:
             of_part = sql_case([(" AND ".join(readable), of_part)])
@@ -293,13 +290,9 @@ class LabelList(ListedRules):
         if self.n_classes == 2:
             head = f"P({printable(self.class_texts[1])})"
             is_short = longest([head]) <= _LONGEST_CLASS
-            columns = [
-                self._rows,
-                self._probabilities(1, head if is_short else "P"),
-                Numbers(
-                    "95 % interval", [interval_text(ends) for ends in intervals[:, 1].tolist()]
-                ),
-            ]
+            probabilities = self._probabilities(1, head if is_short else "P")
+            ends = Numbers("95 % interval", list(map(interval_text, intervals[:, 1].tolist())))
+            columns = [self._rows, probabilities, ends]
             told = Pieces([f"P: probability of {self.class_texts[1]}"], "dim", indent=3)
             return (*(() if is_short else (told,)), self._parts_table(columns))
         below = []

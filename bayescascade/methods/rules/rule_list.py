@@ -139,15 +139,12 @@ class ListedRules(Pictured):
 
     def _sql_of(self, values: Sequence[str]) -> list[str]:
         """Return which of the values, expressions of SQL, is that of a row's part, as lines."""
-        columns = self.schema.columns
-        conditions = [
-            " AND ".join(
-                sql_condition(columns[j], range(low, high), is_open=self.is_open)
-                for j, low, high in rule
-            )
+        columns, is_open = self.schema.columns, self.is_open
+        conditions = (
+            [sql_condition(columns[j], range(i, k), is_open=is_open) for j, i, k in rule]
             for rule in self.rules
-        ]
-        told = zip(conditions, ([value] for value in values), strict=False)
+        )
+        told = zip(map(" AND ".join, conditions), ([value] for value in values), strict=False)
         return sql_case(told, values[-1:])
 
     def _part_dicts(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

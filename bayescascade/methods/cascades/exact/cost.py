@@ -54,14 +54,9 @@ class ExactCost:
     @classmethod
     def of_plan(cls, plan: Plan, on_disk: bool = False) -> "ExactCost":
         """Return what carrying out a plan takes, with its boxes in memory or on disk."""
-        disk_bytes = plan.box_bytes if on_disk else 0
-        return cls(
-            n_boxes=plan.count_index().n_entries,
-            n_terms=plan.n_terms,
-            memory_bytes=plan.memory_bytes - disk_bytes,
-            max_leaves=plan.max_leaves if plan.shift == 1 else None,
-            disk_bytes=disk_bytes,
-        )
+        n_boxes, disk_bytes = plan.count_index().n_entries, plan.box_bytes if on_disk else 0
+        max_leaves = plan.max_leaves if plan.shift == 1 else None
+        return cls(n_boxes, plan.n_terms, plan.memory_bytes - disk_bytes, max_leaves, disk_bytes)
 
     @classmethod
     def of_held(cls, held: HeldBoxes) -> "ExactCost":

@@ -371,14 +371,7 @@ def short_tables(lattice: Lattice, terms: TermArrays, listed: Integers) -> Table
         list_rises(log_gamma, listed, leaf)
         if terms.has_factors:
             list_factors(terms, listed[:n_counts], factor, exponent)
-    return Tables(
-        begin=begin,
-        end=end,
-        children=np.array(children, np.int64),
-        leaf=leaf,
-        factor=factor,
-        exponent=exponent,
-    )
+    return Tables(begin, end, np.array(children, np.int64), leaf, factor, exponent)
 
 
 @cache

@@ -54,13 +54,9 @@ def mix(passes: Passes, tilts: Floats, log_least: float, log_most: Floats) -> Mi
     log_ratios = log_of - passes.log_w[kept] + log_least
     low, high = _RATIOS  # what is cut off would only add to the least
     ratios = np.where(log_ratios < low, 0.0, np.exp(np.minimum(log_ratios, high))).T
-    least = linprog(
-        np.append(np.zeros(tilts.size), -1.0),
-        A_ub=np.column_stack([-ratios, np.ones(kept.size)]),
-        b_ub=np.zeros(kept.size),
-        A_eq=np.append(np.ones(tilts.size), 0.0)[None],
-        b_eq=[1.0],
-    )
+    at_most = np.column_stack([-ratios, np.ones(kept.size)]), np.zeros(kept.size)
+    sums_to_one = np.append(np.ones(tilts.size), 0.0)[None], [1.0]
+    least = linprog(np.append(np.zeros(tilts.size), -1.0), *at_most, *sums_to_one)
     shares = np.ones(tilts.size) if least.x is None else np.maximum(least.x[:-1], 0.0)
     shares /= shares.sum()
     log_mixed = logsumexp(log_ratios, b=shares[:, None], axis=0)

@@ -91,11 +91,8 @@ class Recursion:
         if is_short:
             self.tables = short_tables(lattice, terms, weights_of(plan, counts))
         self.work = _work_of(lattice)
-        self.how: tuple[bool, int | None, float] = (
-            False,
-            None,
-            np.nan,
-        )  # of the last run: maximize, closed, tilt
+        # of the last run: maximize, closed, tilt
+        self.how: tuple[bool, int | None, float] = (False, None, np.nan)
 
     @classmethod
     def of(

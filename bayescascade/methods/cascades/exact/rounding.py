@@ -91,13 +91,9 @@ class PassRounding:
         n_terms = 4 * plan.most + n_inside * max(plan.n_levels)
         of_leaf = share * each * n_terms * (1.0 + alpha + model.leaf_concentration)
         of_leaf += (p + _OF_WAYS) * UNIT if model.is_generative else 0.0
-        return cls(
-            fixed=fixed,
-            of_best=(_OF_LEAF + _OF_CHOICES) * UNIT + of_leaf,
-            of_sums=of_sums_without_rows(plan) + of_leaf,
-            most=float(most),
-            most_of_best=most_of_best,
-        )
+        of_best = (_OF_LEAF + _OF_CHOICES) * UNIT + of_leaf
+        of_sums = of_sums_without_rows(plan) + of_leaf
+        return cls(fixed, of_best, of_sums, float(most), most_of_best)
 
     def of_maximum(self, n_leaves: float) -> float:
         """Return by how much any tree may be more probable than one found, of some leaves."""

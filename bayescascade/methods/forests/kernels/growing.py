@@ -89,12 +89,8 @@ class Work(NamedTuple):
 
 def new_nodes(n_nodes: int, n_classes: int) -> GrownNodes:
     """Return room for a tree; pages of it that stay unused take no memory."""
-    return GrownNodes(
-        feature=np.empty(n_nodes, np.int32),
-        threshold=np.empty(n_nodes),
-        missing_left=np.empty(n_nodes, np.bool_),
-        counts=np.empty((n_nodes, n_classes)),
-    )
+    feature, missing_left = np.empty(n_nodes, np.int32), np.empty(n_nodes, np.bool_)
+    return GrownNodes(feature, np.empty(n_nodes), missing_left, np.empty((n_nodes, n_classes)))
 
 
 def new_work(n_rows: int, n_columns: int, n_classes: int, n_items: int) -> Work:

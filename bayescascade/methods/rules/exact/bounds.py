@@ -382,10 +382,6 @@ class Prefix:
         self._members = np.empty(n_parted, np.int64)
         self._intervals, self._firsts = np.empty((n_parted, n_parted)), np.empty(n_parted)
         self._sums = np.empty(n_features)
-        grid = (_N_STEPS + 1, _N_STEPS + 1)
-        self._stairs = parts.Stairs(
-            overheads=np.empty(grid),
-            ends=np.empty(grid),
-            cheapest=np.empty((2, *grid)),
-            to_go=np.empty((_N_SLOPES, *grid)),
-        )
+        n = _N_STEPS + 1
+        overheads, ends, cheapest = np.empty((n, n)), np.empty((n, n)), np.empty((2, n, n))
+        self._stairs = parts.Stairs(overheads, ends, cheapest, np.empty((_N_SLOPES, n, n)))

@@ -107,12 +107,8 @@ def new_space(candidates: CandidateArrays) -> VolumeSpace:
     """Allocate scratch for counting cells."""
     n_columns = candidates.offsets.shape[0] - 1
     depth = min(n_columns, MAX_RULES * candidates.members.shape[1]) + 2
-    return VolumeSpace(
-        box=np.empty((n_columns, 2), np.int64),
-        users=np.empty(n_columns, np.int64),
-        masks=np.empty((depth, 7), np.int64),
-        shares=np.empty((depth, 4)),
-    )
+    box, users = np.empty((n_columns, 2), np.int64), np.empty(n_columns, np.int64)
+    return VolumeSpace(box, users, np.empty((depth, 7), np.int64), np.empty((depth, 4)))
 
 
 def new_work(candidates: CandidateArrays, rows: RowArrays) -> Work:

@@ -83,14 +83,9 @@ class Tables(NamedTuple):
     exponent: Array  # (B + 1, G): of `factor`
 
 
-NO_TABLES = Tables(
-    begin=np.zeros((0, 0), np.int64),
-    end=np.zeros((0, 0), np.int64),
-    children=np.zeros(0, np.int64),
-    leaf=np.zeros((0, 2)),
-    factor=np.zeros((0, 0)),
-    exponent=np.zeros((0, 0), np.int64),
-)
+_NONE = np.zeros((0, 0), np.int64)
+
+NO_TABLES = Tables(_NONE, _NONE, np.zeros(0, np.int64), np.zeros((0, 2)), np.zeros((0, 0)), _NONE)
 """Those of boxes to which the short way does not lead."""
 
 
