@@ -11,6 +11,7 @@ probable ones may have more leaves than rows.
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.random import Generator
 
 import samplers
 from bayescascade.data.schema import Schema
@@ -24,7 +25,7 @@ _MOST_ROWS = 10_000  # of a pilot, which takes seconds; of more, trees seldom ou
 
 
 def random_tree(
-    rng: np.random.Generator,
+    rng: Generator,
     schema: Schema,
     is_nominal: Sequence[bool],
     partitions: str,
@@ -40,11 +41,7 @@ def random_tree(
 
 
 def _with_random_split(
-    rng: np.random.Generator,
-    tree: Tree,
-    schema: Schema,
-    is_nominal: Sequence[bool],
-    partitions: str,
+    rng: Generator, tree: Tree, schema: Schema, is_nominal: Sequence[bool], partitions: str
 ) -> Tree:
     """Return the tree with one leaf split at random, in two if it may be, or unchanged."""
     codes_left = tree.codes(is_nominal, root_box(schema))
@@ -68,8 +65,8 @@ def _with_random_split(
 
 
 def cooling(
-    start: Callable[[np.random.Generator], Tree],
-    sweep: Callable[[np.random.Generator, Tree, int, float], tuple[Tree, object]],
+    start: Callable[[Generator], Tree],
+    sweep: Callable[[Generator, Tree, int, float], tuple[Tree, object]],
     n_rows: int,
 ) -> samplers.GeometricSchedule:
     """Return the schedule of an annealing given `n_rows` distinct rows: always the same.

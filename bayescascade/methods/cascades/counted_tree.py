@@ -56,9 +56,9 @@ class CountedTree:
     """
 
     tree: Tree
-    counts: NDArray[np.float64]
-    level_counts: NDArray[np.float64] | None = None
-    pair_counts: NDArray[np.float64] | None = None
+    counts: Floats
+    level_counts: Floats | None = None
+    pair_counts: Floats | None = None
 
     @property
     def total(self) -> float:
@@ -111,9 +111,7 @@ class CountedTree:
         return cls(tree, counts, **inside)
 
 
-def _read_level_counts(
-    told: Any, tree: Tree, counts: NDArray[np.float64], schema: Schema
-) -> NDArray[np.float64]:
+def _read_level_counts(told: Any, tree: Tree, counts: Floats, schema: Schema) -> Floats:
     """Return the counts of levels in a tree's leaves, checked; `told` may be anything."""
     level_counts = np.array(told, np.float64)
     left = levels_left(schema, leaf_boxes(schema, tree))
@@ -206,7 +204,7 @@ def readable_tree(
 
 def log_inside_leaves(
     schema: Schema, counted: CountedTree, readable: DensityTree, model: CascadeModel
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the log likelihood, nats, of where rows are inside their leaves, (n_nodes,)."""
     tree = counted.tree
     log_inside = np.zeros(tree.n_nodes)

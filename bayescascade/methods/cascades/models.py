@@ -318,11 +318,8 @@ def _log_beta_ratios(counts: Floats, groups: list[NDArray[np.intp]], alpha: floa
 
 
 def independent_log_inside(
-    schema: Schema,
-    boxes: NDArray[np.uint64],
-    level_counts: NDArray[np.float64],
-    leaf_concentration: float,
-) -> NDArray[np.float64]:
+    schema: Schema, boxes: NDArray[np.uint64], level_counts: Floats, leaf_concentration: float
+) -> Floats:
     """Return what each box adds to the log likelihood as an independent leaf, (n,) float64 nats.
 
     boxes (n, p) uint64: blocks, as in `Tree.boxes`; level_counts (n, L) float64: weight of every
@@ -335,17 +332,14 @@ def independent_log_inside(
     terms = gammaln(level_counts + a) - gammaln(a) - level_counts * np.log(widths)
     weights = np.add.reduceat(level_counts, starts, axis=1)
     total = a * np.add.reduceat(left.astype(np.float64), starts, axis=1)
-    inside: NDArray[np.float64] = np.where(left, terms, 0.0).sum(axis=1)
+    inside: Floats = np.where(left, terms, 0.0).sum(axis=1)
     inside += (gammaln(total) - gammaln(weights + total)).sum(axis=1)
     return inside
 
 
 def independent_probabilities(
-    schema: Schema,
-    boxes: NDArray[np.uint64],
-    level_counts: NDArray[np.float64],
-    leaf_concentration: float,
-) -> NDArray[np.float64]:
+    schema: Schema, boxes: NDArray[np.uint64], level_counts: Floats, leaf_concentration: float
+) -> Floats:
     """Return the probability of every level inside each box as an independent leaf, (n, L) float64.
 
     That is ``(n_jc + a) / (n_l + a m_j)``, and 0 for levels not left; the parameters are those of
@@ -359,5 +353,5 @@ def independent_probabilities(
     is_empty = np.add.reduceat(weights, starts[:-1], axis=1) == 0
     weights = np.where(np.repeat(is_empty, schema.n_levels, axis=1), left * widths, weights)
     totals = np.add.reduceat(weights, starts[:-1], axis=1)
-    probabilities: NDArray[np.float64] = weights / np.repeat(totals, schema.n_levels, axis=1)
+    probabilities: Floats = weights / np.repeat(totals, schema.n_levels, axis=1)
     return probabilities

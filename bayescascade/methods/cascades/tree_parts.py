@@ -79,11 +79,11 @@ class TreeParts(DensityParts):
 
     schema: Schema
     tree: Tree
-    counts: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
+    counts: Floats
+    probabilities: Floats
     evidence: Evidence = field(default_factory=dict)
     evidence_probability: float = 1.0
-    level_probabilities: NDArray[np.float64] | None = None
+    level_probabilities: Floats | None = None
 
     @cached_property
     def is_nominal(self) -> tuple[bool, ...]:
@@ -114,7 +114,7 @@ class TreeParts(DensityParts):
         return root
 
     @cached_property
-    def box_widths(self) -> NDArray[np.float64]:
+    def box_widths(self) -> Floats:
         """Total width of every column's codes at every node, (n_nodes, p) float64."""
         blocks = self.tree.boxes(self._root)
         box_widths = np.empty(blocks.shape)
@@ -125,9 +125,9 @@ class TreeParts(DensityParts):
         return box_widths
 
     @cached_property
-    def log_volumes(self) -> NDArray[np.float64]:
+    def log_volumes(self) -> Floats:
         """Log volume of every node, nats, (n_nodes,) float64."""
-        volumes: NDArray[np.float64] = np.log(self.box_widths).sum(axis=1)
+        volumes: Floats = np.log(self.box_widths).sum(axis=1)
         return volumes
 
     @property
@@ -152,7 +152,7 @@ class TreeParts(DensityParts):
         rows[self.tree.leaves] = np.arange(self.n_leaves)
         return rows
 
-    def level_shares(self, leaf: int, column: int) -> NDArray[np.float64]:
+    def level_shares(self, leaf: int, column: int) -> Floats:
         """Return the probability, inside a leaf, of each of a column's codes in `boxes`."""
         if self.level_probabilities is None:
             return self.width_shares(leaf, column)
@@ -294,7 +294,7 @@ class TreeParts(DensityParts):
         return (column, [(codes, nested) for codes, nested, _ in branches]), leaves
 
 
-def _largest_run(excess: NDArray[np.float64]) -> NDArray[np.intp]:
+def _largest_run(excess: Floats) -> NDArray[np.intp]:
     """Return the positions of the run of numbers with the largest sum."""
     before = np.concatenate([[0.0], np.cumsum(excess)])
     gains = before[1:] - np.minimum.accumulate(before)[:-1]

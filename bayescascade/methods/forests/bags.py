@@ -16,7 +16,7 @@ from bayescascade.model.matrix_classifier import MatrixClassifier
 Bools = NDArray[np.bool_]
 
 M = TypeVar("M", bound=MatrixClassifier)
-Fold: TypeAlias = tuple[M, TrainingRows, NDArray[np.bool_]]
+Fold: TypeAlias = tuple[M, TrainingRows, Bools]
 """A copy of a model, the rows that it may learn from, and whether each of all rows is held out."""
 
 
@@ -27,7 +27,7 @@ def has_bags(estimator: Any) -> bool:
     )
 
 
-def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> NDArray[np.bool_]:
+def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> Bools:
     """Return which trees of a forest were not grown on which rows, (n_rows, n_trees) bool.
 
     Raises ParameterError if the forest has no bags, or was grown on another number of rows.
@@ -85,7 +85,7 @@ def choice_of(
     training: TrainingRows,
     forest: Forest,
     learn: Callable[[M, TrainingRows], Forest | None] | None,
-    outside: NDArray[np.bool_] | None,
+    outside: Bools | None,
 ) -> Choice | None:
     """Return how rows that a forest was not learned from compare it with buying nothing.
 
@@ -114,21 +114,19 @@ def choice_of(
 
 
 def wrong_crossed(
-    folds: Iterable[Fold[M]],
-    training: TrainingRows,
-    learn: Callable[[M, TrainingRows], Forest | None],
-) -> NDArray[np.bool_]:
+    folds: Iterable[Fold[M]], rows: TrainingRows, learn: Callable[[M, TrainingRows], Forest | None]
+) -> Bools:
     """Return whether each row is classified wrongly by what is learned without its fold.
 
     That is the commonest class if `learn` finds no forest.
     """
-    wrong: NDArray[np.bool_] = training.labels != training.commonest
+    wrong: Bools = rows.labels != rows.commonest
     for other, part, held in folds:
         forest = learn(other, part)
         if forest is not None:
-            places = np.searchsorted(training.classes, part.classes)
-            said = places[forest.predict_proba(training.rows[held]).argmax(axis=1)]
-            wrong[held] = said != training.labels[held]
+            places = np.searchsorted(rows.classes, part.classes)
+            said = places[forest.predict_proba(rows.rows[held]).argmax(axis=1)]
+            wrong[held] = said != rows.labels[held]
     return wrong
 
 

@@ -86,9 +86,7 @@ class RowClass(NamedTuple):
             reached[self.parents[j]] = reached[self.parents[j]] * passed
         return log_mass, reached
 
-    def sample(
-        self, n: int, reached: Sequence[Floats], rng: np.random.Generator
-    ) -> NDArray[np.int32]:
+    def sample(self, n: int, reached: Sequence[Floats], rng: np.random.Generator) -> Codes:
         """Draw (p, n) codes given what reaches each column, of one row."""
         codes = np.empty((len(self.parents), n), np.int32)
         for j in self.order:

@@ -26,8 +26,8 @@ _MOST_BETAS = 1 << 20  # evaluated at once
 
 
 def average_probabilities(
-    draws: Sequence[LabelList], times: NDArray[np.float64], codes: NDArray[np.int32]
-) -> NDArray[np.float64]:
+    draws: Sequence[LabelList], times: Floats, codes: NDArray[np.int32]
+) -> Floats:
     """Return the mean probability of each class over draws, (n_rows, n_classes) float64.
 
     times (n_draws,) > 0: how often each was drawn; codes (n_columns, n_rows).
@@ -35,13 +35,13 @@ def average_probabilities(
     total = np.zeros((codes.shape[1], draws[0].n_classes))
     for labels, n in zip(draws, times, strict=True):
         total += n * labels.probabilities[labels.part_of_codes(codes)]
-    averaged: NDArray[np.float64] = total / times.sum()
+    averaged: Floats = total / times.sum()
     return averaged
 
 
 def average_intervals(
-    draws: Sequence[LabelList], times: NDArray[np.float64], codes: NDArray[np.int32], level: float
-) -> NDArray[np.float64]:
+    draws: Sequence[LabelList], times: Floats, codes: NDArray[np.int32], level: float
+) -> Floats:
     """Return equal-tailed credible intervals over draws, (n_rows, n_classes, 2) float64.
 
     `level`, in (0, 1), is the posterior probability that one class's probability is inside, for
@@ -60,8 +60,8 @@ def average_intervals(
 
 
 def _intervals(
-    draws: Sequence[LabelList], times: NDArray[np.float64], codes: NDArray[np.int32], level: float
-) -> NDArray[np.float64]:
+    draws: Sequence[LabelList], times: Floats, codes: NDArray[np.int32], level: float
+) -> Floats:
     """Return what `average_intervals` does; rows that are in the same parts are done once."""
     parts = np.array([labels.part_of_codes(codes) for labels in draws], np.uint8)
     first, position = _different_columns(parts)
@@ -75,8 +75,8 @@ def _intervals(
 
 
 def _mixtures(
-    draws: Sequence[LabelList], shares: NDArray[np.float64], parts: NDArray[np.uint8]
-) -> tuple[NDArray[np.float64], csr_array]:
+    draws: Sequence[LabelList], shares: Floats, parts: NDArray[np.uint8]
+) -> tuple[Floats, csr_array]:
     """Return the different counts of the draws' parts, and how much each counts for every row.
 
     `parts` (n_draws, n_rows); returned are (n_counts, n_classes) and (n_rows, n_counts).
@@ -92,7 +92,7 @@ def _mixtures(
     return counts, csr_array(entries, shape=(n_rows, len(counts)))
 
 
-def _different_columns(values: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _different_columns(values: NDArray[np.uint8]) -> tuple[Indices, Indices]:
     """Return where one of each kind of equal columns is, and of which kind each column is."""
     rows = np.ascontiguousarray(values.T)
     # whole rows as single values: comparing byte by byte sorts them several times faster

@@ -12,7 +12,7 @@ gets its exact share of the rows; so the work stays bounded however little is le
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,9 +49,7 @@ def parts_of_codes(codes: NDArray[np.int32], rules: Sequence[Antecedent]) -> NDA
 
 
 def log_first_volumes(
-    schema: Schema,
-    rules: Sequence[Antecedent],
-    evidence: Mapping[int, Collection[int]] | None = None,
+    schema: Schema, rules: Sequence[Antecedent], evidence: Box | None = None
 ) -> NDArray[np.float64]:
     """Return the log volume that each part of a list of at most 62 rules captures first.
 

@@ -92,7 +92,7 @@ class ListedRules(Pictured):
         """
 
     @property
-    def log_gains(self) -> NDArray[np.float64]:
+    def log_gains(self) -> Floats:
         """What each rule wins, nats, (n_rules,) float64 >= 0.
 
         That is the log likelihood of the rows that come to a rule if it tells those that satisfy it
@@ -103,7 +103,7 @@ class ListedRules(Pictured):
         return gains
 
     @property
-    def column_shares(self) -> NDArray[np.float64]:
+    def column_shares(self) -> Floats:
         """Share of each column in `log_gains`, (n_columns,) float64; that of a rule is divided."""
         columns = [condition.column for rule in self.rules for condition in rule]
         sizes = [len(rule) for rule in self.rules]
@@ -124,7 +124,7 @@ class ListedRules(Pictured):
         columns: Sequence[Numbers],
         below: Sequence[Pieces] = (),
         *,
-        weights: NDArray[np.float64],
+        weights: Floats,
         measure: str,
     ) -> Table:
         """Return the table "if ..", "else if ..", "else" downward, and what is below each part.
@@ -165,7 +165,7 @@ def read_rules(
     schema: Schema,
     n_candidates: NDArray[np.int64],
     n_classes: int | None = None,
-) -> tuple[tuple[Antecedent, ...], NDArray[np.float64]]:
+) -> tuple[tuple[Antecedent, ...], Floats]:
     """Return rules and counts of what `ListedRules.to_record` returned, checked.
 
     n_candidates (max_size + 1,): those of each size; `n_classes` is None without labels. Raises

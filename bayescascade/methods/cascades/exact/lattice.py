@@ -60,7 +60,7 @@ class Blocks:
     pair_start: Integers  # (n_blocks + 1,) int64
     first: NDArray[np.int32]  # (n_pairs,): the part with the lowest level, of each split in two
     rest: NDArray[np.int32]  # (n_pairs,), ascending: the other part
-    times: NDArray[np.float64]  # (n_pairs,): partitions that a pair stands for; 1 except in shapes
+    times: Floats  # (n_pairs,): partitions that a pair stands for; 1 except in shapes
     shape: Integers  # (n_blocks,) int64: the block's id among the column's shapes
 
     @property
@@ -165,7 +165,7 @@ def _joined(
     single: Integers,
     pairs: Sequence[tuple[Integers, Integers]],
     shape: Integers,
-    times: NDArray[np.float64] | None = None,
+    times: Floats | None = None,
 ) -> Blocks:
     sizes = [first.size for first, _ in pairs]
     return Blocks(
@@ -186,7 +186,7 @@ class Lattice:
 
     plan: Plan
     blocks: tuple[Blocks, ...]
-    widths: tuple[NDArray[np.float64], ...]  # (n_levels,) for each column: its levels' widths
+    widths: tuple[Floats, ...]  # (n_levels,) for each column: its levels' widths
     power: float = 1.0  # > 0: exponent of trees' densities; that of `term_arrays`, too
 
     @classmethod
@@ -391,7 +391,7 @@ def _log_sum(widths: tuple[float, ...]) -> tuple[float, float]:
         return float(exact), float(exact - Decimal(float(exact)))
 
 
-def _starts(sizes: "list[int] | NDArray[np.int64]") -> NDArray[np.int64]:
+def _starts(sizes: "list[int] | Integers") -> Integers:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
@@ -420,7 +420,7 @@ class Root:
             return weighted + self._log_inclusion()
         return log_values + self.log_weights(np.arange(1, log_values.size + 1), total)
 
-    def log_weights(self, k: NDArray[np.int64], total: float) -> Floats:
+    def log_weights(self, k: Integers, total: float) -> Floats:
         """Return the logs, less `log_common`, of the weights of trees of `k` leaves without rows.
 
         They are off by at most one rounding of what is returned, and 1e-16.

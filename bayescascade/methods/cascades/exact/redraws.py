@@ -30,6 +30,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.random import Generator
 
 from bayescascade.methods.cascades.exact.lattice import (
     Blocks,
@@ -111,7 +112,7 @@ class BoxTrees:
             self._sums = Recursion(self._lattice, terms, counts, shapes)
         self._sums.run(maximize, tilt=tilt, n_jobs=n_jobs)
 
-    def choose(self, rng: np.random.Generator) -> Tree:
+    def choose(self, rng: Generator) -> Tree:
         """Return a draw from all trees, or the best, as of the last run."""
         assert self._sums is not None
         return choose_trees(self._sums, [0], rng)[0]
@@ -174,7 +175,7 @@ class Redraws:
     # -- steps -------------------------------------------------------------------------------------
 
     def advance(
-        self, rng: np.random.Generator, state: Tree, n_steps: int, inverse_temperature: float
+        self, rng: Generator, state: Tree, n_steps: int, inverse_temperature: float
     ) -> tuple[Tree, StepCounts[Tree]]:
         """Take steps; see `samplers.types.ProvidesAdvance`."""
         posterior, beta = self._posterior, inverse_temperature
@@ -208,7 +209,7 @@ class Redraws:
         proposed[self.name], accepted[self.name] = n_redraws, n_accepted
         return tree, StepCounts(proposed, accepted, log_density, best, best_log_density)
 
-    def redrawn(self, rng: np.random.Generator, tree: Tree, power: float = 1.0) -> Tree | None:
+    def redrawn(self, rng: Generator, tree: Tree, power: float = 1.0) -> Tree | None:
         """Return the tree with a subtree redrawn; None if that is rejected, or there is none."""
         node, box = self.place(rng, tree)
         tilts, log_chances = self.tilts(tree.n_leaves, power)
@@ -239,7 +240,7 @@ class Redraws:
                 return tree
             tree, log_density = better, posterior.log_density(better)
 
-    def place(self, rng: np.random.Generator, tree: Tree) -> tuple[int, Box | None]:
+    def place(self, rng: Generator, tree: Tree) -> tuple[int, Box | None]:
         """Draw where to redraw: a node, and its box; None if it cannot be split or is too large."""
         posterior = self._posterior
         columns = posterior.schema.columns
@@ -277,13 +278,7 @@ class Redraws:
         return self._sizes[n_left]
 
     def _replaced(
-        self,
-        rng: np.random.Generator,
-        tree: Tree,
-        node: int,
-        box: Box,
-        tilt: float,
-        power: float | None,
+        self, rng: Generator, tree: Tree, node: int, box: Box, tilt: float, power: float | None
     ) -> Tree:
         """Return the tree with a subtree drawn from a power of the density; None: with the best."""
         key = (box, tilt, power)

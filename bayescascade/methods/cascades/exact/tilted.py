@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 
 import samplers
 from bayescascade.base.errors import ParameterError, TooLargeError
@@ -51,7 +52,7 @@ def solve_or_tilt(
     *,
     memory_limit: float = 2e9,
     work_limit: float = 1e12,
-    rng: np.random.Generator | int | None = None,
+    rng: Generator | int | None = None,
     progress: Progress | None = None,
     pass_progress: PassProgress | None = None,
     draw_progress: Callable[[], None] | None = None,
@@ -111,7 +112,7 @@ def solve_by_tilts(
     *,
     memory_limit: float = 2e9,
     work_limit: float = 1e12,
-    rng: np.random.Generator | int | None = None,
+    rng: Generator | int | None = None,
     progress: PassProgress | None = None,
     n_jobs: int | None = 1,
     n_draws: int = 0,
@@ -203,12 +204,7 @@ class TiltedPosterior:
     is_resumable = True
 
     def __init__(
-        self,
-        cost: ExactCost,
-        passes: Passes,
-        hull: Hull,
-        rng: np.random.Generator,
-        n_draws: int = 0,
+        self, cost: ExactCost, passes: Passes, hull: Hull, rng: Generator, n_draws: int = 0
     ) -> None:
         self.posterior = posterior = passes.posterior
         self.cost, self._passes = cost, passes
@@ -233,7 +229,7 @@ class TiltedPosterior:
         claimed = best.log_density + passes.log_common
         self.log_density = certified(posterior.log_density, self.tree, claimed, self.rounding)
 
-    def _add_up(self, best: BestTree, rng: np.random.Generator) -> Sum:
+    def _add_up(self, best: BestTree, rng: Generator) -> Sum:
         """Sum over all trees, with data and without."""
         passes, posterior, rate = self._passes, self.posterior, self.posterior.model.rate
         precise = _ENOUGH if self.cost.n_terms > _MANY_TERMS else _PRECISE
@@ -262,7 +258,7 @@ class TiltedPosterior:
         """Passes over the boxes so far."""
         return self._passes.n_passes
 
-    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> list[Tree]:
+    def sample(self, n: int, rng: Generator | int | None = None) -> list[Tree]:
         """Return independent draws from the posterior; it takes a few passes over the boxes.
 
         Parameters
