@@ -33,6 +33,7 @@ from samplers.types import (
 )
 from tests.commands import invoke
 from tests.contracts.listed import POSTERIORS, gibbs
+from tests.interrupts import interrupted
 from tests.methods.cascades import slow_moves as tree_moves
 from tests.methods.rules import slow_moves as list_moves
 
@@ -191,13 +192,9 @@ def test_any_posterior_is_explored(name, tmp_path):
 def test_exploring_goes_on_where_it_ended(name, tmp_path, monkeypatch):
     """A run that was interrupted ends in the same draws, whatever its states are."""
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.001)
-
-    def stop(_):
-        raise KeyboardInterrupt
-
     file, search = tmp_path / "run.json", search_of(POSTERIORS[name]())
     whole = explore(POSTERIORS[name](), search, **SHORT)
-    stopped = explore(POSTERIORS[name](), search, **SHORT, checkpoint=file, progress=stop)
+    stopped = explore(POSTERIORS[name](), search, **SHORT, checkpoint=file, progress=interrupted(1))
     assert stopped.summary_.interrupted
     assert stopped.state is not None
     again = explore(POSTERIORS[name](), search, **SHORT, checkpoint=file, resume=True)

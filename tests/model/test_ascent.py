@@ -8,6 +8,7 @@ import pytest
 import samplers
 from bayescascade import explore
 from bayescascade.model.ascent import ascend
+from tests.interrupts import interrupted
 
 
 class Valley:
@@ -54,22 +55,27 @@ def test_the_top_is_found_and_never_left(optimizer):
     assert len(run.final_states) == 2
 
 
+@pytest.mark.parametrize("optimizer", ["lbfgs", "cg"])
+def test_ctrl_c_amid_an_iteration_keeps_the_best_that_was_seen(optimizer):
+    """A line search looks at worse points on its way."""
+    n_worse = 0
+    for n in range(2, 30):
+        target = Valley()
+        target.log_density_and_gradient = interrupted(n, target.log_density_and_gradient)
+        run = ascend(target, [START], max_iter=100, optimizer=optimizer)
+        assert run.interrupted
+        assert run.best_log_density == max(target.seen)
+        assert Valley().log_density(run.best_state) == run.best_log_density
+        n_worse += target.seen[-1] < run.best_log_density
+    assert n_worse > 0
+
+
 def test_more_iterations_are_better_until_none_are_needed():
     tops = [ascend(Valley(), [START], max_iter=n).best_log_density for n in (0, 3, 10, 100)]
     assert tops[0] == Valley().log_density(START)
     assert tops == sorted(set(tops))
     done = ascend(Valley(), [START], max_iter=10_000)
     assert done.extras["n_iterations"][0] < 200
-
-
-class Stop:
-    def __init__(self, after):
-        self.left = after
-
-    def __call__(self, _):
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("after", [1, 2, 3])
@@ -79,7 +85,7 @@ def test_an_interrupted_climb_goes_on_the_same_way(after, tmp_path, monkeypatch)
     given = {"n_chains": 2, "random_state": 0}
     whole = explore(Valley(), "ascent", **given)
     file = tmp_path / "climb.json"
-    stopped = explore(Valley(), "ascent", **given, checkpoint=file, progress=Stop(after))
+    stopped = explore(Valley(), "ascent", **given, checkpoint=file, progress=interrupted(after))
     assert stopped.summary_.interrupted
     assert stopped.log_density < whole.log_density
     assert "interrupted: best found so far by gradient ascent in 2 chains" in str(stopped)
@@ -90,7 +96,7 @@ def test_an_interrupted_climb_goes_on_the_same_way(after, tmp_path, monkeypatch)
 
 def test_a_climb_of_something_else_is_refused(tmp_path):
     given = {"n_chains": 1, "random_state": 0, "checkpoint": tmp_path / "climb.json"}
-    explore(Valley(), "ascent", **given, progress=Stop(1))
+    explore(Valley(), "ascent", **given, progress=interrupted(1))
     with pytest.raises(samplers.CheckpointError, match="another model"):
         explore(Valley(height=1.0), "ascent", **given, resume=True)
     record = json.loads(given["checkpoint"].read_text())

@@ -12,6 +12,7 @@ from bayescascade.model.draws import TraceLegend
 from bayescascade.model.explore import explore_by
 from bayescascade.model.rounds import Rounds
 from bayescascade.model.search import Search
+from tests.interrupts import interrupted
 from tests.samplers.targets import FastRing
 
 
@@ -140,10 +141,7 @@ def test_replicas_that_are_ended_early_leave_the_draws_of_chains() -> None:
 def test_ctrl_c_between_chains_and_replicas_keeps_the_chains(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def interrupted(*_: object) -> bool:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(searches, "has_agreed", interrupted)
+    monkeypatch.setattr(searches, "has_agreed", interrupted(1))
     run = islands()
     assert run.interrupted
     assert run.traces["place"].shape == (4, 400)

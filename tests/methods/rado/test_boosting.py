@@ -42,6 +42,19 @@ def test_rounds_are_those_of_the_paper(rados, learner):
     assert (found.log_bounds <= -0.5 * np.cumsum(edges**2) + 1e-12).all()
 
 
+def test_the_last_round_need_not_be_the_best():
+    """Rados are no signs: a round may raise the risk, and is then not what is returned."""
+    n_worse = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        vectors = rng.normal(size=(10, 1)) + rng.normal()
+        found = boost(vectors, 12)
+        assert found.log_risk == found.log_risks.min()
+        assert log_risks([found.theta], vectors)[0] == pytest.approx(found.log_risk, abs=1e-12)
+        n_worse += found.best_round < found.n_rounds
+    assert n_worse > 0
+
+
 def test_kappa_divides_and_the_papers_step_would_break_the_bound(rados):
     """With (17)'s own step of log (1 + r) / (1 - r) a round may not lower the risk at all."""
     one, three = boost(rados, 40), boost(rados, 40, kappa=3.0)

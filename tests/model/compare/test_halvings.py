@@ -25,6 +25,7 @@ from bayescascade.methods.contenders import CONTENDERS
 from bayescascade.model import comparison
 from bayescascade.model.comparison import Comparison, best_of, compare
 from tests.cli.conftest import DATA, TITANIC
+from tests.interrupts import interrupted
 
 QUICK = ("histogram", "det")
 
@@ -133,12 +134,8 @@ def test_the_settings_that_suit_the_table_are_chosen(search: str) -> None:
 
 def test_ctrl_c_in_a_search_ends_the_comparison() -> None:
     """What a search had found by then is not what it would have found."""
-
-    def stop(_: object) -> None:
-        raise KeyboardInterrupt
-
     table = Table.from_csv(DATA / "sparse_tree.csv")
-    search = {"n_steps": 5000, "n_chains": 1, "search": "anneal", "progress": stop}
+    search = {"n_steps": 5000, "n_chains": 1, "search": "anneal", "progress": interrupted(1)}
     with pytest.raises(KeyboardInterrupt):
         best_of([LeafCascade(**search)], table, 0)
 
