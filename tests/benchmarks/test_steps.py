@@ -11,16 +11,13 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-import samplers
 from bayescascade import LeafPosterior
 from bayescascade.methods.cascades.tree import Tree
-from tests.benchmarks.figures import Figure, timed
+from tests.benchmarks.figures import Figure
 from tests.benchmarks.workloads import distinct_table
-from tests.methods.cascades.slow_moves import moves as slow_moves
 
 WARMUP_STEPS = 20_000  # compiles, and takes the chain to trees of typical size
 N_STEPS = {2_000: 200_000, 200_000: 20_000}
-N_PLAIN_STEPS = 100
 TARGETS = {2_000: 300_000, 200_000: 20_000}
 
 
@@ -46,25 +43,4 @@ def test_proposals_a_second(
     speed = n_steps / benchmark.stats.stats.min
     phase = "sampling" if inverse_temperature == 1.0 else "annealed"
     where = f"proposals, {n_distinct:,} rows, {phase} ({state.n_leaves} leaves)"
-    plain = _plain_speed(posterior, state) if phase == "sampling" else None
-    report(Figure(where, speed, "/s", at_least=TARGETS[n_distinct], baseline=plain))
-    if plain is not None:
-        report(Figure("  the baseline: samplers.metropolis with Python moves", plain, "/s"))
-
-
-def _plain_speed(posterior: LeafPosterior, state: Tree) -> float:
-    """Return the proposals a second of `samplers.metropolis` with the moves written in Python."""
-    _, seconds = timed(
-        lambda: samplers.metropolis(
-            posterior,
-            moves=slow_moves(posterior),
-            n_steps=N_PLAIN_STEPS,
-            warmup=0.0,
-            n_draws=1,
-            n_chains=1,
-            initial_states=[state],
-            seed=0,
-        ),
-        3,
-    )
-    return N_PLAIN_STEPS / seconds
+    report(Figure(where, speed, "/s", at_least=TARGETS[n_distinct]))

@@ -6,7 +6,6 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from samplers.types import Proposal
-from tests.statistical.chi_square import fits
 
 State = TypeVar("State")
 
@@ -17,6 +16,15 @@ class ListedMove(Protocol[State]):
     def propose(self, rng: np.random.Generator, state: State) -> Proposal[State]: ...
 
     def proposals(self, state: State) -> Sequence[tuple[Proposal[State], float]]: ...
+
+
+class Listed:
+    """A move that draws among the proposals that it lists."""
+
+    def propose(self, rng: np.random.Generator, state):
+        """Return one of them, as often as it is probable."""
+        proposals, chances = zip(*self.proposals(state), strict=True)
+        return proposals[int(rng.choice(len(proposals), p=np.array(chances) / sum(chances)))]
 
 
 class _WithoutHastings:
@@ -33,22 +41,6 @@ class _WithoutHastings:
 def without_hastings(moves: Mapping[str, ListedMove[State]]) -> dict[str, _WithoutHastings]:
     """Return the broken twins of moves: every valid proposal claims to be symmetric."""
     return {name: _WithoutHastings(move) for name, move in moves.items()}
-
-
-def draws_as_listed(
-    move: ListedMove[State], state: State, rng: np.random.Generator, n_draws: int = 400
-) -> bool:
-    """Whether drawn proposals have the probabilities and the Hastings ratios that are listed."""
-    chances: dict[tuple[State, float], float] = {}
-    for proposal, probability in move.proposals(state):
-        chances[_key(proposal)] = chances.get(_key(proposal), 0.0) + probability
-    place = {key: number for number, key in enumerate(chances)}
-    drawn = [place.get(_key(move.propose(rng, state)), -1) for _ in range(n_draws)]
-    return min(drawn) >= 0 and fits(drawn, np.array(list(chances.values())))
-
-
-def _key(proposal: Proposal[State]) -> tuple[State, float]:
-    return proposal.state, round(float(proposal.log_q_ratio), 9)
 
 
 def one_step(

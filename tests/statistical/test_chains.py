@@ -24,7 +24,6 @@ from tests.methods.prunings import problems as prunings
 from tests.methods.rules import problems as rules
 from tests.samplers.exhaustive import enumerate_states
 from tests.statistical.chi_square import fits
-from tests.statistical.proposals import draws_as_listed
 from tests.statistical.spaces import Space, budgets, cuts, each, lists, trees
 
 N_STEPS = 1500
@@ -153,26 +152,11 @@ def test_each_move_without_its_hastings_term_is_out_of_balance(space, rng):
 
 
 @each(BINARY, MULTIWAY, BINS, trees(cascades.UNEVEN_LEVELS, LEAF), PAIR, MISSING, SUPPORTED,
-      quick=(MULTIWAY, PAIR))  # fmt: skip
+      *BUDGETS, *CUTS, quick=(MULTIWAY, PAIR, *BUDGETS, *CUTS))  # fmt: skip
 def test_moves_reach_every_state_and_no_other(space):
     """A state that cannot be reached is never reported, however probable."""
     found = enumerate_states(space, space.states[0], space.moves(space.names))
     assert set(found) == set(space.states)
-
-
-@each(MULTIWAY, BINS, LEVELS[0], PAIR, SUPPORTED, quick=(MULTIWAY, PAIR))
-def test_proposals_are_what_propose_draws(space, rng):
-    """The exact tests list `proposals`; the generic engines draw with `propose`."""
-    for name, move in space.moves(space.names).items():
-        for state in space.some_states(rng, 3):
-            assert draws_as_listed(move, state, rng, 300), name
-    state = space.states[0]
-    move = space.moves(space.names)["grow" if "grow" in space.names else "add"]
-    listed = [(p, q) for p, q in move.proposals(state) if q > 0]
-    index = {proposal: i for i, (proposal, _) in enumerate(listed)}
-    drawn = [index[move.propose(rng, state)] for _ in range(1000)]
-    skewed = np.array([q for _, q in listed]) * np.linspace(0.2, 1.8, len(listed))
-    assert not fits(drawn, skewed / skewed.sum())
 
 
 # -- the compiled sweeps ---------------------------------------------------------------------------

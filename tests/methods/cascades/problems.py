@@ -71,16 +71,10 @@ class Problem:
         if not rows:
             return empty_table(Schema(self.columns))
         cells = [
-            [self._cell(column, code) for column, code in zip(self.columns, row, strict=True)]
+            [cell_of(column, code) for column, code in zip(self.columns, row, strict=True)]
             for row in rows
         ]
         return Table.from_arrays(cells, sample_weight=weights, schema=Schema(self.columns))
-
-    @staticmethod
-    def _cell(column: Column, code: int) -> object:
-        if column.kind == "continuous":
-            return (column.edges[code] + column.edges[code + 1]) / 2
-        return column.levels[code]
 
     @cached_property
     def nested(self) -> list[object]:
@@ -90,6 +84,48 @@ class Problem:
     @cached_property
     def trees(self) -> list[Tree]:
         return [Tree.from_nested(tree, self.nominal) for tree in self.nested]
+
+
+def record_of(table: Table) -> dict[str, object]:
+    """Return a table as `reference` takes it."""
+    columns = table.schema.columns
+    return {
+        "n_levels": tuple(column.n_levels for column in columns),
+        "nominal": tuple(column.kind == "nominal" for column in columns),
+        "widths": [column.widths.tolist() for column in columns],
+        "rows": [tuple(row) for row in table.codes.T.tolist()],
+        "weights": table.weights.tolist(),
+    }
+
+
+def column_of(name: str, kind: str, n_levels: int, rng: np.random.Generator) -> Column:
+    """Return a column of numbered levels, or bins of random widths."""
+    if kind == "continuous":
+        edges = tuple(np.cumsum([-3.0, *(rng.random(n_levels) + 0.01)]).tolist())
+        return Column(name, "continuous", (), edges)
+    return Column(name, kind, tuple(range(n_levels)))
+
+
+def cell_of(column: Column, code: int) -> object:
+    """Return a cell that a column encodes as `code`."""
+    if column.kind == "continuous":
+        return (column.edges[code] + column.edges[code + 1]) / 2
+    return column.levels[code]
+
+
+def random_table(
+    columns: Sequence[tuple[str, int]], n_rows: int, fractional: bool, seed: int
+) -> Table:
+    """Return rows that cluster, on columns given as (kind, number of levels)."""
+    rng = np.random.default_rng(seed)
+    schema = Schema(tuple(column_of(f"c{j}", *one, rng) for j, one in enumerate(columns)))
+    drawn = [np.minimum(rng.geometric(2 / (1 + q), n_rows), q) - 1 for _, q in columns]
+    cells = [
+        [cell_of(column, code) for column, code in zip(schema.columns, row, strict=True)]
+        for row in np.array(drawn).T.tolist()
+    ]
+    weights = rng.integers(1, 20, n_rows) + (rng.random(n_rows) if fractional else 0.0)
+    return Table.from_arrays(cells, sample_weight=weights, schema=schema)
 
 
 def empty_table(schema: Schema) -> Table:
@@ -129,93 +165,43 @@ class Model:
         return np.array(found)
 
 
-LEAF = Model(
-    "leaf",
-    LeafPosterior,
-    {"expected_leaves": 3.0, "concentration": 1.5},
-    reference.leaf_log_density,
-)
-BRANCH = Model(
-    "branch",
-    BranchPosterior,
-    {"expected_branches": 1.8, "concentration": 0.7},
-    reference.branch_log_density,
-)
-INCLUSION = Model(
-    "inclusion",
-    BranchPosterior,
-    {"expected_branches": 2.2, "concentration": 1.0, "feature_inclusion": 0.3},
-    reference.branch_log_density,
-)
+def _leaf(name: str, **own: object) -> Model:
+    shared = {"expected_leaves": 3.0, "concentration": 1.5}
+    return Model(name, LeafPosterior, {**shared, **own}, reference.leaf_log_density)
+
+
+def _branch(name: str, **own: object) -> Model:
+    shared = {"expected_branches": 1.8, "concentration": 0.7}
+    return Model(name, BranchPosterior, {**shared, **own}, reference.branch_log_density)
+
+
+def _inside(leaf: str, worth: float) -> dict[str, object]:
+    return {"leaf": leaf, "leaf_concentration": worth}
+
+
+PROCESS = {"prior": "generative", "stop": 0.4}
+
+LEAF, BRANCH = _leaf("leaf"), _branch("branch")
+INCLUSION = _branch("inclusion", expected_branches=2.2, concentration=1.0, feature_inclusion=0.3)
 MODELS = (LEAF, BRANCH, INCLUSION)
 
-INDEPENDENT = Model(
-    "independent",
-    LeafPosterior,
-    {**LEAF.parameters, "leaf": "independent", "leaf_concentration": 0.6},
-    reference.leaf_log_density,
+INDEPENDENT = _leaf("independent", **_inside("independent", 0.6))
+INDEPENDENT_BRANCH = _branch("independent-branch", **_inside("independent", 1.3))
+DEPENDENT = _leaf("dependent", **_inside("dependent", 1.6))
+DEPENDENT_BRANCH = _branch("dependent-branch", **_inside("dependent", 0.8))
+BOUNDED = _leaf("bounded", max_leaves=4)
+GENERATIVE = _leaf("generative", **PROCESS)
+GENERATIVE_BRANCH = _branch(
+    "generative-branch", **_inside("independent", 1.3), prior="generative", stop=0.3
 )
-INDEPENDENT_BRANCH = Model(
-    "independent-branch",
-    BranchPosterior,
-    {**BRANCH.parameters, "leaf": "independent", "leaf_concentration": 1.3},
-    reference.branch_log_density,
+GENERATIVE_UNIFORM = _branch("generative-uniform", **PROCESS)
+GENERATIVE_DEPENDENT = _branch("generative-dependent", **_inside("dependent", 0.8), **PROCESS)
+GENERATIVE_BOUNDED = _leaf(
+    "generative-bounded", **_inside("independent", 0.6), **PROCESS, max_leaves=4
 )
-DEPENDENT = Model(
-    "dependent",
-    LeafPosterior,
-    {**LEAF.parameters, "leaf": "dependent", "leaf_concentration": 1.6},
-    reference.leaf_log_density,
-)
-DEPENDENT_BRANCH = Model(
-    "dependent-branch",
-    BranchPosterior,
-    {**BRANCH.parameters, "leaf": "dependent", "leaf_concentration": 0.8},
-    reference.branch_log_density,
-)
-BOUNDED = Model(
-    "bounded", LeafPosterior, {**LEAF.parameters, "max_leaves": 4}, reference.leaf_log_density
-)
-PROCESS = {"prior": "generative", "stop": 0.4}
-GENERATIVE = Model(
-    "generative", LeafPosterior, {**LEAF.parameters, **PROCESS}, reference.leaf_log_density
-)
-GENERATIVE_BRANCH = Model(
-    "generative-branch",
-    BranchPosterior,
-    {**INDEPENDENT_BRANCH.parameters, "prior": "generative", "stop": 0.3},
-    reference.branch_log_density,
-)
-GENERATIVE_UNIFORM = Model(
-    "generative-uniform",
-    BranchPosterior,
-    {**BRANCH.parameters, **PROCESS},
-    reference.branch_log_density,
-)
-GENERATIVE_DEPENDENT = Model(
-    "generative-dependent",
-    BranchPosterior,
-    {**DEPENDENT_BRANCH.parameters, **PROCESS},
-    reference.branch_log_density,
-)
-GENERATIVE_BOUNDED = Model(
-    "generative-bounded",
-    LeafPosterior,
-    {**INDEPENDENT.parameters, **PROCESS, "max_leaves": 4},
-    reference.leaf_log_density,
-)
-SIZE = Model(
-    "size", LeafPosterior, {**LEAF.parameters, "prior": "size"}, reference.leaf_log_density
-)
-SIZE_INDEPENDENT = Model(
-    "size-independent",
-    LeafPosterior,
-    {**INDEPENDENT.parameters, "prior": "size"},
-    reference.leaf_log_density,
-)
-SIZE_BOUNDED = Model(
-    "size-bounded", LeafPosterior, {**BOUNDED.parameters, "prior": "size"}, BOUNDED.twin
-)
+SIZE = _leaf("size", prior="size")
+SIZE_INDEPENDENT = _leaf("size-independent", **_inside("independent", 0.6), prior="size")
+SIZE_BOUNDED = _leaf("size-bounded", max_leaves=4, prior="size")
 OPTIONS = (INDEPENDENT, INDEPENDENT_BRANCH, BOUNDED)
 """Models with options that are not the default."""
 

@@ -16,6 +16,7 @@ from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.tree import LEAF, Split, Tree, block_codes, root_box
 from samplers.types import Proposal
 from tests.methods.cascades.slow_splits import SplitProposals
+from tests.statistical.proposals import Listed
 
 Weighted = list[tuple[Proposal[Tree], float]]
 
@@ -25,7 +26,7 @@ def moves(posterior: CascadePosterior) -> dict[str, "_CascadeMove"]:
     return {name: _CLASSES[name](posterior) for name in posterior.move_weights()}
 
 
-class _CascadeMove(ABC):
+class _CascadeMove(Listed, ABC):
     """What the moves share: boxes of nodes, split proposals at a node, trees made anew."""
 
     def __init__(self, posterior: CascadePosterior) -> None:
@@ -67,10 +68,6 @@ class _CascadeMove(ABC):
         return tree.to_nested(self.is_nominal, node)
 
     @abstractmethod
-    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
-        """Draw a proposal; an invalid one is the state itself with a log ratio of -inf."""
-
-    @abstractmethod
     def proposals(self, state: Tree) -> Weighted:
         """Return every proposal with its probability, summing to one."""
 
@@ -85,16 +82,6 @@ def _leaves_for(blocks: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...]
 
 class Grow(_CascadeMove):
     """Split a leaf."""
-
-    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
-        """Draw a leaf that can be split, and a split for it."""
-        boxes = self.boxes(state)
-        growable = self.growable(state, boxes)
-        if not growable:
-            return _invalid(state)
-        leaf = growable[int(rng.integers(len(growable)))]
-        splits = self.splits_at(boxes[leaf])
-        return self._proposal(state, leaf, len(growable), splits, splits.draw(rng))
 
     def proposals(self, state: Tree) -> Weighted:
         """Return every split of every leaf."""
@@ -120,13 +107,6 @@ class Grow(_CascadeMove):
 class Prune(_CascadeMove):
     """Take back a split whose branches are all leaves."""
 
-    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
-        """Draw such a split."""
-        twigs = self.twigs(state)
-        if not twigs:
-            return _invalid(state)
-        return self._proposal(state, twigs[int(rng.integers(len(twigs)))], len(twigs))
-
     def proposals(self, state: Tree) -> Weighted:
         """Return the tree without each such split."""
         twigs = self.twigs(state)
@@ -144,19 +124,6 @@ class Prune(_CascadeMove):
 
 class Change(_CascadeMove):
     """Put another split in the place of one."""
-
-    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
-        """Draw an inner node and another split for it."""
-        inner = np.flatnonzero(state.feature != LEAF)
-        if inner.size == 0:
-            return _invalid(state)
-        node = int(inner[int(rng.integers(inner.size))])
-        splits = self.splits_at(self.boxes(state)[node])
-        if node in self.twigs(state):
-            return self._over_leaves(state, node, splits, splits.draw(rng))
-        n_branches = len(state.children(node))
-        split = splits.draw_with_branches(rng, n_branches)
-        return self._above(state, node, splits, split)
 
     def proposals(self, state: Tree) -> Weighted:
         """Return every change of every inner node."""
@@ -201,14 +168,6 @@ class Change(_CascadeMove):
 
 class Swap(_CascadeMove):
     """Exchange a parent and its children, or parts of them."""
-
-    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
-        """Draw an inner node other than the root, and one of the ways to swap it."""
-        inner = np.flatnonzero(state.feature != LEAF)[1:]
-        if inner.size == 0:
-            return _invalid(state)
-        ways = self._ways(state, int(inner[int(rng.integers(inner.size))]), inner.size)
-        return ways[int(rng.integers(len(ways)))]
 
     def proposals(self, state: Tree) -> Weighted:
         """Return every swap of every inner node other than the root."""
@@ -271,21 +230,6 @@ class Swap(_CascadeMove):
 class Regroup(_CascadeMove):
     """Nest some branches of a split under one of their own, or take that back."""
 
-    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
-        """Draw a group to nest or a nested split to take back."""
-        inner = np.flatnonzero(state.feature != LEAF)
-        if rng.random() < 0.5:
-            if inner.size == 0:
-                return _invalid(state)
-            node = int(inner[int(rng.integers(inner.size))])
-            groups = self._groups(state, node)
-            if not groups:
-                return _invalid(state)
-            return self._nest(state, node, groups[int(rng.integers(len(groups)))], len(groups))
-        if inner.size < 2:
-            return _invalid(state)
-        return self._flatten(state, int(inner[1:][int(rng.integers(inner.size - 1))]))
-
     def proposals(self, state: Tree) -> Weighted:
         """Return every group that can be nested, and every nested split taken back."""
         inner = [int(node) for node in np.flatnonzero(state.feature != LEAF)]
@@ -331,19 +275,6 @@ class Regroup(_CascadeMove):
 
 class Graft(_CascadeMove):
     """Put a split above a subtree, or take it away."""
-
-    def propose(self, rng: np.random.Generator, state: Tree) -> Proposal[Tree]:
-        """Draw an inner node, and a split to put above it or take away."""
-        inner = np.flatnonzero(state.feature != LEAF)
-        if inner.size == 0:
-            return _invalid(state)
-        node = int(inner[int(rng.integers(inner.size))])
-        if rng.random() < 0.5:
-            splits = self.splits_at(self.boxes(state)[node])
-            split = splits.draw(rng)
-            keep = int(rng.integers(len(split[1])))
-            return self._insert(state, node, splits, split, keep)
-        return self._remove(state, node)
 
     def proposals(self, state: Tree) -> Weighted:
         """Return every split above every inner node, and every one taken away."""

@@ -129,20 +129,6 @@ class SplitProposals:
         n_open = len(self._open_to(len(split[1])))
         return self.partition_probability(split) / n_open
 
-    def draw(self, rng: np.random.Generator) -> Split:
-        """Draw a split."""
-        columns = list(self.ordered)
-        chances = np.array([self.column_probability(j) for j in columns])
-        j = columns[int(rng.choice(len(columns), p=chances / chances.sum()))]
-        numbers, weights = self.branches(j)
-        return j, self._draw_partition(rng, j, int(rng.choice(numbers, p=weights)))
-
-    def draw_with_branches(self, rng: np.random.Generator, n_branches: int) -> Split:
-        """Draw a split with this number of branches."""
-        columns = self._open_to(n_branches)
-        j = columns[int(rng.integers(len(columns)))]
-        return j, self._draw_partition(rng, j, n_branches)
-
     def all(self) -> Iterator[Split]:
         """Yield every split that has a positive probability."""
         for j in self.ordered:
@@ -164,23 +150,6 @@ class SplitProposals:
         if self.by_levels:
             return [j for j, codes in self.ordered.items() if len(codes) == n_branches]
         return [j for j, codes in self.ordered.items() if len(codes) >= n_branches]
-
-    def _draw_partition(
-        self, rng: np.random.Generator, j: int, b: int
-    ) -> tuple[tuple[int, ...], ...]:
-        order = self.ordered[j]
-        if self.by_levels:
-            return tuple((code,) for code in sorted(order))
-        if self.posterior.is_nominal[j] and rng.random() < EPS:
-            return _random_partition(rng, tuple(sorted(order)), b)
-        if b == 2 and (self.posterior.is_nominal[j] or rng.random() >= EPS):
-            scores = self.cut_scores[j]
-            weights = np.exp(scores - np.logaddexp.reduce(scores))
-            cuts = [int(rng.choice(len(scores), p=weights / weights.sum())) + 1]
-        else:
-            cuts = sorted((rng.permutation(len(order) - 1)[: b - 1] + 1).tolist())
-        pieces = [order[i:k] for i, k in zip([0, *cuts], [*cuts, len(order)], strict=True)]
-        return tuple(sorted(tuple(sorted(piece)) for piece in pieces))
 
 
 def _log_bayes_factors(
@@ -227,21 +196,6 @@ def _joint_counts(table: Table, rows: NDArray[np.intp], j: int, k: int) -> NDArr
     pairs = table.codes[j][rows].astype(np.intp) * n_k + table.codes[k][rows]
     counts = np.bincount(pairs, table.weights[rows], minlength=n_j * n_k)
     return counts.reshape(n_j, n_k).astype(np.float64)
-
-
-def _random_partition(
-    rng: np.random.Generator, codes: tuple[int, ...], b: int
-) -> tuple[tuple[int, ...], ...]:
-    """Draw uniformly among the partitions of `codes` into `b` blocks."""
-    if not codes:
-        return ()
-    *head, last = codes
-    alone = _stirling(len(head), b - 1) / _stirling(len(codes), b)
-    if rng.random() < alone:
-        return (*_random_partition(rng, tuple(head), b - 1), (last,))
-    smaller = _random_partition(rng, tuple(head), b)
-    index = int(rng.integers(b))
-    return (*smaller[:index], (*smaller[index], last), *smaller[index + 1 :])
 
 
 def _stirling(m: int, b: int) -> int:

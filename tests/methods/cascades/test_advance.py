@@ -7,51 +7,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from bayescascade import LeafCascade
-from bayescascade.data.column import Column
-from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades import kernel_arrays
 from bayescascade.methods.cascades.kernel_arrays import WorkSpaces
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree
 from tests import reference
-from tests.methods.cascades.problems import LEVELS, MULTIWAY
+from tests.methods.cascades.problems import (
+    LEVELS,
+    MULTIWAY,
+    random_table,
+    record_of,
+)
 
 KINDS = ("nominal", "ordinal", "continuous")
-
-
-def column_of(index, kind, n_levels, rng):
-    if kind == "continuous":
-        edges = tuple(np.cumsum([-3.0, *(rng.random(n_levels) + 0.01)]).tolist())
-        return Column(f"c{index}", "continuous", (), edges)
-    return Column(f"c{index}", kind, tuple(range(n_levels)))
-
-
-def random_table(columns, n_rows, fractional, seed):
-    """Return rows that cluster, on columns given as (kind, number of levels)."""
-    rng = np.random.default_rng(seed)
-    schema = Schema(tuple(column_of(j, *column, rng) for j, column in enumerate(columns)))
-    cells = np.empty((n_rows, len(columns)), object)
-    for j, column in enumerate(schema.columns):
-        codes = np.minimum(rng.geometric(2 / (1 + column.n_levels), n_rows), column.n_levels) - 1
-        if column.kind == "continuous":
-            edges = np.array(column.edges)
-            cells[:, j] = (edges[codes] + edges[codes + 1]) / 2
-        else:
-            cells[:, j] = codes
-    weights = rng.integers(1, 20, n_rows) + (rng.random(n_rows) if fractional else 0.0)
-    return Table.from_arrays(cells, sample_weight=weights, schema=schema)
-
-
-def as_record(table):
-    """Return a table as `reference` takes it."""
-    return {
-        "n_levels": tuple(table.schema.n_levels.tolist()),
-        "nominal": tuple(column.kind == "nominal" for column in table.schema.columns),
-        "widths": [column.widths.tolist() for column in table.schema.columns],
-        "rows": [tuple(map(int, row)) for row in table.codes.T],
-        "weights": table.weights.tolist(),
-    }
 
 
 def assert_consistent(posterior, state, counts):
@@ -76,9 +45,9 @@ small_columns = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    columns=small_columns,
-    n_rows=st.integers(2, 60),
-    fractional=st.booleans(),
+    table=st.builds(
+        random_table, small_columns, st.integers(2, 60), st.booleans(), st.integers(0, 2**32)
+    ),
     seed=st.integers(0, 2**32),
     inverse_temperature=st.sampled_from([0.0, 0.05, 0.5, 1.0, 4.0]),
     max_branches=st.sampled_from([2, 3, None]),
@@ -96,19 +65,9 @@ small_columns = st.lists(
     ),
 )
 def test_trees_stay_valid_and_sums_exact(
-    columns,
-    n_rows,
-    fractional,
-    seed,
-    inverse_temperature,
-    max_branches,
-    is_leaf,
-    inclusion,
-    max_leaves,
-    options,
+    table, seed, inverse_temperature, max_branches, is_leaf, inclusion, max_leaves, options
 ):
     """Whatever columns, weights and temperature: an invalid tree would be printed as a model."""
-    table = random_table(columns, n_rows, fractional, seed)
     if is_leaf:
         posterior = LeafPosterior(table, 6.0, 0.5, max_branches, max_leaves=max_leaves, **options)
     else:
@@ -125,44 +84,33 @@ def test_trees_stay_valid_and_sums_exact(
         assert_consistent(posterior, state, counts)
 
 
-WIDE = [
-    pytest.param([("nominal", 64), ("nominal", 3)], id="64-level-nominal"),
-    pytest.param([("nominal", 64), ("nominal", 64), ("ordinal", 200)], id="two-of-64"),
-    pytest.param([("continuous", 250), ("ordinal", 256)], id="256-codes"),
-]
+INSIDE = {"concentration": 0.5, "leaf": "independent", "leaf_concentration": 0.2}
+BITS = [("nominal", 64), ("nominal", 64), ("ordinal", 200)]
+BYTES = [("continuous", 250), ("ordinal", 256)]
+FEW = {"max_branches": 4}
 
 
-@pytest.mark.parametrize("columns", WIDE)
+@pytest.mark.parametrize(
+    ("columns", "options", "n_steps"),
+    [
+        ([("nominal", 64), ("nominal", 3)], INSIDE, 600),
+        (BITS, INSIDE, 600),
+        (BYTES, INSIDE, 600),
+        (BITS, {**INSIDE, "partitions": "levels"}, 60),  # a step may make hundreds of branches
+        (BYTES, {**INSIDE, "partitions": "levels"}, 60),
+        pytest.param([("ordinal", 1000), ("nominal", 5)], FEW, 1500, marks=pytest.mark.slow),
+        pytest.param([("continuous", 300), ("ordinal", 70)], FEW, 1500, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("posterior", [LeafPosterior, BranchPosterior])
-@pytest.mark.parametrize("partitions", ["subsets", "levels"])
-def test_wide_columns_keep_their_invariants(columns, posterior, partitions):
+def test_wide_columns_keep_their_invariants(columns, options, n_steps, posterior):
     """The 64th level is the last bit of a block, the 256th the last code of a byte."""
-    table = random_table(columns, 300, fractional=False, seed=5)
-    target = posterior(
-        table, concentration=0.5, partitions=partitions, leaf="independent", leaf_concentration=0.2
-    )
-    n_steps = 600 if partitions == "subsets" else 60  # a step may make hundreds of branches
-    rng = np.random.default_rng(3)
+    table = random_table(columns, n_steps // 2 + 50, fractional=False, seed=5)
+    assert (table.codes.dtype == np.uint16) == (max(n for _, n in columns) > 256)
+    target, rng = posterior(table, **options), np.random.default_rng(3)
     state = target.initial_state(rng)
     for inverse_temperature in (0.0, 0.3, 1.0):
         state, counts = target.advance(rng, state, n_steps, inverse_temperature)
-        assert_consistent(target, state, counts)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "columns", [[("ordinal", 1000), ("nominal", 5)], [("continuous", 300), ("ordinal", 70)]]
-)
-@pytest.mark.parametrize("posterior", [LeafPosterior, BranchPosterior])
-def test_codes_of_two_bytes(columns, posterior):
-    """More than 256 levels are stored otherwise, and compiled anew for it."""
-    table = random_table(columns, 800, fractional=False, seed=8)
-    assert table.codes.dtype == np.uint16
-    target = posterior(table, max_branches=4)
-    rng = np.random.default_rng(3)
-    state = target.initial_state(rng)
-    for inverse_temperature in (0.0, 0.3, 1.0):
-        state, counts = target.advance(rng, state, 1500, inverse_temperature)
         assert_consistent(target, state, counts)
 
 
@@ -171,7 +119,7 @@ def test_log_density_of_large_weights_is_that_of_the_formula():
     table = Table.from_arrays([["a", "x"], ["b", "x"], ["b", "y"]], sample_weight=[4e8, 5e8, 1.0])
     posterior = LeafPosterior(table)
     tree = Tree.from_nested((0, [((0,), None), ((1,), (1, [((0,), None), ((1,), None)]))]), [1, 1])
-    exact = reference.leaf_log_density(tree.to_nested([1, 1]), as_record(table), 8.0, 2.0)
+    exact = reference.leaf_log_density(tree.to_nested([1, 1]), record_of(table), 8.0, 2.0)
     assert posterior.log_density(tree) == pytest.approx(exact, rel=1e-12)
     rng = np.random.default_rng(0)
     state, counts = posterior.advance(rng, tree, 500, 1e-8)

@@ -5,42 +5,20 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade.base import jit
-from bayescascade.data.column import Column
-from bayescascade.data.schema import Schema
-from bayescascade.data.table import Table
 from bayescascade.methods.cascades.kernels.layout import IN_PLACE, new_work
 from bayescascade.methods.cascades.kernels.proposals import log_q_split
 from bayescascade.methods.cascades.kernels.trees import load
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree, root_box
+from tests.methods.cascades.problems import random_table
 from tests.methods.cascades.slow_splits import SplitProposals
-from tests.statistical.chi_square import fits
 
 
-def mixed_table(rng, n_levels=(8, 5, 6), fractional=False, n_rows=60):
+def table_of(rng, n_levels=(8, 5, 6), fractional=False):
     """Return nominal, ordinal, continuous and binary columns, filled unevenly."""
-    nominal, ordinal, bins = n_levels
-    schema = Schema(
-        (
-            Column("nominal", "nominal", tuple(range(nominal))),
-            Column("ordinal", "ordinal", tuple(range(ordinal))),
-            Column("bins", "continuous", (), tuple(np.cumsum([0.0, *rng.random(bins) + 0.05]))),
-            Column("binary", "nominal", (False, True)),
-        )
-    )
-    edges = np.array(schema.columns[2].edges)
-    middles = (edges[1:] + edges[:-1]) / 2
-    rows = [
-        [
-            int(rng.choice(nominal, p=rng.dirichlet(np.ones(nominal)))),
-            int(rng.integers(ordinal)),
-            float(middles[min(bins - 1, int(rng.exponential(bins / 4)))]),
-            bool(rng.random() < 0.2),
-        ]
-        for _ in range(n_rows)
-    ]
-    weights = rng.integers(1, 9, n_rows) + (rng.random(n_rows) if fractional else 0.0)
-    return Table.from_arrays(rows, sample_weight=weights, schema=schema)
+    kinds = ("nominal", "ordinal", "continuous", "nominal")
+    columns = list(zip(kinds, (*n_levels, 2), strict=True))
+    return random_table(columns, 60, fractional, int(rng.integers(1000)))
 
 
 def boxes_of(posterior, tree):
@@ -89,7 +67,7 @@ POSTERIORS = [
 @pytest.mark.parametrize(("cls", "parameters"), POSTERIORS)
 def test_probability_in_kernels_is_that_of_the_plain_one(cls, parameters, fractional, rng):
     """Two programs for one distribution: if they differ, one of the two chains is wrong."""
-    posterior = cls(mixed_table(rng, fractional=fractional), **parameters)
+    posterior = cls(table_of(rng, fractional=fractional), **parameters)
     checked = 0
     for tree in random_trees(posterior, rng, 5):
         boxes = boxes_of(posterior, tree)
@@ -97,8 +75,8 @@ def test_probability_in_kernels_is_that_of_the_plain_one(cls, parameters, fracti
             if all(len(codes) < 2 for codes in boxes[node]):
                 continue
             splits = SplitProposals.at(posterior, boxes[node])
-            for _ in range(6):
-                split = splits.draw(rng)
+            listed = list(splits.all())
+            for split in (listed[i] for i in rng.integers(len(listed), size=6)):
                 expected = splits.probability(split)
                 found = kernels_probability(posterior, tree, int(node), split)
                 assert found == pytest.approx(expected, rel=1e-9, abs=1e-300)
@@ -109,7 +87,7 @@ def test_probability_in_kernels_is_that_of_the_plain_one(cls, parameters, fracti
 @pytest.mark.parametrize(("cls", "parameters"), POSTERIORS)
 def test_probabilities_of_all_splits_sum_to_one(cls, parameters, rng):
     """A split that is left out, or listed twice, would break the balance."""
-    posterior = cls(mixed_table(rng, n_levels=(5, 4, 4)), **parameters)
+    posterior = cls(table_of(rng, (5, 4, 4)), **parameters)
     tree = next(random_trees(posterior, rng, 1))
     splittable = [
         (node, box)
@@ -132,30 +110,8 @@ def test_probabilities_of_all_splits_sum_to_one(cls, parameters, rng):
 )
 def test_probabilities_given_the_branches_sum_to_one(n_branches, partitions, rng):
     """The same for changes of a split that keep its number of branches."""
-    posterior = BranchPosterior(mixed_table(rng, n_levels=(5, 4, 4)), partitions=partitions)
+    posterior = BranchPosterior(table_of(rng, (5, 4, 4)), partitions=partitions)
     splits = SplitProposals.at(posterior, boxes_of(posterior, Tree.root())[0])
     listed = list(splits.all_with_branches(n_branches))
     assert {len(blocks) for _, blocks in listed} == {n_branches}
     assert sum(map(splits.probability_with_branches, listed)) == pytest.approx(1.0, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("n_branches", "partitions"), [(2, "subsets"), (3, "subsets"), (3, "levels")]
-)
-def test_draws_have_the_stated_probabilities(n_branches, partitions, rng):
-    """A ratio made of other probabilities than those drawn with is no Hastings ratio."""
-    posterior = BranchPosterior(mixed_table(rng, n_levels=(4, 3, 3)), partitions=partitions)
-    splits = SplitProposals.at(posterior, boxes_of(posterior, Tree.root())[0])
-    for listed, probability, draw in (
-        (list(splits.all()), splits.probability, splits.draw),
-        (
-            list(splits.all_with_branches(n_branches)),
-            splits.probability_with_branches,
-            lambda generator: splits.draw_with_branches(generator, n_branches),
-        ),
-    ):
-        index = {split: i for i, split in enumerate(listed)}
-        drawn = [index[draw(rng)] for _ in range(1000)]
-        probabilities = np.array([probability(split) for split in listed])
-        assert fits(drawn, probabilities)
-        assert not fits(drawn, np.roll(probabilities * np.linspace(0.5, 1.5, len(listed)), 1))

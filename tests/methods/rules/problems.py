@@ -195,8 +195,8 @@ def small_problems(draw, kind_of_list: str, **settings: object) -> Problem:
     )
 
 
-def each(*problems: Problem) -> pytest.MarkDecorator:
-    """Parametrize a test over problems."""
+def each(*problems: object) -> pytest.MarkDecorator:
+    """Parametrize a test over problems that have names."""
     return pytest.mark.parametrize("problem", problems, ids=lambda problem: problem.name)
 
 
@@ -208,5 +208,4 @@ class Remembered:
         self.antecedents = posterior.antecedents
         self.prior = posterior.prior
         self.log_size_proposal = posterior.log_size_proposal
-        self.draw_candidate = posterior.draw_candidate
         self.move_weights = posterior.move_weights

@@ -7,7 +7,7 @@ list a candidate twice, or that leads to no candidate, is invalid: the chain sta
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 import numpy as np
@@ -16,6 +16,7 @@ from bayescascade.methods.rules.antecedents import Antecedent, Condition
 from bayescascade.methods.rules.posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from samplers.types import Proposal
+from tests.statistical.proposals import Listed
 
 _EDITS = ("exchange", "add", "drop")
 
@@ -25,19 +26,14 @@ def moves(posterior: RuleListPosterior) -> "dict[str, ListMove]":
     return {name: _CLASSES[name](posterior) for name in posterior.move_weights()}
 
 
-class ListMove(ABC):
+class ListMove(Listed, ABC):
     """A way to change a list; `proposals` lists every outcome with its probability."""
 
     def __init__(self, posterior: RuleListPosterior) -> None:
         self.antecedents = posterior.antecedents
         self.log_length = posterior.prior.log_lengths(len(posterior.antecedents))
         self._index = {rule: i for i, rule in enumerate(posterior.antecedents)}
-        self.draw_candidate = posterior.draw_candidate
         self._log_size = posterior.log_size_proposal
-
-    @abstractmethod
-    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
-        """Return a proposal drawn with `rng`."""
 
     @abstractmethod
     def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
@@ -76,15 +72,7 @@ def _invalid(state: RuleList) -> Proposal[RuleList]:
 class Add(ListMove):
     """Put a candidate at any position; the reverse of `Remove`."""
 
-    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
-        """Return a proposal drawn with `rng`."""
-        if state.n_rules == self.log_length.size - 1:
-            return _invalid(state)
-        position = int(rng.integers(state.n_rules + 1))
-        return self._at(state, position, self.draw_candidate(rng))
-
     def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
-        """Return every proposal with its probability."""
         if state.n_rules == self.log_length.size - 1:
             return [(_invalid(state), 1.0)]
         n_positions = state.n_rules + 1
@@ -104,14 +92,7 @@ class Add(ListMove):
 class Remove(ListMove):
     """Take any rule away; the reverse of `Add`."""
 
-    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
-        """Return a proposal drawn with `rng`."""
-        if not state.rules:
-            return _invalid(state)
-        return self._at(state, int(rng.integers(state.n_rules)))
-
     def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
-        """Return every proposal with its probability."""
         if not state.rules:
             return [(_invalid(state), 1.0)]
         return [(self._at(state, i), 1 / state.n_rules) for i in range(state.n_rules)]
@@ -123,14 +104,7 @@ class Remove(ListMove):
 class Replace(ListMove):
     """Put any candidate in the place of a rule."""
 
-    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
-        """Return a proposal drawn with `rng`."""
-        if not state.rules:
-            return _invalid(state)
-        return self._at(state, int(rng.integers(state.n_rules)), self.draw_candidate(rng))
-
     def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
-        """Return every proposal with its probability."""
         if not state.rules:
             return [(_invalid(state), 1.0)]
         return [
@@ -152,24 +126,7 @@ class Edit(ListMove):
     The condition that comes is drawn column first: any column, then any condition on it.
     """
 
-    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
-        """Return a proposal drawn with `rng`."""
-        if not state.rules:
-            return _invalid(state)
-        position = int(rng.integers(state.n_rules))
-        rule = self.antecedents[state.rules[position]]
-        kind = _EDITS[int(rng.integers(3))]
-        gone = None if kind == "add" else int(rng.integers(len(rule)))
-        new = None
-        if kind != "drop":
-            items = self._items(int(rng.integers(self.antecedents.schema.n_columns)))
-            if not items:
-                return _invalid(state)
-            new = items[int(rng.integers(len(items)))]
-        return self._at(state, position, gone, new)
-
     def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
-        """Return every proposal with its probability."""
         if not state.rules:
             return [(_invalid(state), 1.0)]
         found = []
@@ -227,40 +184,18 @@ class Edit(ListMove):
 class Swap(ListMove):
     """Exchange two rules."""
 
-    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
-        """Return a proposal drawn with `rng`."""
-        if state.n_rules < 2:
-            return _invalid(state)
-        first, second = rng.choice(state.n_rules, size=2, replace=False).tolist()
-        return Proposal(_swapped(state, first, second), 0.0)
+    changed = staticmethod(_swapped)
 
     def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
-        """Return every proposal with its probability."""
-        return _of_pairs(state, _swapped)
+        pairs = list(permutations(range(state.n_rules), 2))
+        found = [(Proposal(self.changed(state, i, j), 0.0), 1 / len(pairs)) for i, j in pairs]
+        return found or [(_invalid(state), 1.0)]
 
 
-class Relocate(ListMove):
+class Relocate(Swap):
     """Move a rule to any other position."""
 
-    def propose(self, rng: np.random.Generator, state: RuleList) -> Proposal[RuleList]:
-        """Return a proposal drawn with `rng`."""
-        if state.n_rules < 2:
-            return _invalid(state)
-        origin, destination = rng.choice(state.n_rules, size=2, replace=False).tolist()
-        return Proposal(_relocated(state, origin, destination), 0.0)
-
-    def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
-        """Return every proposal with its probability."""
-        return _of_pairs(state, _relocated)
-
-
-def _of_pairs(
-    state: RuleList, changed: Callable[[RuleList, int, int], RuleList]
-) -> list[tuple[Proposal[RuleList], float]]:
-    """Return what every ordered pair of positions leads to, all equally probable."""
-    pairs = list(permutations(range(state.n_rules), 2))
-    found = [(Proposal(changed(state, i, j), 0.0), 1 / len(pairs)) for i, j in pairs]
-    return found or [(_invalid(state), 1.0)]
+    changed = staticmethod(_relocated)
 
 
 _CLASSES: dict[str, type[ListMove]] = {
