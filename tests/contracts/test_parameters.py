@@ -66,8 +66,8 @@ def test_what_is_out_of_range_is_refused_before_rows_are_read(make, name) -> Non
     declared = make.declares.declared()[name]
     wrong = [object(), "no such word", float("nan"), *([] if declared.none is not None else [None])]
     limits = declared.limits
-    wrong += [limits[k] - 1 for k in ("minimum", "above") if k in limits]
-    wrong += [limits[k] + 1 for k in ("maximum", "below") if k in limits]
+    beyond = {"minimum": -1, "above": 0, "maximum": 1, "below": 0}
+    wrong += [limits[k] + step for k, step in beyond.items() if k in limits]
     given, data = OF_PAIRS.get(make), [range(40), range(40)]
     if given is None:
         case = ESTIMATORS[LISTED[make]]

@@ -11,7 +11,7 @@ import pytest
 
 import bayescascade
 from bayescascade import AutoCascade, BranchCascade, CascadeMixture, LeafCascade
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError
 from bayescascade.methods.cascades import choosing, held_out
 from bayescascade.methods.cascades.choosing import Chooser
 from bayescascade.methods.cascades.tree import Tree
@@ -213,21 +213,6 @@ def test_interrupted_while_weighing_it_keeps_the_best():
     assert 1 < len(model.candidates_) < 10
     assert "interrupted" in str(model)
     assert np.isfinite(model.score_samples(frame)).all()
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"effort": "much"}, "effort must be one of"),
-        ({"time_limit": 0}, "time_limit must be a"),
-        ({"memory_limit": 0}, "memory_limit must be a finite number > 0"),
-        ({"predictive": "best"}, "predictive must be"),
-        ({"n_chains": 0}, "n_chains must be an integer >= 1"),
-    ],
-)
-def test_parameters_are_checked(parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        AutoCascade(**parameters).fit(chains_of(3, 20, 0))
 
 
 @pytest.mark.parametrize(

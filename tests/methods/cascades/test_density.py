@@ -136,6 +136,7 @@ def test_explanations_name_the_rule_and_the_figures():
 
 def test_explanations_of_rows_with_missing_cells_list_every_leaf():
     """A row that could be in several leaves gets one line for each."""
+    assert grades().branch_words(4) == "income is in [0, 30)"
     words = grades().explain(pd.Series({"sex": "male", "grade": 2, "income": None}))
     assert words.startswith("sex is male and grade is 1 to 3 and income is in [30, 100] or missing")
     assert "\n" not in words
@@ -144,15 +145,6 @@ def test_explanations_of_rows_with_missing_cells_list_every_leaf():
         "sex is female",
         "sex is male and grade is 4",
     ]
-
-
-def test_words_of_branches():
-    """The printed tree is made of them."""
-    density = grades()
-    assert density.branch_words(1) == "sex is female"
-    assert density.branch_words(4) == "income is in [0, 30)"
-    assert density.rule_words(0) == "any row"
-    assert density.evidence_words() == ""
 
 
 def test_volumes_and_densities_are_logarithms():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayescascade import BranchCascade, DensityEstimationTree, LeafCascade
+from bayescascade import BranchCascade, DensityEstimationTree, LeafCascade, Table
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.cascades.tree import Tree
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, fitted, people
@@ -62,3 +62,65 @@ def test_chains_may_start_from_a_greedy_tree(estimator):
     assert model.run_.best_log_density >= model.posterior_.log_density(greedy)
     with pytest.raises(ParameterError, match="than max_leaves, 1, got"):
         LeafCascade(start="greedy", max_leaves=1, **options, **DECLARED).fit(people())
+
+
+BAD = {
+    "missing": ["drop", True],
+    "columns": ["sex", 5],
+    "drop": ["sex", 5],
+    "nominal": ["sex", 5],
+    "ordinal": ["age", 5, {"age": "child"}, {"age": 7}],
+    "continuous": [["fare"], "fare", 10, {"fare": 0}, {"fare": "10"}, {"fare": ["a", "b"]}],
+    "checkpoint": [5, ["run.json"]],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(n, value) for n, many in BAD.items() for value in many]
+)
+def test_what_is_said_of_columns_and_files_is_checked(name, value):
+    """A wrong value should cost a message, not an hour of search."""
+    rows = people(20).assign(fare=lambda frame: frame["fare"] // 20)
+    with pytest.raises(ParameterError, match=rf'{name}|(levels|edges) of column "(age|fare)"'):
+        LeafCascade(**{**QUICK, name: value}).fit(rows)
+
+
+@both
+def test_combinations_that_make_no_sense(estimator):
+    """Each alone is fine."""
+    with pytest.raises(ParameterError, match="resume must be False without a checkpoint"):
+        estimator(resume=True).fit(people(20))
+    with pytest.raises(ParameterError, match='predictive must be "map" with search "anneal"'):
+        estimator(search="anneal", predictive="average").fit(people(20))
+    with pytest.raises(ParameterError, match='start must be "random" with partitions "levels"'):
+        estimator(start="greedy", partitions="levels").fit(people(20))
+    if estimator is BranchCascade:
+        with pytest.raises(ParameterError, match='feature_inclusion must be None with prior "gen'):
+            estimator(prior="generative", feature_inclusion=0.5).fit(people(20))
+
+
+def test_predictive_is_checked_when_scoring():
+    """It may be set after the fit."""
+    rows = people(20)[["sex", "crew"]]
+    model = LeafCascade(n_steps=100, n_chains=1, search="anneal").fit(rows)
+    model.set_params(predictive="average")
+    for call in (lambda: model.score_samples(rows), lambda: model.sample(2)):
+        with pytest.raises(ParameterError, match="no draws were kept"):
+            call()
+    model.set_params(predictive="median")
+    for call in (lambda: model.score_samples(rows), lambda: model.sample(2)):
+        with pytest.raises(ParameterError, match="predictive"):
+            call()
+
+
+def test_numpy_numbers_are_numbers():
+    """They come out of grids and files."""
+    model = LeafCascade(
+        expected_leaves=np.int64(4),
+        concentration=np.float32(1.5),
+        max_branches=np.int8(2),
+        n_steps=np.int32(200),
+        n_chains=np.uint8(1),
+        random_state=np.int64(2),
+    ).fit(Table.from_frame(people(20)[["sex", "crew"]]))
+    assert model.posterior_.parameters()["max_branches"] == 2

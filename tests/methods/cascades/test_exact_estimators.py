@@ -12,6 +12,7 @@ from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.parameters import PARTITIONS
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.trace import Trace, read_trace
+from tests.interrupts import interrupted
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, people
 
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
@@ -99,11 +100,8 @@ def test_independent_draws_are_a_trace(estimator, tmp_path):
 @pytest.mark.parametrize("partitions", PARTITIONS)
 def test_ctrl_c_before_any_tree_leaves_a_greedy_one(partitions):
     """Who is impatient gets a tree at any moment, and is told what it is."""
-
-    def interrupt(_report):
-        raise KeyboardInterrupt
-
-    model = LeafCascade(random_state=0, partitions=partitions, progress=interrupt).fit(rows())
+    stop = interrupted(1)
+    model = LeafCascade(random_state=0, partitions=partitions, progress=stop).fit(rows())
     root = Tree.from_nested(None, model.posterior_.is_nominal)
     assert model.log_posterior_ >= model.posterior_.log_density(root)
     assert model.summary_.interrupted
@@ -190,15 +188,8 @@ def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch, tmp_
     exact = LeafCascade(**DECLARED, random_state=0).fit(people())
     kept = {"checkpoint": tmp_path / "passes", "memory_limit": between(exact.posterior_)}
     model = LeafCascade(**DECLARED, random_state=0, **kept)
-    run = Passes.run
-
-    def interrupted(passes, tilt, maximize):
-        if passes.n_passes == 2:
-            raise KeyboardInterrupt
-        return run(passes, tilt, maximize)
-
     with monkeypatch.context() as patch:
-        patch.setattr(Passes, "run", interrupted)
+        patch.setattr(Passes, "run", interrupted(3, Passes.run))
         model.fit(people())
     certificate = model.summary_.certificate
     assert model.log_posterior_ + certificate.gap >= exact.log_posterior_

@@ -8,7 +8,7 @@ import pytest
 
 import samplers
 from bayescascade import BranchCascade, LeafCascade
-from bayescascade.base.errors import ModelFileError, ParameterError, TooLargeError
+from bayescascade.base.errors import ModelFileError, TooLargeError
 from bayescascade.methods.cascades import cascade
 from bayescascade.methods.cascades.exact import ExactCost
 from bayescascade.methods.cascades.leaf_choice import LeafChoice
@@ -143,13 +143,6 @@ def test_sums_that_are_kept_count_as_memory(monkeypatch):
         ._make_posterior(LeafCascade()._to_table(rows("uniform"), None))
     )
     assert asked[:2] == [0, ExactCost.of(one, 8).memory_bytes]
-
-
-def test_leaves_must_be_known():
-    with pytest.raises(
-        ParameterError, match=r"leaf must be one of 'uniform', .*'auto', got 'best'"
-    ):
-        LeafCascade(leaf="best").fit(rows("uniform"))
 
 
 def test_long_steps_are_fewer():

@@ -321,10 +321,7 @@ def test_first_splits_are_shares_of_the_trees():
     ("settings", "message"),
     [
         ({"max_depth": -1}, "max_depth must be an integer >= 0, got -1"),
-        (
-            {"feature_inclusion": 0.5},
-            "feature_inclusion must be None for all trees, got 0.5",
-        ),
+        ({"feature_inclusion": 0.5}, "feature_inclusion must be None for all trees, got 0.5"),
         ({"temper": 0.0}, "temper must be .* > 0, got 0.0"),
     ],
 )

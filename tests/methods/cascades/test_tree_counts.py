@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from bayescascade import LeafCascade, LeafPosterior
-from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades import tree_counts
 from bayescascade.methods.cascades.exact import solve, solve_by_tilts
-from bayescascade.methods.cascades.posterior import BranchPosterior
 from bayescascade.methods.cascades.tree_counts import count_trees
 from tests.methods.cascades.exact.brute_force import NO_DATA, brute_force
 from tests.methods.cascades.exact.test_exact_cost import random_table
@@ -135,11 +134,6 @@ def test_trees_too_many_to_count_are_refused_at_once():
     assert LeafPosterior(table, prior="size", max_leaves=most).log_n_trees.size == most
     levels = LeafPosterior(table, prior="size", partitions="levels", max_leaves=200)
     assert levels.log_n_trees.size == 200
-
-
-def test_a_prior_of_sizes_is_the_leaf_models_alone():
-    with pytest.raises(ParameterError, match='prior must be "poisson" or "generative" in'):
-        BranchPosterior(MULTIWAY.table, prior="size")
 
 
 def test_a_fit_says_which_prior_it_has():

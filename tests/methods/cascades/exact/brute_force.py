@@ -5,6 +5,7 @@ from functools import cache, cached_property
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 from tests.methods.cascades.problems import (
@@ -67,12 +68,42 @@ CASES = [
 ]  # fmt: skip
 
 
-def cases(*chosen):
+def cases(*chosen, slow=()):
     """Parametrize a test over cases, by default all."""
+    pairs = [(pair, ()) for pair in chosen or CASES] + [(pair, pytest.mark.slow) for pair in slow]
     return pytest.mark.parametrize(
         ("problem", "model"),
-        [pytest.param(p, m, id=f"{p.name}-{m.name}") for p, m in chosen or CASES],
+        [pytest.param(p, m, id=f"{p.name}-{m.name}", marks=marks) for (p, m), marks in pairs],
     )
+
+
+def assert_splits_are_those_of_all_trees(exact, everything, atol=1e-9):
+    """Hold probabilities of first and used columns against a list of all trees."""
+    found, shares = exact.split_probabilities, everything.probabilities
+    for j, name in enumerate(exact.posterior.schema.names):
+        first = np.array([tree.feature[0] == j for tree in everything.trees])
+        used = np.array([j in tree.features_used for tree in everything.trees])
+        assert_allclose(found.first[name], shares[first].sum(), rtol=0, atol=atol)
+        assert_allclose(found.used[name], shares[used].sum(), rtol=0, atol=atol)
+    leaf = np.array([tree.n_leaves == 1 for tree in everything.trees])
+    assert_allclose(found.none, shares[leaf].sum(), rtol=0, atol=atol)
+
+
+def assert_bounds_hold(tilted, everything):
+    """Hold what is said, bounds and log densities, against a list of all trees."""
+    largest = everything.log_densities.max()
+    rounding = 1e-9 + 1e-12 * abs(everything.log_normalizer)
+    assert tilted.log_density <= largest + rounding
+    assert tilted.log_density + tilted.gap >= largest - rounding
+    assert abs(tilted.log_normalizer - everything.log_normalizer) <= tilted.error + rounding
+    evidence = everything.log_normalizer - everything.log_prior_normalizer
+    assert abs(tilted.log_evidence - evidence) <= tilted.error + rounding
+
+
+def drawn_indices(exact, everything, rng, n_draws=4_000):
+    """Return where draws stand in the list of all trees."""
+    index = {tree: i for i, tree in enumerate(everything.trees)}
+    return [index[tree] for tree in exact.sample(n_draws, rng)]
 
 
 @cache

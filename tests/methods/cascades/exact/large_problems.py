@@ -19,6 +19,7 @@ from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 from bayescascade.methods.cascades.tree import Tree
 from tests import reference
 from tests.methods.cascades.exact.decimal_twin import AllTrees
+from tests.methods.cascades.problems import cell_of, record_of
 
 LEVELS = ((2, 2), (3, 2), (2, 2, 2), (3, 3), (4, 2), (4, 3), (3, 2, 2), (2, 3), (5,), (2, 2, 2, 2))
 MOST_LISTED = 3_000  # trees
@@ -41,14 +42,7 @@ class LargeProblem:
 
     @cached_property
     def everything(self):
-        columns = self.table.schema.columns
-        record = {
-            "n_levels": tuple(column.n_levels for column in columns),
-            "nominal": tuple(column.kind == "nominal" for column in columns),
-            "widths": [column.widths.tolist() for column in columns],
-            "rows": [tuple(row) for row in self.table.codes.T.tolist()],
-            "weights": self.table.weights.tolist(),
-        }
+        record = record_of(self.table)
         if self.parameters.get("prior") == "size":  # floats, which make the prior what it is
             record["log_n_trees"] = self.posterior.log_n_trees.tolist()
         most = self.posterior.max_branches
@@ -80,7 +74,7 @@ def draw_problem(rng, style=None, leaves=("uniform", "independent")):
         codes[-1] = np.where(rng.random(copied.size) < 0.9, copied, codes[-1])
     codes = np.unique(codes, axis=1)
     values = [
-        [_cell(column, code) for column, code in zip(schema.columns, row, strict=True)]
+        [cell_of(column, code) for column, code in zip(schema.columns, row, strict=True)]
         for row in codes.T.tolist()
     ]
     table = Table.from_arrays(
@@ -118,12 +112,6 @@ def _column(rng, name, n_levels):
         edges = np.cumsum(10 ** rng.uniform(-3, 3, n_levels + 1))
         return Column(name, "continuous", (), tuple(edges.tolist()))
     return Column(name, str(kind), tuple(chr(97 + code) for code in range(n_levels)))
-
-
-def _cell(column, code):
-    if column.kind == "continuous":
-        return (column.edges[code] + column.edges[code + 1]) / 2
-    return column.levels[code]
 
 
 def _weights(rng, style, n):

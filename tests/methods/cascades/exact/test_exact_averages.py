@@ -16,6 +16,7 @@ from bayescascade.methods.cascades.exact import ExactCost, averages, recursion, 
 from bayescascade.methods.cascades.posterior import LeafPosterior
 from tests import reference
 from tests.exact_reference import log_gamma
+from tests.interrupts import interrupted
 from tests.methods.cascades.exact.brute_force import (
     LEVELS,
     NO_DATA,
@@ -198,14 +199,9 @@ def test_predictions_leave_no_trace(problem, model, rng, monkeypatch):
     """Even if interrupted: draws, evidence and later predictions must be the same."""
     exact, fresh = solve(model.on(problem)), solve(model.on(problem))
     rows = all_rows(problem)
-    run = recursion._Pieces.run
-
-    def interrupted(*arguments):
-        run(*arguments)
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(recursion._Pieces, "run", interrupted)
+        run = interrupted(1, recursion._Pieces.run, after=True)
+        patch.setattr(recursion._Pieces, "run", run)
         with pytest.raises(KeyboardInterrupt):
             exact.log_predictive(coded(rows))
     exact.log_predictive(coded(rows[:2]))

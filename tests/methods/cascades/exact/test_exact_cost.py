@@ -12,6 +12,7 @@ from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.methods.cascades.exact import recursion
 from bayescascade.methods.cascades.exact.cost import ExactCost
 from bayescascade.methods.cascades.exact.posterior import solve
+from tests.interrupts import interrupted
 from tests.methods.cascades.exact.brute_force import brute_force, cases
 from tests.methods.cascades.problems import BINARY, BRANCH, LEAF, MULTIWAY
 
@@ -153,20 +154,11 @@ def test_progress_rises_to_one():
 
 def test_interrupts_are_seen_between_pieces(monkeypatch):
     """Ctrl-C must stop a long recursion: the kernel returns to Python several times a second."""
-    pieces = 0
-    evaluate = recursion.evaluate_lines
-
-    def counted(*arguments):
-        nonlocal pieces
-        pieces += 1
-        if pieces == 3:
-            raise KeyboardInterrupt
-        return evaluate(*arguments)
-
-    monkeypatch.setattr(recursion, "evaluate_lines", counted)
+    evaluate = interrupted(3, recursion.evaluate_lines)
+    monkeypatch.setattr(recursion, "evaluate_lines", evaluate)
     with pytest.raises(KeyboardInterrupt):
         solve(BranchPosterior(random_table((2,) * 12)))
-    assert pieces == 3
+    assert evaluate.n_calls == 3
 
 
 def test_what_ties_splits_together_is_named():

@@ -19,9 +19,17 @@ from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.methods.cascades.exact.posterior import ExactPosterior
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees
-from tests.methods.cascades.exact.brute_force import LEVELS, WIDE_BINS, brute_force, cases
+from tests.interrupts import interrupted
+from tests.methods.cascades.exact.brute_force import (
+    LEVELS,
+    WIDE_BINS,
+    assert_bounds_hold,
+    assert_splits_are_those_of_all_trees,
+    brute_force,
+    cases,
+    drawn_indices,
+)
 from tests.methods.cascades.exact.test_exact_cost import random_table
-from tests.methods.cascades.exact.test_exact_draws import drawn_indices
 from tests.methods.cascades.exact.test_exact_tail import LEVELS as COPIED
 from tests.methods.cascades.problems import (
     BRANCH,
@@ -61,18 +69,13 @@ def test_all_trees_are_summed_and_the_best_is_found(problem, model):
     everything, found = brute_force(problem, model), solve(model.on(problem))
     assert isinstance(found._sums, HeldBoxes)
     close = {"rtol": 1e-13, "atol": 1e-9}  # of millions of rows
-    shares = CLOSE if problem is not HUGE else {"rtol": 0.0, "atol": 1e-8}  # the twin's rounding
+    shares = 1e-9 if problem is not HUGE else 1e-8  # the twin's rounding
     assert_allclose(found.log_normalizer, everything.log_normalizer, **close)
     prior = found.log_normalizer - found.log_evidence
     assert_allclose(prior, everything.log_prior_normalizer, **close)
     assert_allclose(found.log_density, everything.log_densities.max(), **close)
     assert_allclose(found.posterior.log_density(found.tree), found.log_density, **close)
-    split = found.split_probabilities
-    for j, name in enumerate(found.posterior.schema.names):
-        first = np.array([tree.feature[0] == j for tree in everything.trees])
-        used = np.array([j in tree.features_used for tree in everything.trees])
-        assert_allclose(split.first[name], everything.probabilities[first].sum(), **shares)
-        assert_allclose(split.used[name], everything.probabilities[used].sum(), **shares)
+    assert_splits_are_those_of_all_trees(found, everything, shares)
     assert found.is_complete
 
 
@@ -83,13 +86,7 @@ def test_tilts_tell_of_all_trees(problem, model):
     """Bounds must hold however boxes are kept."""
     everything, found = brute_force(problem, model), solve_by_tilts(model.on(problem), rng=0)
     assert isinstance(found._passes.boxes, HeldBoxes)
-    rounding = 1e-9 + 1e-12 * abs(everything.log_normalizer)
-    largest = everything.log_densities.max()
-    assert found.log_density <= largest + rounding
-    assert found.log_density + found.gap >= largest - rounding
-    assert abs(found.log_normalizer - everything.log_normalizer) <= found.error + rounding
-    evidence = everything.log_normalizer - everything.log_prior_normalizer
-    assert abs(found.log_evidence - evidence) <= found.error + rounding
+    assert_bounds_hold(found, everything)
 
 
 @cases((LEVELS, BRANCH), (UNEVEN_LEVELS, INDEPENDENT_BRANCH), (LEVELS, LEAF))
@@ -228,19 +225,12 @@ def test_ctrl_c_is_seen_between_pieces(monkeypatch):
     """A pass over millions of boxes must not have to be waited for."""
     posterior = LeafPosterior(dense_table(12), partitions="levels")
     monkeypatch.setattr(held, "_PIECE", 1 << 12)
-    evaluate, pieces = held.evaluate_sets, []
-
-    def counted(*arguments):
-        pieces.append(arguments)
-        if len(pieces) == 100:
-            raise KeyboardInterrupt
-        evaluate(*arguments)
-
+    evaluate = interrupted(100, held.evaluate_sets)
     with monkeypatch.context() as patch:
-        patch.setattr(held, "evaluate_sets", counted)
+        patch.setattr(held, "evaluate_sets", evaluate)
         with pytest.raises(KeyboardInterrupt):
             solve_by_tilts(posterior, memory_limit=5e7)
-    assert len(pieces) == 100
+    assert evaluate.n_calls == 100
 
 
 @pytest.mark.parametrize(

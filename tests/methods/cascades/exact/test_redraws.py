@@ -15,6 +15,7 @@ from bayescascade import LeafCascade, LeafPosterior, Table
 from bayescascade.methods.cascades.exact import Redraws, redraws
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.model.search import SAMPLED
+from tests.interrupts import interrupted
 from tests.methods.cascades.exact.brute_force import BruteForce, cases
 from tests.methods.cascades.fits import people
 from tests.methods.cascades.problems import (
@@ -206,23 +207,13 @@ def test_polished_trees_are_better(problem, model):
 
 def test_runs_depend_on_their_seed_alone(tmp_path):
     """Not on threads, on what boxes were kept before, nor on an interruption."""
-
-    class Interrupt:
-        def __init__(self):
-            self.n = 0
-
-        def __call__(self, _progress):
-            self.n += 1
-            if self.n == 2:
-                raise KeyboardInterrupt
-
     posterior = redrawing(MULTIWAY, BOUNDED)
     how = {"n_steps": 200, "n_draws": 40, "n_chains": 2, "seed": 3}
     run = samplers.metropolis(posterior, **how)
     assert run.proposed["redraw"].sum() > 20
     assert run == samplers.metropolis(posterior, n_jobs=2, **how)
     path = tmp_path / "run"
-    broken = samplers.metropolis(posterior, checkpoint=path, progress=Interrupt(), **how)
+    broken = samplers.metropolis(posterior, checkpoint=path, progress=interrupted(2), **how)
     assert broken.interrupted
     fresh = redrawing(MULTIWAY, BOUNDED)
     assert run == samplers.metropolis(fresh, checkpoint=path, resume=True, **how)

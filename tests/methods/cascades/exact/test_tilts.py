@@ -12,15 +12,17 @@ from bayescascade.methods.cascades.exact.expansion import Expansion
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from samplers import CheckpointError
+from tests.interrupts import interrupted
 from tests.methods.cascades.exact.brute_force import (
     FRACTIONAL_BINS,
     LEVELS,
     NO_DATA,
+    assert_bounds_hold,
     brute_force,
     cases,
+    drawn_indices,
 )
 from tests.methods.cascades.exact.test_exact_cost import random_table
-from tests.methods.cascades.exact.test_exact_draws import drawn_indices
 from tests.methods.cascades.exact.test_exact_tail import copies
 from tests.methods.cascades.problems import (
     BINARY,
@@ -44,25 +46,12 @@ ALL = cases(
 )  # fmt: skip
 
 
-def assert_is_of_all_trees(tilted, everything):
-    """Hold what is said, bounds and log densities, against a list of all trees."""
-    largest, rounding = (
-        everything.log_densities.max(),
-        1e-9 + 1e-12 * abs(everything.log_normalizer),
-    )
-    assert tilted.log_density <= largest + rounding
-    assert tilted.log_density + tilted.gap >= largest - rounding
-    assert abs(tilted.log_normalizer - everything.log_normalizer) <= tilted.error + rounding
-    evidence = everything.log_normalizer - everything.log_prior_normalizer
-    assert abs(tilted.log_evidence - evidence) <= tilted.error + rounding
-
-
 @ALL
 def test_tilts_tell_of_all_trees(problem, model):
     """A bound that does not hold would be a false certificate."""
     everything = brute_force(problem, model)
     tilted = solve_by_tilts(model.on(problem), rng=0)
-    assert_is_of_all_trees(tilted, everything)
+    assert_bounds_hold(tilted, everything)
     assert tilted.error < 1e-6
     assert tilted.gap < 2.0
 
@@ -71,7 +60,7 @@ def test_tilts_tell_of_all_trees(problem, model):
 def test_bounds_hold_under_extreme_priors_and_weights(problem, model):
     """Where leaf counts have several humps, far apart, a bound is needed most."""
     everything = brute_force(problem, model)
-    assert_is_of_all_trees(solve_by_tilts(model.on(problem), rng=0), everything)
+    assert_bounds_hold(solve_by_tilts(model.on(problem), rng=0), everything)
 
 
 @pytest.mark.parametrize(
@@ -156,16 +145,8 @@ def test_an_interrupt_keeps_the_best_tree_and_its_gap(monkeypatch):
     """A search of minutes must not be lost."""
     posterior = LeafPosterior(random_table((3, 3, 2, 4)), 8.0, 2.0)
     whole = solve_by_tilts(posterior, rng=0)
-    run, passes = Passes.run, []
-
-    def interrupted(tilts, tilt, maximize):
-        passes.append(tilt)
-        if len(passes) == 3:
-            raise KeyboardInterrupt
-        return run(tilts, tilt, maximize)
-
     with monkeypatch.context() as patch:
-        patch.setattr(Passes, "run", interrupted)
+        patch.setattr(Passes, "run", interrupted(3, Passes.run))
         found = solve_by_tilts(posterior, rng=0)
     assert found.is_interrupted
     assert found.n_passes == 2
@@ -174,7 +155,7 @@ def test_an_interrupt_keeps_the_best_tree_and_its_gap(monkeypatch):
     assert np.isnan(found.log_evidence)
     with pytest.raises(ParameterError, match="not interrupted"):
         found.sample(1)
-    monkeypatch.setattr(recursion, "evaluate_lines", _interrupt)
+    monkeypatch.setattr(recursion, "evaluate_lines", interrupted(1))
     with pytest.raises(KeyboardInterrupt):  # nothing was found yet
         solve_by_tilts(posterior)
 
@@ -210,10 +191,6 @@ def test_a_search_goes_on_from_the_passes_that_it_made(n_made, monkeypatch, tmp_
     assert len(again) <= 5  # of which trees are drawn
     with pytest.raises(CheckpointError, match="of another model or other data"):
         solve_by_tilts(LeafPosterior(posterior.table, 9.0), **parameters, resume=True)
-
-
-def _interrupt(*_):
-    raise KeyboardInterrupt
 
 
 def test_what_tilts_cannot_do_is_refused():
