@@ -18,7 +18,6 @@ from bayescascade.methods.rules.rule_list import RuleList
 from tests import exact_reference as exact
 
 MEMORY = 2e9
-NOTHING = Decimal("-Infinity")
 
 WEIGHTS = ("few", "rows", "many rows", "real", "mixed", "light", "heavy")
 
@@ -181,30 +180,41 @@ def flaws(posterior, rng):
 
 def _too_low(posterior, truths):
     """Yield words for each bound, and each value, of a prefix that is off by more than rounding."""
-    prefix = Prefix(posterior, MEMORY)
-    rounding = prefix.rounding.bound
-    best = dict.fromkeys(truths, NOTHING)
-    for rules, truth in truths.items():
+    rounding = Prefix(posterior, MEMORY).rounding.bound
+    for kind, rules, above in shortfalls(posterior, truths):
+        if above < -(rounding if kind == "value" else 2 * rounding):
+            yield f"the {kind} of {rules} is off by {-above:.3g}, rounding {rounding:.3g}"
+
+
+def shortfalls(posterior, values):
+    """Yield what `Prefix` says, of which list, and by how much that is above what it bounds.
+
+    Of what is no bound, the value of a list, it is minus the error. values: log densities, floats
+    or Decimals, of lists by their rules, with those of all prefixes.
+    """
+    prefix, best = Prefix(posterior, MEMORY), {}
+    values = {rules: Decimal(value) for rules, value in values.items()}
+    for rules, value in values.items():
         for length in range(len(rules)):
-            best[rules[:length]] = max(best[rules[:length]], truth)
-    for rules, truth in truths.items():
+            best[rules[:length]] = max(best.get(rules[:length], value), value)
+    for rules, value in values.items():
         sizes = posterior.antecedents.sizes[list(rules)]
         used = np.bincount(sizes, minlength=posterior.antecedents.max_size + 1)
-        if (error := _error(prefix.value(rules), truth)) > rounding:
-            yield f"the search takes {rules} for worth {error:.3g} more, rounding {rounding:.3g}"
+        yield "value", rules, -_error(prefix.value(rules), value)
         prefix.enter(rules, tuple(used.tolist()))
         closed = prefix.closed()
-        bounds = {rules: [prefix.bound()]}
-        if bounds[rules][0] > -np.inf:
+        bounds = [("prefix", rules, prefix.bound())]
+        if bounds[0][2] > -np.inf:
             children, by_stairs = prefix.children()
-            bounds[rules].append(by_stairs)
-            for rule, bound in zip(children.rules.tolist(), children.bounds, strict=True):
-                bounds[(*rules, rule)] = [bound]
-        for longer, found in bounds.items():
-            for bound in found if best.get(longer, NOTHING) > NOTHING else ():
-                short = float(best[longer] - truth) - (bound - closed)
-                if short > 2 * rounding:
-                    yield f"a bound of {longer} is too low by {short:.3g}"
+            longer = [(*rules, rule) for rule in children.rules.tolist()]
+            bounds.append(("stairs", rules, by_stairs))
+            bounds += zip(["child"] * len(longer), longer, children.bounds, strict=True)
+            for one, ended in zip(longer, children.closed, strict=True):
+                if one in values:
+                    yield "closed", one, -abs(ended - closed - float(values[one] - value))
+        for kind, one, bound in bounds:
+            if one in best:
+                yield kind, one, bound - closed - float(best[one] - value)
 
 
 def _error(value, truth):

@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 from bayescascade.methods.rules import averages
 from bayescascade.methods.rules.averages import (
     average_intervals,
-    average_probabilities,
     mixture_quantiles,
 )
 from bayescascade.methods.rules.label_list import LabelList
@@ -72,18 +71,6 @@ def random_draws(rng, n=5, classes=("a", "b", "c")):
         counts = rng.integers(0, 9, (len(rules) + 1, len(classes))).astype(float)
         draws.append(LabelList(BINS, np.array(classes), rules, counts, 0.7))
     return draws, rng.integers(1, 4, n).astype(float)
-
-
-def test_averages_are_over_draws(rng):
-    """Row by row, draw by draw, the more often drawn counting more."""
-    draws, times = random_draws(rng)
-    cells, _ = cells_of(BINS)
-    expected = np.zeros((cells.shape[1], 3))
-    for labels, n in zip(draws, times, strict=True):
-        for row, part in enumerate(labels.part_of_codes(cells)):
-            expected[row] += n * labels.probabilities[part] / times.sum()
-    assert_allclose(average_probabilities(draws, times, cells), expected)
-    assert_allclose(average_probabilities(draws[:1], times[:1], cells).sum(axis=1), 1.0)
 
 
 @pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c")], ids=len)

@@ -13,12 +13,8 @@ from tests.methods.rules.fits import QUICK, classifier, fates, people
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"expected_rules": 0}, "expected_rules must be a finite number > 0 and <= 10000, got 0"),
         ({"min_support": 0.97}, "min_support must be at most 0"),
-        ({"n_bins": 1}, "n_bins must be an integer from 2 to 65535, got 1"),
-        ({"predictive": "mean"}, "predictive must be one of 'map', 'average', got 'mean'"),
         ({"missing": "drop"}, "missing must be one of 'error', 'level', got 'drop'"),
-        ({"unknown": "ignore"}, "unknown must be one of 'none', 'error', got 'ignore'"),
         ({"memory_limit": 1e-6}, "lower max_size, raise min_support"),
         ({"nominal": "sex"}, "nominal must be a list of column names, got 'sex'"),
         ({"continuous": ["fare"]}, "continuous must map column names to"),

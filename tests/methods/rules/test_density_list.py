@@ -14,6 +14,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.rules import parts as draws
 from bayescascade.methods.rules.antecedents import Condition
 from bayescascade.methods.rules.density_list import DensityList
+from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.parts import parts_of_codes
 from tests import rules_reference as reference
 from tests.methods.rules.lists import BINS, DOMAINS, GAPS, LEVELS, cells_of, random_rules
@@ -36,13 +37,20 @@ def parts_by_hand(density, cells):
 
 @each
 def test_rows_belong_to_the_first_rule_that_fits(schema, rng):
-    """Printed "if ... else if ...", so it must be scored like that."""
+    """Printed "if ... else if ...": what is missing or unknown satisfies no condition of labels."""
     cells, _ = cells_of(schema)
     for _ in range(20):
-        density = random_list(rng, schema)
+        density = random_list(rng, schema, 4)
         expected = parts_by_hand(density, cells)
         assert_array_equal(parts_of_codes(cells, density.rules), expected)
         assert_array_equal(parts_of_codes(cells[:, ::2], density.rules), expected[::2])
+        counts = np.ones((density.n_rules + 1, 2))
+        labels = LabelList(schema, np.array([0, 1]), density.rules, counts, 1.0)
+        hidden = np.where(rng.random(cells.shape) < 0.3, -1, cells).astype(np.int32)
+        for codes in (cells, hidden):
+            found = labels.part_of_codes(codes)
+            assert found.dtype == np.int64
+            assert_array_equal(found, parts_by_hand(density, codes))
 
 
 @each

@@ -23,6 +23,7 @@ from bayescascade.methods.rules.posterior import DensityListPosterior, LabelList
 from bayescascade.methods.rules.rule_list import RuleList
 from tests import rules_reference
 from tests.documents import ROOT
+from tests.methods.rules.large import shortfalls
 from tests.methods.rules.problems import BINS, FRACTIONAL, PAIR, PROBLEMS, each
 
 ROUNDING = 1e-9
@@ -66,51 +67,6 @@ POSTERIORS = {
 }
 
 
-class Looked:
-    """What `Prefix` says about one prefix, as log densities of whole lists."""
-
-    def __init__(self, prefix, posterior, rules):
-        sizes = posterior.antecedents.sizes[list(rules)]
-        used = np.bincount(sizes, minlength=posterior.antecedents.max_size + 1)
-        prefix.enter(rules, tuple(used.tolist()))
-        value = posterior.log_density(RuleList(rules)) - prefix.closed()
-        self.bound = value + prefix.bound()
-        self.children = {}
-        self.by_stairs = np.inf
-        if self.bound > -np.inf:
-            children, by_stairs = prefix.children()
-            self.by_stairs = value + by_stairs
-            for k, rule in enumerate(children.rules.tolist()):
-                closed, bound = value + children.closed[k], value + children.bounds[k]
-                self.children[rule] = (closed, bound)
-
-
-def best_longer(log_densities):
-    """Return the highest log density among the lists that go on from each list, by its rules."""
-    best = dict.fromkeys(log_densities, -np.inf)
-    for rules, log_density in log_densities.items():
-        for length in range(len(rules)):
-            best[rules[:length]] = max(best[rules[:length]], log_density)
-    return best
-
-
-def shortfalls(posterior, log_densities):
-    """Yield how far each bound of each prefix is above what it bounds, and values' errors, < 0."""
-    prefix = Prefix(posterior, MEMORY)
-    best = best_longer(log_densities)
-    for rules in log_densities:
-        looked = Looked(prefix, posterior, rules)
-        if best[rules] > -np.inf:
-            yield "prefix", looked.bound - best[rules]
-            yield "stairs", looked.by_stairs - best[rules]
-        for rule, (closed, bound) in looked.children.items():
-            longer = (*rules, rule)
-            if longer in log_densities:
-                yield "closed", -abs(closed - log_densities[longer])
-            if best.get(longer, -np.inf) > -np.inf:
-                yield "child", bound - best[longer]
-
-
 def short_lists(posterior, rng):
     """Return the log densities of short lists of some candidates, good ones too, by their rules."""
     good = best_list(posterior, max_visited=100).state.rules[:4]
@@ -127,7 +83,7 @@ def short_lists(posterior, rng):
 def worst(pairs):
     """Return the lowest of each kind."""
     lowest = {}
-    for kind, shortfall in pairs:
+    for kind, _, shortfall in pairs:
         lowest[kind] = min(lowest.get(kind, np.inf), shortfall)
     return lowest
 

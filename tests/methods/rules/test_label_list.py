@@ -13,10 +13,6 @@ from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Condition
 from bayescascade.methods.rules.label_list import LabelList, encode_for_labels
-from tests import rules_reference as reference
-from tests.methods.rules.lists import DOMAINS, cells_of, random_rules
-
-each = pytest.mark.parametrize("schema", DOMAINS.values(), ids=DOMAINS)
 
 PEOPLE = Schema(
     (
@@ -35,21 +31,6 @@ def people(classes=("no", "yes"), counts=COUNTS):
         (Condition(1, 4, 5),),
     )
     return LabelList(PEOPLE, np.array(classes), rules, counts, 1.0)
-
-
-@each
-def test_rows_belong_to_the_first_rule_that_fits(schema, rng):
-    """Cells that are missing or unknown satisfy no condition, so a later rule fires."""
-    cells, _ = cells_of(schema)
-    for _ in range(20):
-        rules = random_rules(rng, schema, 4)
-        labels = LabelList(schema, np.array([0, 1]), rules, np.ones((len(rules) + 1, 2)), 1.0)
-        hidden = np.where(rng.random(cells.shape) < 0.3, -1, cells).astype(np.int32)
-        for codes in (cells, hidden):
-            expected = [reference.part_of(row, rules) for row in codes.T.tolist()]
-            found = labels.part_of_codes(codes)
-            assert found.dtype == np.int64
-            assert_array_equal(found, expected)
 
 
 def test_probabilities_are_posterior_means():

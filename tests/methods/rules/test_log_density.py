@@ -53,27 +53,18 @@ def drawn_list(data, found, max_rules=6):
     )
 
 
+@pytest.mark.parametrize("kind", ["density", "labels"])
 @settings(max_examples=30, deadline=None)
-@given(problem=small_problems("density"), data=st.data())
-def test_density_lists_on_any_columns_have_the_density_of_the_formula(problem, data):
-    """Volumes, missing levels, fractional weights, lists that leave a part without cells."""
+@given(data=st.data())
+def test_lists_on_any_columns_have_the_density_of_the_formula(kind, data):
+    """Volumes, missing levels, fractional weights, two and three classes, parts without rows."""
+    problem = data.draw(small_problems(kind))
+    assume(kind == "density" or len(set(problem.record["labels"])) > 1)
     posterior = problem.posterior()
     for _ in range(4):
         chosen = drawn_list(data, problem.record["candidates"])
         found, exact = posterior.log_density(RuleList(chosen)), problem.twin(chosen)
         assert found == exact or abs(found - exact) <= 1e-9 * (1 + abs(exact))
-
-
-@settings(max_examples=30, deadline=None)
-@given(problem=small_problems("labels"), data=st.data())
-def test_label_lists_on_any_columns_have_the_density_of_the_formula(problem, data):
-    """Two and three classes, rows of several words of bits, parts without rows."""
-    assume(len(set(problem.record["labels"])) > 1)
-    posterior = problem.posterior()
-    for _ in range(4):
-        chosen = drawn_list(data, problem.record["candidates"])
-        found, exact = posterior.log_density(RuleList(chosen)), problem.twin(chosen)
-        assert abs(found - exact) <= 1e-9 * (1 + abs(exact))
 
 
 # -- the prior -------------------------------------------------------------------------------------

@@ -32,41 +32,30 @@ def unlabeled(**settings):
     return DensityListPosterior(Table.from_frame(frame_of().drop(columns=TARGET)), **settings)
 
 
-BAD_NUMBERS = [0, math.nan, "2", [1.0]]
+WRONG = [0, math.nan, "2", [1.0]]
+MEAN = "a finite number > 0 and <= 10000"  # there is no list of 1e300 rules to expect
 
 
-@pytest.mark.parametrize("posterior", [labeled, unlabeled])
-@pytest.mark.parametrize("name", ["expected_rules", "expected_size", "concentration"])
-@pytest.mark.parametrize("value", BAD_NUMBERS)
-def test_rates_and_concentration_are_positive_numbers(posterior, name, value):
+@pytest.mark.parametrize(
+    ("posterior", "name", "values", "rule"),
+    [
+        *((kind, name, values, rule) for kind in (labeled, unlabeled) for name, values, rule in [
+            ("expected_rules", [*WRONG, 10_000.1], MEAN),
+            ("expected_size", [*WRONG, 10_000.1], MEAN),
+            ("concentration", WRONG, "a finite number > 0"),
+            ("memory_limit", WRONG, "a finite number > 0"),
+            ("max_size", [0, 1.0, None], "an integer >= 1"),
+        ]),
+        (labeled, "min_support", [-0.1, 1.0, "0.1"], "a finite number >= 0 and < 1"),
+    ],
+)  # fmt: skip
+def test_numbers_are_checked(posterior, name, values, rule):
     """A negative mean would give a NaN log posterior much later."""
-    bound = "" if name == "concentration" else " and <= 10000"
-    with pytest.raises(ParameterError, match=f"^{name} must be a finite number > 0{bound}, got"):
-        posterior(**{name: value})
-
-
-@pytest.mark.parametrize("name", ["expected_rules", "expected_size"])
-def test_expectations_are_of_something(name):
-    """There is no list of 1e300 rules to expect; the largest that is let pass is far too many."""
-    unlabeled(**{name: 10_000})
-    with pytest.raises(ParameterError, match=f"^{name} must be .* <= 10000, got 10000.1"):
-        unlabeled(**{name: 10_000.1})
-
-
-@pytest.mark.parametrize("posterior", [labeled, unlabeled])
-@pytest.mark.parametrize("value", BAD_NUMBERS)
-def test_memory_limit_is_a_positive_number(posterior, value):
-    """It is in gigabytes."""
-    with pytest.raises(ParameterError, match=r"^memory_limit must be a finite number > 0, got"):
-        posterior(memory_limit=value)
-
-
-@pytest.mark.parametrize("posterior", [labeled, unlabeled])
-@pytest.mark.parametrize("value", [0, 1.0, None])
-def test_max_size_is_a_positive_integer(posterior, value):
-    """A rule without conditions is the else."""
-    with pytest.raises(ParameterError, match=r"^max_size must be an integer >= 1, got"):
-        posterior(max_size=value)
+    for value in values:
+        with pytest.raises(ParameterError, match=f"^{name} must be {rule}, got"):
+            posterior(**{name: value})
+    if rule == MEAN:
+        posterior(**{name: 10_000})
 
 
 @pytest.mark.parametrize("posterior", [labeled, unlabeled])
@@ -78,13 +67,6 @@ def test_rules_have_no_more_conditions_than_columns(posterior, value):
     assert capped.antecedents.max_size == 2
     state = capped.initial_state(np.random.default_rng(1))
     assert capped.log_density(state) == longest.log_density(state)
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.0, "0.1"])
-def test_min_support_is_a_share(value):
-    """5 percent is 0.05, not 5."""
-    with pytest.raises(ParameterError, match=r"^min_support must be a finite number >= 0 and < 1"):
-        labeled(min_support=value)
 
 
 @pytest.mark.parametrize("min_support", [0.51, 0.9])
@@ -130,41 +112,27 @@ def test_the_memory_limit_can_be_raised():
     assert len(LabelListPosterior(table, TARGET, **few).antecedents) > 1000
 
 
-@pytest.mark.parametrize("target", ["lable", ""])
-def test_unknown_target_is_an_error(target):
-    """Names are easily mistyped; the message lists those there are."""
-    with pytest.raises(DataError, match=f'"{target}".*c0, c1, {TARGET}'):
-        LabelListPosterior(Table.from_frame(frame_of()), target)
-
-
-def test_labels_are_levels_that_are_not_missing():
-    """Numbers cut into bins are no classes, and a missing label is no label."""
+def unusable():
+    """Yield tables without labels that can be learned, the labels' name, and words of the error."""
+    for target in ("lable", ""):  # names are easily mistyped: those there are, are listed
+        yield Table.from_frame(frame_of()), target, f'"{target}".*c0, c1, {TARGET}'
     frame = frame_of().assign(x=np.arange(40.0))
-    table = Table.from_frame(frame, continuous={"x": 4})
-    with pytest.raises(DataError, match=r'labels.*continuous.*"x"'):
-        LabelListPosterior(table, "x")
+    yield Table.from_frame(frame, continuous={"x": 4}), "x", r'labels.*continuous.*"x"'
     frame.loc[3, TARGET] = None
-    table = Table.from_frame(frame, continuous={"x": 4}, missing="level")
-    with pytest.raises(DataError, match=f'labels.*missing.*"{TARGET}"'):
-        LabelListPosterior(table, TARGET)
+    gaps = Table.from_frame(frame, continuous={"x": 4}, missing="level")
+    yield gaps, TARGET, f'labels.*missing.*"{TARGET}"'
+    only = frame_of().assign(**{TARGET: "yes"})
+    yield Table.from_frame(only), TARGET, r'two classes.*"yes"'
+    declared = Table.from_frame(only, nominal={TARGET: ["no", "yes"]})
+    yield declared, TARGET, r'two classes.*"yes"'  # of which one has no rows
+    yield Table.from_frame(frame_of()[[TARGET]]), TARGET, "column"
 
 
-def test_one_class_only_is_an_error():
-    """There is nothing to tell apart; declared classes without rows do not count."""
-    frame = frame_of().assign(**{TARGET: "yes"})
-    for table in (
-        Table.from_frame(frame),
-        Table.from_frame(frame, nominal={TARGET: ["no", "yes"]}),
-    ):
-        with pytest.raises(DataError, match=r'two classes.*"yes"'):
-            LabelListPosterior(table, TARGET)
-
-
-def test_a_label_alone_has_no_rules():
-    """A table of nothing but labels has no column to make rules of."""
-    table = Table.from_frame(frame_of()[[TARGET]])
-    with pytest.raises((DataError, ParameterError), match="column"):
-        LabelListPosterior(table, TARGET)
+@pytest.mark.parametrize(("table", "target", "words"), list(unusable()))
+def test_labels_that_cannot_be_learned_are_named(table, target, words):
+    """Numbers cut into bins are no classes, and of one class there is nothing to tell."""
+    with pytest.raises((DataError, ParameterError), match=words):
+        LabelListPosterior(table, target)
 
 
 def test_constant_features_support_nothing():

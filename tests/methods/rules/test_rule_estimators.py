@@ -1,14 +1,23 @@
-"""What is of density lists alone, of all that `tests/contracts` asks of an estimator."""
+"""What is of rule lists alone, of all that `tests/contracts` asks of an estimator and its file."""
+
+import json
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
+import bayescascade
 import samplers
 from bayescascade import DensityList, DensityRuleList, RuleListClassifier
-from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.methods.rules.antecedents import Condition
-from tests.methods.rules.fits import DECLARED, QUICK, fates, fitted, people
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.data.column import Column
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import Condition, conditions_of
+from bayescascade.methods.rules.models import MAX_RULES
+from bayescascade.methods.rules.rule_list import read_rules
+from tests.methods.rules.fits import DECLARED, QUICK, boats, fates, fitted, people
 
 
 def test_plug_in_probabilities():
@@ -50,17 +59,83 @@ def test_temperatures_reach_across(estimator, monkeypatch):
 
 @pytest.mark.parametrize(
     ("parameters", "words"),
-    [
-        ({"density": "mean"}, "density must be one of"),
-        ({"predictive": "mean"}, "predictive must be one of"),
-        ({"search": "anneal", "predictive": "average"}, "anneal"),
-        ({"memory_limit": 1e-6}, "lower max_size"),
-        ({"missing": "drop"}, "missing must be one of"),
-        ({"drop": ["height"]}, 'drop names the unknown column "height"'),
-    ],
+    [({"memory_limit": 1e-6}, "lower max_size"), ({"drop": ["height"]}, 'unknown column "height"')],
     ids=str,
 )
 def test_bad_parameters(parameters, words):
-    """Name, rule, value."""
+    """What would be of use instead is said."""
     with pytest.raises((ParameterError, DataError), match=words):
         DensityRuleList(**{**QUICK, **DECLARED, **parameters}).fit(people())
+
+
+def test_two_classes_keep_one() -> None:
+    """The model of two classes is that of a concentration of 1, and prints it so."""
+    X, y = people(), fates(people())
+    auto = RuleListClassifier(**QUICK).fit(X, y)
+    given = RuleListClassifier(**QUICK, concentration=1.0).fit(X, y)
+    assert auto.log_posterior_ == given.log_posterior_
+    assert str(auto) == str(given)
+
+
+def test_many_classes_are_not_diluted() -> None:
+    """Of many classes that a column tells apart 1 each hides what is sure; of noise it does not."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 6, 300)
+    X = pd.DataFrame({"kind": [f"k{k}" for k in kind], "other": rng.choice(["x", "y"], 300)})
+    options = {"search": "anneal", "n_steps": 20_000, "n_chains": 1, "random_state": 0}
+    sure = RuleListClassifier(**options).fit(X, kind)
+    diluted = RuleListClassifier(**options, concentration=1.0).fit(X, kind)
+    assert sure.concentration_ == 0.25  # the least of 1, 1/2, 1/4 that is no less than 1/6
+    assert sure.predict_proba(X).max(axis=1).min() > diluted.predict_proba(X).max(axis=1).min()
+    assert "concentration 0.25 (of most evidence)" in " ".join(str(sure).split())
+    noise = RuleListClassifier(**options).fit(X, rng.integers(0, 6, 300))
+    assert noise.concentration_ == 1.0
+
+
+def test_files_keep_it_and_older_ones_load(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    X, y = people(), boats(people())
+    for concentration in ("auto", 0.5):
+        model = RuleListClassifier(**QUICK, concentration=concentration).fit(X, y)
+        model.save(path)
+        loaded = bayescascade.load(path)
+        assert loaded.concentration_ == model.concentration_
+        assert str(loaded) == str(model)
+    record = json.loads(path.read_text())
+    del record["concentration"]  # as in files of before
+    path.write_text(json.dumps(record))
+    np.testing.assert_array_equal(bayescascade.load(path).predict_proba(X), model.predict_proba(X))
+
+
+def test_the_choice_does_not_depend_on_the_seed() -> None:
+    X, y = people(), boats(people())
+    few = {"n_steps": 50, "n_chains": 1, "search": "anneal"}
+    found = {RuleListClassifier(**few, random_state=s).fit(X, y).concentration_ for s in range(3)}
+    assert len(found) == 1
+
+
+SCHEMA = Schema((Column("grade", "ordinal", tuple(range(20))),))
+RULES = [[list(condition)] for condition in conditions_of(0, SCHEMA.columns[0])]
+N_CANDIDATES = np.array([0, len(RULES)])
+
+
+@pytest.mark.parametrize("n_classes", [None, 2])
+def test_lists_are_as_long_as_kernels_have_room_for(n_classes):
+    """A 63rd rule has no bit in the words that say which rules hold."""
+
+    def record(n_rules):
+        shape = (n_rules + 1,) if n_classes is None else (n_rules + 1, n_classes)
+        return {"rules": RULES[:n_rules], "counts": np.ones(shape).tolist()}
+
+    longest, _ = read_rules(record(MAX_RULES), SCHEMA, N_CANDIDATES, n_classes)
+    assert len(longest) == 62
+    with pytest.raises(ModelFileError, match="rules must be different, at most 62"):
+        read_rules(record(MAX_RULES + 1), SCHEMA, N_CANDIDATES, n_classes)
+
+
+def test_rules_are_no_more_than_candidates():
+    """A list without replacement runs out of them."""
+    record = {"rules": RULES[:3], "counts": [1.0] * 4}
+    assert len(read_rules(record, SCHEMA, np.array([0, 3]))[0]) == 3
+    with pytest.raises(ModelFileError, match="among the candidates"):
+        read_rules(record, SCHEMA, np.array([0, 2]))
