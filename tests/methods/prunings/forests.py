@@ -71,6 +71,15 @@ class Listed(NamedTuple):
     costs: np.ndarray
     feature: np.ndarray
 
+    @classmethod
+    def of(cls, forest: Forest, roots: list[reference.Node], program: PruningProgram) -> "Listed":
+        """Return a program of a forest, whose trees `reference` knows, with all prunings."""
+        leaves = reference.all_prunings(roots)
+        prunings = np.array([reference.kept_splits(roots, one) for one in leaves], np.bool_)
+        errors = np.array([program.error(one) for one in prunings])
+        costs = np.array([program.cost(one) for one in prunings])
+        return cls(program, prunings, errors, costs, forest.feature[program.node])
+
     def best(self, tradeoff: float) -> float:
         """Return the least objective."""
         return float((self.errors + tradeoff * self.costs).min())
@@ -89,11 +98,5 @@ def programs(rng: np.random.Generator, n_programs: int = 12) -> list[Listed]:
             split_cost=0.1 * (number % 3),
             counts=problem.forest.counts if number % 2 else rng.random(problem.forest.counts.shape),
         )
-        leaves = reference.all_prunings(problem.roots)
-        kept = [reference.kept_splits(problem.roots, each) for each in leaves]
-        prunings = np.array(kept, np.bool_)
-        errors = np.array([program.error(each) for each in prunings])
-        costs = np.array([program.cost(each) for each in prunings])
-        feature = problem.forest.feature[program.node]
-        made.append(Listed(program, prunings, errors, costs, feature))
+        made.append(Listed.of(problem.forest, problem.roots, program))
     return made

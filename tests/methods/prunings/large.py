@@ -34,13 +34,8 @@ def draw_listed(rng: np.random.Generator) -> tuple[Listed, str]:
     split_cost = float(rng.choice([0.0, 0.1, 1e-9, 1e9]))
     rows = rng.random((n_rows, 6)).astype(np.float32)
     program = PruningProgram.of(forest, items, rows, weights, split_cost=split_cost, counts=counts)
-    roots = [reference.Node(tree) for tree in trees]
-    leaves = reference.all_prunings(roots)
-    prunings = np.array([reference.kept_splits(roots, one) for one in leaves], np.bool_)
-    errors = np.array([program.error(one) for one in prunings])
-    costs = np.array([program.cost(one) for one in prunings])
     words = f"{program.n_splits} splits, costs {items.costs}, split_cost {split_cost:g}"
-    return Listed(program, prunings, errors, costs, forest.feature[program.node]), words
+    return Listed.of(forest, [reference.Node(tree) for tree in trees], program), words
 
 
 class Exactly:

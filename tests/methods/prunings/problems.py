@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pytest
 
 from bayescascade.methods.prunings.posterior import KeptSplits, PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
+from tests.methods.rules.problems import each as each
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,3 @@ THREE = PruningProblem("three", ((-1, 0), (-1, 0, 0), (-1,)), n_uses=9, tradeoff
 FREE = PruningProblem("free", ((-1, 0, 1), (-1, 0)), n_uses=0, seed=3)
 STUMP = PruningProblem("stump", ((-1,),), n_uses=1, seed=4)
 PROBLEMS = (PAIR, DEEP, THREE, FREE, STUMP)
-
-
-def each(*problems: PruningProblem) -> pytest.MarkDecorator:
-    """Parametrize a test over problems."""
-    return pytest.mark.parametrize("problem", problems, ids=lambda problem: problem.name)

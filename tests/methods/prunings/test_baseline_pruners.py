@@ -5,17 +5,20 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade import (
-    BudgetError,
     BudgetPrune,
     FeatureCosts,
     cost_accuracy_curve,
 )
-from bayescascade.base.errors import ParameterError
-from bayescascade.data.given import GivenRows
-from tests.benchmarks.pruning_baselines import CostComplexityPrune, GreedyPrune, TruncatedForest
+from bayescascade.methods.forests.forest import Forest
+from tests.benchmarks.pruning_baselines import (
+    CostComplexityPrune,
+    GreedyPrune,
+    TruncatedForest,
+    best_levels,
+    split_levels,
+)
 
 BASELINES = [GreedyPrune, CostComplexityPrune, TruncatedForest]
 KNOBS = {GreedyPrune: "n_removed", CostComplexityPrune: "level", TruncatedForest: "n_trees"}
@@ -87,16 +90,6 @@ def test_a_budget_is_kept_and_used(baseline, data):
         assert within.budget == budget
 
 
-def test_a_budget_below_the_first_tree_is_refused(data):
-    """It says what would do."""
-    with pytest.raises(BudgetError, match=r"budget must be >= \d.*, the mean .* got 0.5") as caught:
-        fitted(TruncatedForest, data, budget=0.5)
-    least = fitted(TruncatedForest, data, n_trees=1).validation_cost_
-    assert caught.value.least == pytest.approx(least)
-    assert fitted(GreedyPrune, data, budget=0.0).validation_cost_ == 0.0
-    assert fitted(CostComplexityPrune, data, budget=0.0).validation_cost_ == 0.0
-
-
 def test_greedy_pruning_stops_where_the_objective_is_least(data):
     """Of its own path, and never below the best pruning of all."""
     model = fitted(GreedyPrune, data, tradeoff=0.05)
@@ -120,37 +113,55 @@ def test_levels_are_tuned_on_rows_out_of_bag(data):
     assert errors[0] < errors[1] < errors[2]
 
 
-@pytest.mark.parametrize(
-    "forest", [DecisionTreeClassifier(), RandomForestClassifier(bootstrap=False)]
-)
-def test_tuning_needs_rows_out_of_bag(forest, data):
-    """In-bag rows would keep every split."""
-    X, y = data
-    with pytest.raises(ParameterError, match=r"level=None needs a forest .* with bootstrap=True"):
-        CostComplexityPrune(forest).fit(X, y)
+@pytest.fixture
+def matrix(rng):
+    X = rng.standard_normal((400, 6)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] + rng.standard_normal(400) > 0)
+    return X, y
 
 
-@pytest.mark.parametrize(
-    ("baseline", "settings", "message"),
-    [
-        (GreedyPrune, {"n_removed": -1}, "n_removed must be an integer >= 0, got -1"),
-        (CostComplexityPrune, {"level": -1.0}, "level must be a finite number >= 0"),
-        (TruncatedForest, {"n_trees": 0}, "n_trees must be an integer >= 1, got 0"),
-        (TruncatedForest, {"n_trees": 7}, "n_trees must be an integer from 1 to 6, got 7"),
-    ],
-)
-def test_impossible_parameters_are_refused(baseline, settings, message, data):
-    """At once, by name."""
-    with pytest.raises(ParameterError, match=message):
-        fitted(baseline, data, **settings)
+@pytest.mark.parametrize("level", [0.0, 0.000987, 0.00217, 0.0143, 0.5])
+def test_a_forest_pruned_at_a_level_is_that_of_scikit_learn(matrix, level):
+    """Its `ccp_alpha` is the baseline that users know."""
+    X, y = matrix
+    forest = Forest.from_sklearn(RandomForestClassifier(8, random_state=0).fit(X, y))
+    expected = RandomForestClassifier(8, random_state=0, ccp_alpha=level).fit(X, y)
+    pruned = forest.pruned(split_levels(forest) > level)
+    assert pruned.n_nodes == Forest.from_sklearn(expected).n_nodes
+    np.testing.assert_allclose(pruned.predict_proba(X), expected.predict_proba(X), atol=1e-12)
 
 
-def test_paths_need_one_kind_of_values(data):
-    """The same messages as of BudgetPrune's paths, in words of trees."""
-    model = fitted(TruncatedForest, data)
-    with pytest.raises(ParameterError, match="either values or budgets must be given, got both"):
-        model.path([1], budgets=[3.0])
-    with pytest.raises(ParameterError, match="values must be a list of n_trees, got 1"):
-        model.path(1)
-    with pytest.raises(ParameterError, match=r"values\[1\] must be an integer from 1 to 6, got 9"):
-        model.path([1, 9])
+def wrong_rows(forest, X, y):
+    """Return how many rows each tree gets wrong."""
+    label = forest.counts.argmax(axis=1)
+    return (label[forest.apply(X)] != y[:, np.newaxis]).sum(axis=0)
+
+
+def test_the_best_level_errs_least_on_the_other_rows(matrix):
+    """Each tree is tuned by itself: looked up in a list of all its prunings."""
+    X, y = matrix
+    forest = Forest.from_sklearn(RandomForestClassifier(8, random_state=2).fit(X[:200], y[:200]))
+    others, labels = X[200:], y[200:]
+    leaves = forest.apply(others)
+    counts = np.zeros((forest.n_nodes, forest.n_classes))
+    for row, label in enumerate(labels):
+        for leaf in leaves[row]:
+            node = leaf
+            while node >= 0:
+                counts[node, label] += 1
+                node = forest.parents[node]
+    levels = split_levels(forest)
+    tuned = best_levels(forest, levels, counts)
+    tree_of = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_starts))
+    errors = wrong_rows(forest.pruned(levels > tuned[tree_of]), others, labels)
+    smallest = np.full(forest.n_trees, np.inf)
+    highest = np.zeros(forest.n_trees)
+    for level in np.unique(levels):
+        tried = wrong_rows(forest.pruned(levels > level), others, labels)
+        highest[tried <= smallest] = level
+        smallest = np.minimum(smallest, tried)
+    np.testing.assert_array_equal(errors, smallest)
+    assert errors.sum() < wrong_rows(forest, others, labels).sum()
+    for tree in range(forest.n_trees):  # `highest` may lie between two levels of the tree's own
+        own = levels[tree_of == tree]
+        assert tuned[tree] == own[own <= highest[tree]].max()

@@ -18,7 +18,9 @@ import bayescascade
 from bayescascade import BudgetedForestClassifier, BudgetPrune, FeatureCosts
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.prunings import solvers
 from bayescascade.methods.prunings.solvers import FlowSolver
+from tests.interrupts import interrupted
 from tests.methods.forests.fits import COSTS, diagnoses, patients
 
 
@@ -350,29 +352,20 @@ def test_wrong_paths_are_named(numbers, tmp_path) -> None:
 
 def test_ctrl_c_ends_a_path_with_what_was_found(numbers, monkeypatch: pytest.MonkeyPatch) -> None:
     """Minutes of work would be lost."""
-    from bayescascade.methods.prunings import solvers
-
     X, y = numbers
     model = BudgetPrune(small_forest()).fit(X, y)
-    measure, left = solvers.measure_distances, [30]
-
-    def interrupted(*arguments):
-        left[0] -= 1
-        if left[0] == 0:
-            raise KeyboardInterrupt
-        return measure(*arguments)
-
-    monkeypatch.setattr(solvers, "measure_distances", interrupted)
+    measure = interrupted(30, solvers.measure_distances)
+    monkeypatch.setattr(solvers, "measure_distances", measure)
     path = model.path(np.linspace(0.0, 0.1, 50).tolist())
     assert path.interrupted
     assert 0 < len(path) < 50
     assert path.gaps.max() < 1e-9
     assert "interrupted" in str(path)
-    left[0] = 1
+    measure.n_calls, measure.at = 0, 1
     with pytest.raises(KeyboardInterrupt):
         model.path([0.1])
     for n_calls in range(1, 12):
-        left[0] = n_calls
+        measure.n_calls, measure.at = 0, n_calls
         cut_short = BudgetPrune(model.estimator_, budget=3.0).fit(X, y)
         assert cut_short.validation_cost_ <= 3.0
 

@@ -10,8 +10,6 @@ from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
 from bayescascade.methods.prunings.posterior import KeptSplits, PruningPosterior
 from tests.methods.prunings.problems import DEEP, PAIR, PROBLEMS, THREE, each
-from tests.methods.prunings.slow_moves import moves
-from tests.samplers.exhaustive import enumerate_states
 
 
 @each(*PROBLEMS)
@@ -30,16 +28,6 @@ def test_a_split_below_a_cut_has_no_density():
     hanging = KeptSplits(np.array([False, True, False, False, False, False]))
     assert posterior.log_density(hanging) == -math.inf
     assert posterior.log_prior(hanging) == -math.inf
-
-
-@each(*PROBLEMS)
-def test_redrawing_reaches_every_pruning(problem):
-    """A pruning that no move leads to would never be drawn."""
-    posterior = problem.posterior()
-    start = posterior.initial_state(np.random.default_rng(0))
-    redraw = {"redraw": moves(problem)["redraw"]}
-    found = enumerate_states(posterior, start, redraw)
-    assert set(found) == set(problem.prunings)
 
 
 def test_prunings_beyond_the_bound_have_no_density():

@@ -1,13 +1,14 @@
 """What solves pruning programs, against the best of all prunings."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from bayescascade.methods.prunings import solvers
 from bayescascade.methods.prunings.program import Pruning, PruningProgram, relative_gap
 from bayescascade.methods.prunings.solvers import FlowSolver
+from tests.interrupts import interrupted
 from tests.methods.prunings.forests import forest_of, items_of, programs, random_problem
 from tests.methods.prunings.linear_program import relax
 
@@ -105,29 +106,11 @@ def test_ctrl_c_leaves_a_pruning_and_its_bound(
     for listed in programs(rng, 8):
         program = listed.program
         for n_calls in range(4):
-            _interrupt_after(monkeypatch, n_calls)
+            advance = interrupted(n_calls + 1, solvers.advance_flow, after=True)
+            monkeypatch.setattr(solvers, "advance_flow", advance)
             search = FlowSolver(program)
             found = search.solve(0.02)
             monkeypatch.undo()
             assert program.is_closed(found.kept)
             assert found.lower_bound <= listed.best(0.02) + 1e-12
             assert search.solve(0.03).objective == pytest.approx(listed.best(0.03), rel=2e-3)
-
-
-def _interrupt_after(monkeypatch: pytest.MonkeyPatch, n_calls: int) -> None:
-    """Let Ctrl-C fall into the compiled steps after some calls."""
-    from bayescascade.methods.prunings import solvers
-
-    left = [n_calls]
-
-    def interrupted(function: Callable[..., object]) -> Callable[..., object]:
-        def call(*arguments: object) -> object:
-            result = function(*arguments)
-            left[0] -= 1
-            if left[0] == -1:
-                raise KeyboardInterrupt
-            return result
-
-        return call
-
-    monkeypatch.setattr(solvers, "advance_flow", interrupted(solvers.advance_flow))
