@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
-import pytest
 
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.methods.cost_trees.posterior import MOVE_WEIGHTS, BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
 from tests.methods.cost_trees.slow_moves import moves
-from tests.methods.rules.problems import without_hastings
+from tests.methods.rules.problems import each as each, without_hastings
 from tests.samplers.exhaustive import transition_matrix
 
 Nested = tuple | None
@@ -165,11 +164,6 @@ WEIGHED = TreeProblem(
 )
 CONSTANT = TreeProblem("constant", (1, 3), 3)
 PROBLEMS = (TWO, GROUPED, THREE_CLASSES, WEIGHED, CONSTANT)
-
-
-def each(*problems: TreeProblem) -> pytest.MarkDecorator:
-    """Parametrize a test over problems."""
-    return pytest.mark.parametrize("problem", problems, ids=lambda problem: problem.name)
 
 
 class Remembered(BudgetTreePosterior):

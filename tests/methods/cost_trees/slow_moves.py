@@ -33,7 +33,6 @@ class Grow:
         self._log_candidate = candidates.log_probabilities()
 
     def proposals(self, state: BudgetTree) -> Listed:
-        """Return every proposal with its probability."""
         return [
             (self._at(state, leaf, candidate), math.exp(log_probability) / state.n_leaves)
             for leaf in state.leaves
@@ -50,7 +49,6 @@ class Prune(Grow):
     """Make any split over two leaves a leaf; the reverse of `Grow`."""
 
     def proposals(self, state: BudgetTree) -> Listed:
-        """Return every proposal with its probability."""
         twigs = _twigs(state)
         listed = [(self._at(state, twig, len(twigs)), 1 / len(twigs)) for twig in twigs]
         return listed or [(_invalid(state), 1.0)]
@@ -65,7 +63,6 @@ class Change(Grow):
     """Put any candidate in the place of any split, whose subtrees stay."""
 
     def proposals(self, state: BudgetTree) -> Listed:
-        """Return every proposal with its probability."""
         return [
             (self._at(state, split, candidate), math.exp(log_probability) / state.n_splits)
             for split in state.splits
@@ -88,7 +85,6 @@ class Regrow:
         self._posterior, self._max_leaves, self._beta = posterior, max_leaves, beta
 
     def proposals(self, state: BudgetTree) -> Listed:
-        """Return every proposal with its probability."""
         return list(self._listed(state))
 
     def _listed(self, state: BudgetTree) -> Iterator[tuple[Proposal[BudgetTree], float]]:

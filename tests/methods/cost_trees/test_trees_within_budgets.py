@@ -10,6 +10,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.costs.limits import BudgetError
 from bayescascade.methods.cost_trees import estimators
 from bayescascade.methods.forests.base import BudgetedClassifier
+from tests.interrupts import interrupted
 from tests.methods.forests.test_buying_nothing import is_worth_it, table
 
 QUICK = {"n_steps": 200, "n_chains": 1, "random_state": 0}
@@ -110,17 +111,12 @@ def test_a_file_keeps_what_was_chosen(tmp_path):
 def test_ctrl_c_leaves_the_trees_that_were_tried(monkeypatch):
     """What the first tradeoffs found is not lost, and not called finished."""
     X, y = table(0, is_learnable=True)
-    sample, left = BudgetTreeClassifier._sample, iter(range(7))
-
-    def stop(self, *arguments):
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-        return sample(self, *arguments)
-
-    monkeypatch.setattr(BudgetTreeClassifier, "_sample", stop)
+    sample = interrupted(8, BudgetTreeClassifier._sample)
+    monkeypatch.setattr(BudgetTreeClassifier, "_sample", sample)
     fitted = tree().fit(X, y)
     assert fitted.choice_.is_better
     assert "interrupted: best found so far" in str(fitted)
+    sample.n_calls, sample.at = 0, 1
     with pytest.raises(KeyboardInterrupt):
         tree().fit(X, y)
 
