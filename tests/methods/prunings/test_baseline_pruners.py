@@ -11,6 +11,7 @@ from bayescascade import (
     FeatureCosts,
     cost_accuracy_curve,
 )
+from bayescascade.data.given import GivenRows
 from bayescascade.methods.forests.forest import Forest
 from tests.benchmarks.pruning_baselines import (
     CostComplexityPrune,
