@@ -28,6 +28,7 @@ from bayescascade import (
     UnknownLevelError,
     UnknownLevelWarning,
 )
+from bayescascade.data.unknown import UnknownCells
 from tests.contracts.listed import ESTIMATORS, fitted, rows
 
 NEW = rows().assign(age=rows()["age"].where(np.arange(len(rows())) % 50 > 0, "ancient"))
@@ -51,6 +52,23 @@ def test_rows_with_unknown_levels_are_answered_and_told_of(name):
     assert np.isfinite(found).all()
     is_known = (NEW["age"] == rows()["age"]).to_numpy()
     np.testing.assert_array_equal(found[is_known], answers(model, rows())[is_known])
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_rows_with_unknown_levels_are_counted_over_blocks(name):
+    """Commands say once how many there are of a file; a warning of each block would not add up."""
+    model, found = fitted(name), UnknownCells()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnknownLevelWarning)
+        for first_row in (1, 101):
+            block = NEW[first_row - 1 : first_row + 99]
+            if hasattr(model, "score_samples"):
+                model.encode(block, first_row=first_row, unknown=found)
+            else:
+                model.predict_block(block, first_row, unknown=found)
+    assert (found.n_rows, found.levels) == (3, {"age": "ancient"})
+    with pytest.warns(UnknownLevelWarning, match="^3 rows have values that fit did not see"):
+        found.warn()
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
