@@ -39,11 +39,7 @@ class StepSize(NamedTuple):
         return cls(log_step, log_step, 0.0, log_step, 0.0)
 
     def adapted(self, shortfall: float) -> "StepSize":
-        """Return the memory after a step.
-
-        shortfall in (-1, 1): the acceptance aimed at, less the probability with which the step was
-        accepted.
-        """
+        """Return the memory after a step that fell short of the acceptance aimed at, (-1, 1)."""
         n_seen = self.n_seen + 1.0
         error = self.error + (shortfall - self.error) / (n_seen + DELAY)
         log_step = self.log_anchor - math.sqrt(n_seen) / SHRINKAGE * error

@@ -69,10 +69,7 @@ class _StateCodec(Generic[S]):
 
 
 def encode(value: object) -> object:
-    """Return `value` as an object that the json module writes.
-
-    CheckpointError if `value` holds something of a type that is not supported.
-    """
+    """Return `value` as the json module writes it; CheckpointError of other types."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value
@@ -97,10 +94,7 @@ def encode(value: object) -> object:
 
 
 def decode(encoded: object) -> object:
-    """Return the value of which `encode` made `encoded`.
-
-    ValueError, TypeError or KeyError if it made no such thing.
-    """
+    """Return what `encode` made `encoded` of; ValueError, TypeError or KeyError of nothing."""
     if isinstance(encoded, list):
         return [decode(item) for item in encoded]
     if not isinstance(encoded, dict):
@@ -190,10 +184,7 @@ class Archive(Generic[S]):
         return due - time.monotonic()
 
     def save(self, history: History[S], is_finished: bool = False) -> None:
-        """Save the run; raises only the first time, later the user is warned.
-
-        CheckpointError if a state cannot be encoded, or the file cannot be written.
-        """
+        """Save the run; CheckpointError only the first time, later the user is warned."""
         is_finished = is_finished or history.block == self._program.plan.n_blocks
         try:
             self._section.write(self._text(history), is_finished=is_finished)
@@ -205,10 +196,7 @@ class Archive(Generic[S]):
         self._last_saved = time.monotonic()
 
     def load(self) -> History[S] | None:
-        """Return the run that the section holds, or None if it holds none.
-
-        CheckpointError if the run is another one, or the section is damaged.
-        """
+        """Return the run in the section, or None; CheckpointError of another or a damaged one."""
         stored = self._section.stored()
         if stored is None:
             return None

@@ -117,10 +117,7 @@ class Plan:
 
 
 def sampling_plan(n_steps: int, warmup: float, n_draws: int, n_rounds: int = 1) -> Plan:
-    """Return the blocks of a warm-up followed by one block for each draw.
-
-    Each further round doubles the steps so far, and has as many draws.
-    """
+    """Return the blocks of a warm-up and of draws; each further round doubles all steps."""
     n_steps = check_integer("n_steps", n_steps, 1)
     n_draws = check_integer("n_draws", n_draws, 1)
     n_rounds = check_integer("n_rounds", n_rounds, 1)
@@ -180,11 +177,7 @@ class MoveChoice(Generic[S]):
 
 
 def choose_moves(target: Target[S], moves: Mapping[str, Move[S]] | None) -> MoveChoice[S]:
-    """Return the moves given or, when there are none, those that the target offers.
-
-    SamplerValueError if the target or a move lacks its method, there are no moves, or weights are
-    missing, negative, or all zero.
-    """
+    """Return the moves given or the target's; SamplerValueError of methods or weights amiss."""
     if not callable(getattr(target, "log_density", None)):
         raise SamplerValueError(f"target must have a log_density method, got {target!r}")
     if moves is None:

@@ -170,10 +170,7 @@ def run_chains(
     time_limit: float = math.inf,
     enough: Enough | None = None,
 ) -> Run[S]:
-    """Run an engine's chains to the end, or until Ctrl-C or the end of their time.
-
-    Nothing is begun after `time_limit` seconds; `samplers.metropolis` explains the others.
-    """
+    """Run an engine's chains to the end, Ctrl-C or `time_limit`; see `samplers.metropolis`."""
     time_limit = check_real("time_limit", time_limit, "a number of seconds >= 0", lambda s: s >= 0)
     end = time.perf_counter() + time_limit
     n_chains = check_integer("n_chains", n_chains, 1)

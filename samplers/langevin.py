@@ -46,11 +46,7 @@ class Point(NamedTuple):
 
 
 def evaluate(target: Any, state: Vector) -> Point:  # Any: a Target that ProvidesGradient
-    """Return the density and gradient of `state`.
-
-    SamplerError if the log density is NaN or +inf, or is finite where the gradient is not, or the
-    gradient has another shape than the state.
-    """
+    """Return density and gradient; SamplerError of NaN, +inf, or a gradient unlike the state."""
     log_density, gradient = target.log_density_and_gradient(state)
     log_density = checked_density(log_density)
     if log_density == -math.inf:

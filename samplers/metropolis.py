@@ -103,11 +103,7 @@ def advance_block(
     n_steps: int,
     inverse_temperature: float,
 ) -> tuple[ChainState[S], StepCounts[S]]:
-    """Take `n_steps` >= 1 steps, each with a move selected at random; else see `step`.
-
-    Without moves, the block is left to the target's own `advance`; weights are up to a common
-    factor, and equal if there are none.
-    """
+    """Take `n_steps` >= 1 random moves, as `step`; without moves, the target's `advance`."""
     moves, weights = choice.moves, choice.weights
     if moves is None:
         advance = getattr(target, "advance", None)  # as in `describe`

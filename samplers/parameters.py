@@ -85,11 +85,7 @@ def check_initial_states(states: Sequence[T] | None, n_chains: int) -> tuple[T, 
 
 
 def seed_root(seed: Seed) -> np.random.SeedSequence:
-    """Return the sequence from which the chains' generators are spawned.
-
-    A SeedSequence or Generator counts what it spawned, so passing the same one twice gives
-    two different runs, as elsewhere in NumPy.
-    """
+    """Return what chains' seeds spawn from; passed twice, it gives two runs, as in NumPy."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if isinstance(seed, np.random.Generator):

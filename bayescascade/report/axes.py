@@ -38,10 +38,7 @@ _OF_CHARACTER = 0.018  # of the axes' width that a character of a note takes
 
 
 def axes_or_new(ax: "Axes | None", width: float, height: float) -> "Axes":
-    """Return axes, or those of a new figure of pyplot for None; a notebook shows that by itself.
-
-    width, height float > 0, inches, of the new figure. Raises MissingExtraError without matplotlib.
-    """
+    """Return axes or, for None, those of a new figure of pyplot, of some inches."""
     if ax is not None:
         return ax
     check_plots()
@@ -67,10 +64,7 @@ def _tinted(color: tuple[int, int, int], strength: float) -> str:
 
 
 def blank_figure(width: float, height: float, **options: Any) -> "Figure":
-    """Return a figure, width and height in inches, which pyplot does not know.
-
-    `options` are matplotlib's. Raises MissingExtraError if matplotlib is not installed.
-    """
+    """Return a figure of some inches, with matplotlib's options, which pyplot does not know."""
     check_plots()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -115,10 +109,7 @@ def plot_bars(
     most: float | None = None,
     legend: Sequence[str] = (),
 ) -> "Axes":
-    """Draw at least one bar from the top down, and return the axes; the figure is new by default.
-
-    The axis reaches `most` > 0 at least; `legend` names the parts of bars, if that is needed.
-    """
+    """Draw bars from the top down, up to `most` at least; by default in a new figure."""
     labels = [wrap(bar.label, _LABEL_WIDTH) for bar in bars]
     heights = [_LINE * len(lines) + _GAP for lines in labels]
     ends = [sum(heights[: place + 1]) for place in range(len(bars))]

@@ -36,10 +36,7 @@ class BoxTree:
     parents: NDArray[np.integer]  # (n_nodes,), -1 at the root
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the tree, scaled to fit into axes; by default in a new figure that is large enough.
-
-        Raises MissingExtraError if matplotlib is not installed.
-        """
+        """Draw the tree, scaled to fit into axes; by default in a new figure, large enough."""
         check_plots()
         with missing_glyphs_ignored():
             if ax is None:
@@ -51,10 +48,7 @@ class BoxTree:
         return ax
 
     def save(self, path: "str | PathLike[str]") -> None:
-        """Draw the tree into a PNG file, as large as needed and there only once it is complete.
-
-        Raises FileError if it cannot be written, MissingExtraError if matplotlib is not installed.
-        """
+        """Draw the tree into a PNG file, as large as needed and there only once it is complete."""
         with missing_glyphs_ignored():
             figure = blank_figure(self._places.width, self._places.height)
             self._draw(figure.add_axes((0.0, 0.0, 1.0, 1.0)))
@@ -131,10 +125,7 @@ class BoxTree:
 
 
 class _Places(NamedTuple):
-    """Boxes in inches, x rightward from the left edge, y downward from the top.
-
-    All arrays are (n_nodes,): left edge, center, width and height of every box.
-    """
+    """Edges, centers, widths and heights of boxes, inches from the left and the top, (n_nodes,)."""
 
     left: Floats
     center: Floats

@@ -32,10 +32,7 @@ _ALL = "all: --full, in Python to_text(full=True)"
 
 
 def folded(page: Page, most_rows: int = MOST_ROWS) -> Page:
-    """Return a page whose long trees, lists and pieces are folded, each with a note that says so.
-
-    Each then has about `most_rows` >= 1 lines. Up to half as many more are left as they are.
-    """
+    """Return a page whose long parts have about `most_rows` >= 1 lines, with notes that say so."""
     return tuple(block for one in page for block in _folded(one, most_rows))
 
 

@@ -63,10 +63,7 @@ def probability_text(probability: float) -> str:
 
 
 def interval_text(interval: Sequence[float]) -> str:
-    """Return an interval as "0.96-0.99", with up to four decimals at an end near 0 or 1.
-
-    Ends that would read alike have as many decimals, up to nine, as tell them apart.
-    """
+    """Return such as "0.96-0.99", with four decimals near 0 or 1, nine if ends read alike."""
     apart, n_ends = 2, len(set(interval))
     while apart < _MOST_NINES and len({f"{end:.{apart}f}" for end in interval}) < n_ends:
         apart += 1
@@ -131,10 +128,7 @@ def cells_text(log_cells: float) -> str:
 
 
 def significant_text(log_value: float, digits: int = 3) -> str:
-    """Return a positive number, from its logarithm in nats: "0.0625", "1,234", "1.23e-40".
-
-    It has `digits` significant digits, more if it is large; -inf is "0".
-    """
+    """Return a number by its log, nats, in `digits` or more: "0.0625", "1,234", "1.23e-40"."""
     if log_value == -math.inf:
         return "0"
     if not math.log(1e-4) <= log_value < math.log(1e6):

@@ -35,10 +35,7 @@ class PairArcs:
 
 
 def plot_arcs(panels: Sequence[PairArcs], ax: "Axes | None" = None) -> "Axes":
-    """Draw at least one panel side by side, and return the axes; the figure is new by default.
-
-    Lines are as wide as they are probable.
-    """
+    """Draw panels side by side, lines as wide as probable; by default in a new figure."""
     across = min(_MOST_ACROSS, len(panels))
     titles = [wrap(panel.title, _TITLE_WIDTH) for panel in panels]
     cut = _NAME_WIDTH - 1

@@ -39,11 +39,7 @@ class _Group(NamedTuple):
 def strongest_splits_first(
     tree: Tree, counts: NDArray[np.float64], schema: Schema, max_branches: int
 ) -> Tree:
-    """Return the tree with the same leaves whose splits gain the most from the root down.
-
-    counts (n_nodes,) float64: weight of the rows at each node; a split has at most `max_branches`
-    >= 2 branches.
-    """
+    """Return the tree of the same leaves whose splits gain most from the root, by nodes' counts."""
     is_nominal = [column.kind == "nominal" for column in schema.columns]
     boxes = tree.codes(is_nominal, root_box(schema))
     leaves = sorted(_Leaf(tuple(boxes[leaf]), float(counts[leaf])) for leaf in tree.leaves)

@@ -69,11 +69,7 @@ def cooling(
     sweep: Callable[[Generator, Tree, int, float], tuple[Tree, object]],
     n_rows: int,
 ) -> samplers.GeometricSchedule:
-    """Return the schedule of an annealing given `n_rows` distinct rows: always the same.
-
-    A pilot begins in `start(rng)`, and ``sweep(rng, tree, n_steps, inverse_temperature)`` takes its
-    steps.
-    """
+    """Return an annealing's schedule, always the same, by a pilot that `start` and `sweep` make."""
     if not 0 < n_rows <= _MOST_ROWS:
         return SCHEDULE
 

@@ -114,10 +114,7 @@ class Inside(NamedTuple):
 
     @classmethod
     def of(cls, schema: Schema, inside: Numbers, is_pairs: bool) -> "Inside":
-        """Read counts of levels, (n, L), or the lower triangles of the counts of pairs of levels.
-
-        Raises ModelFileError if counts of pairs do not sum to the counts of their levels.
-        """
+        """Read counts of levels, (n, L), or lower triangles of those of pairs, which must agree."""
         starts, n_levels = level_starts(schema), int(schema.n_levels.sum())
         at_once = max(1, _MOST_NUMBERS // (n_levels**2 if is_pairs else n_levels))
         parts = [cls._of(schema, starts, inside[:0].astype(np.float64).reshape(0, n_levels))]
@@ -154,10 +151,7 @@ class Inside(NamedTuple):
 
 
 def check_leaves(schema: Schema, boxes: Words, counts: NDArray[np.float64], inside: Inside) -> None:
-    """Raise ModelFileError unless the levels in leaves are in their boxes and sum to their weights.
-
-    boxes (n, p); counts (n,); `inside` is that of each leaf.
-    """
+    """Raise ModelFileError unless levels are in their leaves' boxes and sum to their counts."""
     is_nominal = np.array([one.kind == "nominal" for one in schema.columns], np.bool_)
     held = inside.blocks
     within = (held & _LOW >= boxes & _LOW) & (held >> _HIGH <= boxes >> _HIGH)

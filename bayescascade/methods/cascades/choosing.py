@@ -238,10 +238,7 @@ class Chooser:
         return found, held_out
 
     def _mixture_beside(self, best: Candidate, held_out: HeldOut) -> MixtureBeside | None:
-        """Return how a mixture scores beside the best, on the rows by which the best was chosen.
-
-        None if no density can score better by enough to be reported.
-        """
+        """Return how a mixture scores on the rows that chose the best; None if none can beat it."""
         if best.held_out != best.held_out:
             held_out = held_out.affordable([best], _OF_HELD * self._all / 2)
             (best, *_) = self._scored(held_out, [best], 0)

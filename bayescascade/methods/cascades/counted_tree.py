@@ -78,11 +78,7 @@ class CountedTree:
     def from_record(
         cls, record: Mapping[str, Any], schema: Schema, leaf: str = "uniform"
     ) -> "CountedTree":
-        """Rebuild from what `to_record` returned; `leaf` says which counts of levels it needs.
-
-        Raises ModelFileError if it is no tree over the schema's columns, or the counts are not its
-        leaves'; KeyError, TypeError or ValueError if a field is missing or of a wrong type.
-        """
+        """Rebuild from what `to_record` returned, with the counts of levels that `leaf` needs."""
         tree = Tree.from_flat(record)
         problem = next(tree.problems(schema), None)
         if problem is not None:
@@ -183,10 +179,7 @@ def readable_tree(
     is_empirical: bool,
     made: dict[Any, Any] | None = None,
 ) -> DensityTree:
-    """Return a tree with probabilities, by shares of the rows if `is_empirical`.
-
-    `made` holds what equal dependent leaves have in common, where several trees are read.
-    """
+    """Return a tree with probabilities, or shares of rows; `made` is what equal leaves share."""
     tree, counts = counted.tree, counted.counts
     if is_empirical:
         probabilities, a = empirical_probabilities(tree, counts), 0.0

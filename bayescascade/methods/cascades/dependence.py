@@ -174,10 +174,7 @@ class DependentLeaf:
         return [pair for _, pair in sorted(found, key=lambda item: -item[0])]
 
     def given(self, codes: Sequence[Sequence[int]]) -> "DependentLeaf":
-        """Return the leaf given that each column has one of some codes that are left.
-
-        Raises DataError if there are more than 65,536 such cells.
-        """
+        """Return the leaf given the codes left of each column, of at most 65,536 cells."""
         n_cells = float(np.prod([len(own) for own in codes], dtype=float))
         if n_cells > _MOST_CELLS:
             raise DataError(
@@ -210,11 +207,7 @@ class _GivenLeaf(DependentLeaf):
 
 @dataclass(frozen=True, eq=False)
 class DependentTree(DensityTree):
-    """A density that, inside each leaf of a tree, is an average over all trees of its columns.
-
-    The leaves `inside` stand left to right. The other parameters are those of `TreeParts`, of which
-    `level_probabilities` are each column's own.
-    """
+    """A density whose leaves, `inside` from left to right, average over trees of their columns."""
 
     inside: Sequence[DependentLeaf] = ()
 
@@ -231,11 +224,7 @@ class DependentTree(DensityTree):
         a: float,
         made: dict[Any, DependentLeaf],
     ) -> "DependentTree":
-        """Build from counts and probabilities of nodes, leaves' `pair_counts` and concentration.
-
-        Leaves `made` for other trees of the same concentration are used again; new ones are added
-        there.
-        """
+        """Build from nodes' counts and shares and leaves' `pair_counts`; `made` are used again."""
         inside = []
         for box, own in zip(leaf_boxes(schema, tree), pairs, strict=True):
             key = (box.tobytes(), sha256(own).digest())
@@ -350,11 +339,7 @@ class DependentTree(DensityTree):
 
 
 def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -> Floats:
-    """Return the weight of the rows with every pair of levels in each box, (n, L, L) float64.
-
-    It is symmetric, levels column after column, with each level's own weight on the diagonal; boxes
-    (n, p) uint64, as in `Tree.boxes`.
-    """
+    """Return weights of pairs of levels in boxes (n, p), (n, L, L), levels' own on the diagonal."""
     places = table.codes + table.offsets[:-1, np.newaxis]
     left = levels_left(schema, boxes)
     rows = [np.flatnonzero(own[places].all(axis=0)) for own in left]
@@ -371,11 +356,7 @@ def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -
 def integrate_missing(
     score: Callable[[NDArray[np.int32]], Floats], schema: Schema, codes: NDArray[np.int32]
 ) -> Floats:
-    """Return log densities of (p, n) rows, their missing cells, -1, integrated out, (n,) nats.
-
-    `score` is called with distinct complete rows. Raises DataError if there are more than 65,536
-    ways to fill in a row's missing cells.
-    """
+    """Return log densities of (p, n) rows, missing cells, -1, filled in by up to 65,536 ways."""
     is_missing = codes < 0
     n_ways = np.where(is_missing, schema.n_levels[:, np.newaxis].astype(float), 1.0).prod(axis=0)
     if n_ways.max(initial=0) > _MOST_CELLS:

@@ -207,10 +207,7 @@ def _grow(
 
 
 def _between(links: Floats) -> Floats:
-    """Return a complexity for each pruned tree, ascending: the geometric mean of where it is so.
-
-    Trees of other rows change at other complexities, so none is taken where this one changes.
-    """
+    """Return a complexity for each pruned tree, ascending: geometric means, where none changes."""
     changes = np.unique(links)
     return np.append(np.sqrt(changes[:-1] * changes[1:]), changes[-1])
 

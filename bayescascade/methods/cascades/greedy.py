@@ -134,10 +134,7 @@ def _best_split(
     is_nominal: Sequence[bool],
     min_leaf_size: float,
 ) -> tuple[int, list[NDArray[np.intp]]] | None:
-    """Return the column and the two sides of the split with the largest gain; None if none has any.
-
-    The side with the lowest level stands first.
-    """
+    """Return the best split's column and sides, the lowest level's first; None if none gains."""
     best_gain, best = _LEAST_GAIN, None
     for j, levels in enumerate(node.box):
         if levels.size == 1:
@@ -216,11 +213,7 @@ def prune(tree: Tree, links: Floats, complexity: float) -> tuple[Tree, NDArray[n
 
 
 def leaf_totals(tree: Tree, links: Floats, values: Floats, complexities: Floats) -> Floats:
-    """Return the sum of `values` over the leaves of the pruned tree for each complexity, (n,).
-
-    links (n_nodes,) float64, by `weakest_links`; values (n_nodes,) float64; complexities (n,)
-    float64 >= 0.
-    """
+    """Return sums of `values` over the leaves of each pruned tree, (n,), by `weakest_links`."""
     # A node is a leaf from its own link on, until its parent's.
     ends = np.append(np.inf, links[tree.parent[1:]])
     return _sums_up_to(complexities, links, values) - _sums_up_to(complexities, ends, values)

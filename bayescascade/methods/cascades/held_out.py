@@ -286,10 +286,7 @@ class HeldOut:
     def within(
         self, searched: Sequence[Candidate], n_finalists: int, nanoseconds: float
     ) -> tuple["HeldOut", int]:
-        """Return as many of the folds as fit, and the steps of each short chain; 0 if none do.
-
-        All candidates are compared by one fold, and then finalists by all if there are several.
-        """
+        """Return the folds that fit, and the steps of each short chain; 0 if none do."""
         learned, _ = self.folds[0]
         each = sorted(2 * _N_CHAINS * chain_nanoseconds(learned, one.kind[0]) for one in searched)
         for n_folds in range(len(self.folds), 0, -1):

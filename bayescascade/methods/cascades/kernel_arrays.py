@@ -100,10 +100,7 @@ def _nominal_columns(schema: Schema) -> NDArray[np.bool_]:
 
 
 class WorkSpaces:
-    """Work spaces by the trees in them, up to a number of bytes; those unused the longest go first.
-
-    Threads may share it. A copy, as one sent to another process, is empty.
-    """
+    """Work spaces by numbers of trees, up to some bytes, shared by threads; a copy is empty."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes

@@ -113,10 +113,7 @@ class LeafChoice:
 
 
 def steps_within(table: Table, most: int, additions: float) -> int:
-    """Return how many steps of a chain over dependent leaves the additions allow, up to `most`.
-
-    A step counts pairs of levels in a box, and weighs the trees that join its columns.
-    """
+    """Return how many steps of a chain over dependent leaves the additions allow, up to `most`."""
     each = table.n_distinct * table.schema.n_columns**2 / 2 + table.schema.n_columns**3
     return int(min(most, max(_FEWEST_STEPS, additions / each)))
 
@@ -124,11 +121,7 @@ def steps_within(table: Table, most: int, additions: float) -> int:
 def best_of_few_steps(
     posterior: CascadePosterior, n_steps: int | None, time_limit: float = inf
 ) -> float:
-    """Return the log density, nats, of the best tree of a short annealing, whose seed is fixed.
-
-    It takes at most `n_steps`, and ends after `time_limit` seconds. Raises KeyboardInterrupt if it
-    is interrupted, as it has nothing to show then.
-    """
+    """Return the best log density of a short annealing of fixed seed; an interrupt is raised."""
     n_steps = _FEW_STEPS if n_steps is None else min(_FEW_STEPS, int(n_steps))
     if posterior.model.leaf == "dependent":
         n_steps = steps_within(posterior.table, n_steps, _FEW_ADDITIONS)
@@ -143,10 +136,7 @@ def best_of_few_steps(
 def sum_up(
     posterior: CascadePosterior, search: Search, memory_limit: float, scratch: str | Path | None
 ) -> Summed:
-    """Sum over all trees, in `memory_limit` bytes and perhaps a directory.
-
-    Raises TooLargeError if it would take more or, for search "auto", too much time.
-    """
+    """Sum over all trees; TooLargeError of too much memory or, for search "auto", time."""
     from bayescascade.methods.cascades.exact import SummedPosterior, certificate_of, solve_or_tilt
 
     if posterior.model.leaf == "dependent":
@@ -210,10 +200,7 @@ def choose_leaf(
     sum_up: SumUp,
     search: Search,
 ) -> tuple[LeafChoice, Known]:
-    """Sum over all trees of each kind of leaves, or find one that is probable.
-
-    Raises KeyboardInterrupt if it is ended before a tree was found.
-    """
+    """Sum over trees of each kind of leaves, or find a probable one; else KeyboardInterrupt."""
     choice, refusal, kept = LeafChoice(), None, dict[str, Summed]()
     ended: dict[str, type[KeyboardInterrupt]] = {}
     for place, leaf in enumerate(leaves):

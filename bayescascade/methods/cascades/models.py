@@ -143,11 +143,7 @@ class CascadeModel(ABC):
         """Return the thesis's log prior of a tree, nats."""
 
     def log_likelihood(self, tree: Tree, counts: Floats, log_inside: Floats) -> float:
-        """Return the log likelihood, nats.
-
-        counts (n_nodes,) float64: weights; log_inside (n_nodes,) float64: what each adds if it is a
-        leaf.
-        """
+        """Return the log likelihood by nodes' weights, and what each adds as a leaf, nats."""
         groups = self.dirichlet_groups(tree)
         terms = _log_beta_ratios(counts, groups, self.concentration) if groups else []
         return math.fsum([*terms, *log_inside[tree.leaves].tolist()])
@@ -158,10 +154,7 @@ class CascadeModel(ABC):
 
     @abstractmethod
     def dirichlet_groups(self, tree: Tree) -> list[NDArray[np.intp]]:
-        """Return the groups of nodes whose shares of what is above them follow one Dirichlet.
-
-        Those nearer to the root come first; nodes in no group are certain.
-        """
+        """Return groups of nodes of one Dirichlet each, from the root; others are certain."""
 
     def log_inclusion(self, n_columns: int) -> Floats:
         """Return the log prior of using 0 .. n_columns columns, (n_columns + 1,) float64."""
@@ -174,10 +167,7 @@ class CascadeModel(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LeafModel(CascadeModel):
-    """Model I: a Poisson on the number of leaves, one Dirichlet over all of them.
-
-    The other fields are those of `CascadeModel`.
-    """
+    """Model I: a Poisson on the number of leaves, one Dirichlet over all of them."""
 
     expected_leaves: float = LeafParameters.expected_leaves.default  # no effect with "generative"
     concentration: float = LeafParameters.concentration.default
@@ -304,10 +294,7 @@ def _branches(tree: Tree) -> NDArray[np.int64]:
 
 
 def _log_beta_ratios(counts: Floats, groups: list[NDArray[np.intp]], alpha: float) -> list[float]:
-    """Log of ``B(alpha + counts) / B(alpha, .., alpha)`` of groups of nodes, term by term.
-
-    B is the multivariate beta. The terms may be large and of either sign, and are not added up.
-    """
+    """Terms, perhaps large, of the logs of ``B(alpha + counts) / B(alpha, .., alpha)``."""
     sizes, own = np.array([len(nodes) for nodes in groups]), counts[np.concatenate(groups)]
     totals = np.add.reduceat(own, np.cumsum(sizes) - sizes)
     terms = [

@@ -228,11 +228,7 @@ def keep_draws(
     leaf: str,
     memory_limit: float,
 ) -> Draws[CountedTree]:
-    """Return draws with their weights: all, or every second, fourth, .. one that fits.
-
-    `count` returns a tree with its weights. Draws take an eighth of `memory_limit` > 0, bytes that
-    the whole fit may take.
-    """
+    """Return draws and weights: all, or each second, fourth, .., in an eighth of `memory_limit`."""
     most_bytes, most_boxes = min(MOST_BYTES, _SHARE * memory_limit), np.inf
     if leaf == "dependent":
         most_boxes = _MOST_COUNTS // int(schema.n_levels.sum()) ** 2

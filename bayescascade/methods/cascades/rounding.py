@@ -108,10 +108,7 @@ def _inside_rounding(
 
 
 def _log_sizes(model: "CascadeModel", log_splits: float) -> float:
-    """Return the largest size of the logs that a node adds under the generative prior, and 2.
-
-    `log_splits` is the log of the number of splits that any box allows.
-    """
+    """Return the largest log that a node adds by the generative prior and `log_splits`, and 2."""
     return abs(log(model.stop)) + abs(log1p(-model.stop)) + max(log_splits, 0.0) + 2.0
 
 

@@ -194,10 +194,7 @@ class ShallowTrees:
     # -- sums --------------------------------------------------------------------------------------
 
     def _weigh(self, temper: float | None) -> None:
-        """Set the log probabilities of each box's leaf and splits, and the logs of the sums.
-
-        (n, p + 1) float64, the leaf behind the columns; those of boxes without rows are the prior.
-        """
+        """Set boxes' log probabilities (n, p + 1), the leaf's last, and the logs of the sums."""
         self.temper = None if temper is None else check_real("temper", temper, above=0.0)
         alpha, b, n_subsets = self.posterior.model.concentration, self._n_levels, len(self._subsets)
         n = self._counts.size

@@ -27,10 +27,7 @@ Floats = NDArray[np.float64]
 def split_shares(
     schema: Schema, counted: CountedTree, log_volumes: Floats, leaf_concentration: float
 ) -> Floats:
-    """Return each column's share of what all splits win, (p,) float64; 0 where a tree has none.
-
-    log_volumes (n_nodes,) float64, nats; leaf_concentration > 0: Dirichlet parameter inside leaves.
-    """
+    """Return each column's share of what all splits win, (p,) float64; 0 of no splits."""
     tree, counts = counted.tree, counted.counts
     inside = _log_inside(schema, counted, log_volumes, leaf_concentration)
     worth = xlogy(counts, counts) + inside

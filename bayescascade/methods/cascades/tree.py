@@ -249,11 +249,7 @@ class Tree:
 
     @classmethod
     def from_flat(cls, flat: Mapping[str, Any]) -> "Tree":
-        """Build from what `to_flat` returned; `problems` says whether it is a valid tree.
-
-        Raises KeyError or ValueError if an array is missing, or is not a list of integers of its
-        range.
-        """
+        """Build from what `to_flat` returned; `problems` says whether it is a valid tree."""
         for name, limit in (("feature", 2**31), ("parent", 2**31), ("block", 2**64)):
             numbers = flat[name]
             if not isinstance(numbers, list) or not all(

@@ -63,10 +63,7 @@ class SplitSpace:
 
     @cached_property
     def log_ways(self) -> Floats:
-        """Log number of splits of each column by its levels left, (p, Q + 1) float64; -inf: none.
-
-        Q is the number of levels of the widest column.
-        """
+        """Log number of splits of each column by its levels left, (p, Q + 1); -inf of none."""
         widest = int(self.schema.n_levels.max())
         found = np.full((self.schema.n_columns, widest + 1), -np.inf)
         for j, column in enumerate(self.schema.columns):
@@ -130,10 +127,7 @@ class TreeCounts:
     n_terms: int  # most terms that are added up for a shape
 
     def log_prior_sum(self, rate: float) -> tuple[float, float]:
-        """Return the log of the sum of the prior "size" over all trees, and its error, nats.
-
-        That is the Poisson's probability of the numbers of leaves that trees can have.
-        """
+        """Return the log of the prior "size" of all numbers of leaves, and its error, nats."""
         k = np.flatnonzero(self.is_possible).astype(np.float64) + 1.0
         logs = -rate + k * np.log(rate) - gammaln(k + 1.0)
         sizes = rate + k * abs(np.log(rate)) + log_gamma_sizes(k + 1.0)
@@ -198,10 +192,7 @@ def _columns(shape: Shape) -> Iterator[tuple[Column, int, Shape]]:
 
 
 def _limits(whole: Shape, by_levels: bool, most: int) -> dict[Shape, int]:
-    """Return the shapes, larger ones first, and how many leaves matter below each.
-
-    Empty if they, or the numbers kept, are too many.
-    """
+    """Return shapes, larger ones first, and how many leaves matter below each; none if too many."""
     limits, found, n_joins, n_numbers = {whole: most}, dict[Shape, int](), 0, 0
     queue = [(0, whole)]
     while queue:

@@ -28,10 +28,7 @@ def has_bags(estimator: Any) -> bool:
 
 
 def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> Bools:
-    """Return which trees of a forest were not grown on which rows, (n_rows, n_trees) bool.
-
-    Raises ParameterError if the forest has no bags, or was grown on another number of rows.
-    """
+    """Return which trees were not grown on which rows, (n_rows, n_trees); they must have bags."""
     if not has_bags(estimator):
         got = " with bootstrap=False" if hasattr(estimator, "bootstrap") else ""
         raise ParameterError(
@@ -51,10 +48,7 @@ def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> Bools:
 
 
 def votes_of(pruned: Forest, outside: Bools) -> Bools:
-    """Return which trees vote on rows out of their bags, (n_rows, n_trees) bool.
-
-    As in predictions, trees without a split do not where others have one.
-    """
+    """Return which trees vote out of their bags, (n_rows, n_trees); those without splits do not."""
     splits = pruned.is_split[pruned.roots]
     return outside & splits if splits.any() else outside
 
@@ -116,10 +110,7 @@ def choice_of(
 def wrong_crossed(
     folds: Iterable[Fold[M]], rows: TrainingRows, learn: Callable[[M, TrainingRows], Forest | None]
 ) -> Bools:
-    """Return whether each row is classified wrongly by what is learned without its fold.
-
-    That is the commonest class if `learn` finds no forest.
-    """
+    """Return whether rows are classified wrongly without their fold, by default as commonest."""
     wrong: Bools = rows.labels != rows.commonest
     for other, part, held in folds:
         forest = learn(other, part)
@@ -131,10 +122,7 @@ def wrong_crossed(
 
 
 def copies_for_folds(model: M, training: TrainingRows) -> Iterator[Fold[M]]:
-    """Yield a copy for each fold, the rows that it may learn from, and whether others are not.
-
-    Folds without which there would be one class are left out.
-    """
+    """Yield a copy for each fold, the rows to learn from, of two classes, and which are not."""
     fold_of = fold_of_rows(training.labels)
     for fold in np.unique(fold_of):
         part, held = training.part(fold_of != fold), fold_of == fold

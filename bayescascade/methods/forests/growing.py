@@ -68,10 +68,7 @@ class CodedColumns(NamedTuple):
 
     @classmethod
     def of(cls, X: NDArray[np.float32], max_bins: int | None = None) -> Self:
-        """Code a matrix (n_rows, n_columns), in which NaN is missing.
-
-        Columns of more than `max_bins` >= 2 distinct values are cut at quantiles.
-        """
+        """Code a matrix, NaN missing; columns of over `max_bins` values are cut at quantiles."""
         codes = np.empty(X.shape[::-1], np.int32)
         lows, highs = [], []
         for j in range(X.shape[1]):

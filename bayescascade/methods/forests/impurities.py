@@ -128,10 +128,7 @@ def impurity_arrays(
 
 
 def impurity_values(arrays: ImpurityArrays, counts: ArrayLike) -> NDArray[np.float64]:
-    """Return the impurities of sets of examples, (n,) float64 >= 0, infinite if they overflow.
-
-    counts (n, n_classes) >= 0: weight of each class in each set.
-    """
+    """Return impurities, (n,) >= 0, infinite if they overflow, of counts (n, n_classes)."""
     checked = np.ascontiguousarray(counts, np.float64)
     values = np.empty(len(checked))
     with np.errstate(over="ignore"):  # what overflows is infinite

@@ -172,10 +172,7 @@ def plot_costs(model: CostlyForest, ax: "Axes | None") -> "Axes":
 
 
 def acquired(model: CostlyForest) -> list[tuple[str, float, float]]:
-    """Return what rows acquire, its cost and the share of rows, by what is spent, most first.
-
-    A feature has its own cost only, without its groups'.
-    """
+    """Return what rows acquire, its own cost and share of rows, by what is spent, most first."""
     items = model.items_
     cost_of = dict(zip(items.names, items.costs.tolist(), strict=True))
     entries = [
@@ -279,10 +276,7 @@ def class_tree_boxes(
     class_texts: Sequence[str],
     imagined: float = 0.0,
 ) -> BoxTree:
-    """Return one of a forest's trees as boxes; leaves have the color of their commonest class.
-
-    imagined >= 0: rows of each class that every node's counts have beyond those that were seen.
-    """
+    """Return a tree as boxes, leaves in their class's color; `imagined` rows are not counted."""
     nodes = slice(*forest.tree_starts[tree : tree + 2].tolist())
     parents = forest.parents[nodes] - forest.tree_starts[tree]
     one = forest.part(nodes)
@@ -314,10 +308,7 @@ def path_words(forest: Forest, leaf: int, encoder: MatrixEncoder) -> str:
 
 
 def split_words(encoder: MatrixEncoder, column: int, threshold: float, is_left: bool) -> str:
-    """Return one side of a split of a matrix column in words, such as "age is at most 30".
-
-    If the threshold is above all numbers, the other side is that of missing cells.
-    """
+    """Return a side of a split, such as "age is at most 30"; above all numbers, missing cells."""
     place = int(encoder.source[column])
     name, levels = quoted(encoder.names[place]), encoder.levels[place]
     if threshold >= np.finfo(np.float32).max:

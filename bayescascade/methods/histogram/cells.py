@@ -284,10 +284,7 @@ def _n_left(schema: Schema, evidence: Evidence) -> NDArray[np.int64]:
 def _parts(
     schema: Schema, counts: Floats, log_pseudo_count: float, evidence: Evidence
 ) -> tuple[Floats, Floats, float]:
-    """Return counts and probabilities of all parts, and the log of rows and pseudo-rows together.
-
-    counts (n_cells,) float64: those of the cells with rows that the evidence leaves.
-    """
+    """Return counts and shares of parts, from cells (n_cells,), and the log of all rows."""
     n_left = _n_left(schema, evidence).tolist()
     log_all = log_pseudo_count + math.fsum(map(math.log, n_left))
     log_total = float(np.logaddexp(_log(counts.sum()), log_all))

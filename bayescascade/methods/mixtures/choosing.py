@@ -215,10 +215,7 @@ def climb_all(
 
 
 def _grown(rows: Rows, n_components: int, _: np.random.Generator) -> Floats:
-    """Start from boxes: the level that explains most, over all boxes, is split off, and so on.
-
-    What a split explains is the evidence of independent leaves, whose priors are worth a row.
-    """
+    """Start from boxes, each time splitting off the level of most evidence, leaves independent."""
     alpha, place = 1.0 / np.bincount(rows.column)[rows.column], np.zeros(rows.weights.size, int)
     best = {0: _best_split(rows, place == 0, alpha)}
     while len(best) < n_components:

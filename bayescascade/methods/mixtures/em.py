@@ -175,11 +175,7 @@ def climb(
     tol: float,
     is_over: Callable[[], bool],
 ) -> Climb:
-    """Return where EM arrives from the probabilities (n, K) that rows belong to each class.
-
-    It ends where a step gains less than `tol` nats a row, after `max_iter` steps, or at the first
-    after which `is_over`.
-    """
+    """Return where EM arrives from (n, K) shares, by `tol` nats a row, `max_iter` or `is_over`."""
 
     def run(settings: Settings, belongs: Floats, max_iter: int, tol: float) -> Climb:
         values, gain = list[float](), np.inf

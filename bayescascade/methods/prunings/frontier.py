@@ -168,10 +168,7 @@ class Frontier:
 def remove_features(
     program: PruningProgram, feature: NDArray[np.integer], tradeoff: float
 ) -> Iterator[tuple[int, Bools]]:
-    """Yield each feature removed, -1 at first, with the splits left; the last keeps none.
-
-    feature (n_splits,) int: the feature that each split is on.
-    """
+    """Yield each feature removed, -1 at first, and the splits left, at last none."""
     kept = np.ones(program.n_splits, np.bool_)
     remaining = np.unique(feature).tolist()
     below = {one: _at_or_below(program, feature == one) for one in remaining}

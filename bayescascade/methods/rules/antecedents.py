@@ -169,10 +169,7 @@ def antecedent_dict(
 
 
 def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = False) -> str:
-    """Return an antecedent in words, such as "age is below 25 and sex is male".
-
-    With `is_open` a bin at the end of a column's range has no end there.
-    """
+    """Return such as "age is below 25 and sex is male"; if open, end bins have no end."""
     return " and ".join(
         schema.columns[index].condition_words(range(low, high), is_open=is_open)
         for index, low, high in antecedent
@@ -287,11 +284,7 @@ def row_arrays(
     n_classes: int,
     items: NDArray[np.int32],
 ) -> RowArrays:
-    """Return rows as kernels read them.
-
-    codes (p, n) uint8 or uint16; weights (n,) > 0; labels (n,) in [0, n_classes); items (n_items,
-    3): column, low, high of the conditions whose bits are wanted.
-    """
+    """Return codes (p, n), weights and labels (n,) for kernels, with bits of items (n_items, 3)."""
     position = np.empty(weights.size, np.int64)  # of each row's bit
     runs: list[tuple[int, int, int, float]] = []
     n_words = 0

@@ -28,10 +28,7 @@ _MOST_BETAS = 1 << 20  # evaluated at once
 def average_probabilities(
     draws: Sequence[LabelList], times: Floats, codes: NDArray[np.int32]
 ) -> Floats:
-    """Return the mean probability of each class over draws, (n_rows, n_classes) float64.
-
-    times (n_draws,) > 0: how often each was drawn; codes (n_columns, n_rows).
-    """
+    """Return classes' mean probabilities, (n_rows, n_classes), over draws by `times`."""
     total = np.zeros((codes.shape[1], draws[0].n_classes))
     for labels, n in zip(draws, times, strict=True):
         total += n * labels.probabilities[labels.part_of_codes(codes)]
@@ -77,10 +74,7 @@ def _intervals(
 def _mixtures(
     draws: Sequence[LabelList], shares: Floats, parts: NDArray[np.uint8]
 ) -> tuple[Floats, csr_array]:
-    """Return the different counts of the draws' parts, and how much each counts for every row.
-
-    `parts` (n_draws, n_rows); returned are (n_counts, n_classes) and (n_rows, n_counts).
-    """
+    """Return different counts (n_counts, n_classes), and their weights (n_rows, n_counts)."""
     counts, which = np.unique(
         np.concatenate([labels.counts for labels in draws]), axis=0, return_inverse=True
     )

@@ -186,10 +186,7 @@ class DensityList(ListedRules, DensityParts):
         return sorted({condition.column for rule in self.rules for condition in rule})
 
     def _score_open(self, cells: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the log density of rows whose cells are missing only in the rules' columns.
-
-        cells (n_rule_columns, n_rows): those of the rules' columns, -1 where missing.
-        """
+        """Return log densities of rows that miss cells, -1, of the rules' columns alone."""
         from bayescascade.methods.rules.kernels.layout import new_space
         from bayescascade.methods.rules.kernels.volumes import score_open_rows
 

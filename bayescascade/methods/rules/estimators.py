@@ -328,10 +328,7 @@ class DensityRuleList(
 
 
 def with_chosen_concentration(posterior: LabelListPosterior) -> LabelListPosterior:
-    """Return the posterior, whose concentration is 1, with the one that is chosen.
-
-    The choice depends on the rows alone, and on no seed.
-    """
+    """Return a posterior of concentration 1 with that which the rows, not a seed, choose."""
     n_classes = posterior.class_weights.size
     if n_classes == 2:
         return posterior

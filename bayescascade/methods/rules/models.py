@@ -79,10 +79,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ListPrior:
-    """A Poisson on the number of rules and one on the conditions of each, both truncated.
-
-    Both means are in (0, 10,000], before truncation; ParameterError is raised if one is not.
-    """
+    """A Poisson on the number of rules and one on their conditions, of means in (0, 10,000]."""
 
     # Truncated at 62, or at the number of candidates. Means near 62 and beyond ask for the longest
     # lists there are.
@@ -108,11 +105,7 @@ class ListPrior:
         return weights
 
     def log_prior(self, sizes: Sequence[int], n_of_size: NDArray[np.int64]) -> float:
-        """Return the log prior of a list of different candidates, volumes aside.
-
-        sizes: the number of conditions of each rule, in order; n_of_size (max_size + 1,): the
-        number of candidates of 0 (none), 1, .. conditions.
-        """
+        """Return a list's log prior, volumes aside, by sizes of rules and numbers of candidates."""
         lengths = self.log_lengths(int(n_of_size.sum()))
         if len(sizes) >= lengths.size:
             return -np.inf
@@ -129,11 +122,7 @@ class ListPrior:
 
 
 def density_log_likelihood(counts: Floats, log_volumes: Floats, concentration: float) -> float:
-    """Return the log likelihood of a density list, nats.
-
-    counts (m + 1,) >= 0: weights of the rows that each part captures; log_volumes (m + 1,), finite,
-    nats: of what it captures of the domain.
-    """
+    """Return a density list's log likelihood by parts' weights and log volumes, (m + 1,)."""
     total = math.fsum(counts)
     some = counts > 0.0
     shares = counts[some] * (np.log(counts[some] / total) - log_volumes[some])
@@ -159,19 +148,13 @@ def part_probabilities(counts: Floats, concentration: float) -> Floats:
 
 
 def label_beta_parameters(counts: Floats, concentration: float) -> tuple[Floats, Floats]:
-    """Return both parameters of each class probability's marginal, two (m + 1, C) float64.
-
-    They are those of ``Beta(n_lc + a, n_l - n_lc + (C - 1) a)``.
-    """
+    """Return both parameters, (m + 1, C), of ``Beta(n_lc + a, n_l - n_lc + (C - 1) a)``."""
     of_class = counts + concentration
     return of_class, of_class.sum(axis=1, keepdims=True) - of_class
 
 
 def label_intervals(counts: Floats, concentration: float, level: float = 0.95) -> Floats:
-    """Return equal-tailed credible intervals of each class's probability, (m + 1, C, 2).
-
-    Each probability has its marginal, of `label_beta_parameters`, by itself; `level` is in (0, 1).
-    """
+    """Return equal-tailed intervals by `label_beta_parameters`, (m + 1, C, 2); level in (0, 1)."""
     of_class, of_others = label_beta_parameters(counts, concentration)
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
     bounds: Floats = betaincinv(of_class[..., np.newaxis], of_others[..., np.newaxis], tails)
@@ -179,10 +162,7 @@ def label_intervals(counts: Floats, concentration: float, level: float = 0.95) -
 
 
 def label_rounding(counts: Floats, weights: Floats, concentration: float, of_prior: float) -> float:
-    """Return the rounding of the log density of a list with labels, nats.
-
-    counts (K, C): of its parts; weights: of all rows; of_prior: its `prior_sizes`.
-    """
+    """Return the rounding of the log density of a list with labels, nats, by counts (K, C)."""
     spread: float = entropies(counts).sum()
     sizes = label_sizes(counts.sum(axis=0), counts.shape[0], concentration, spread)
     n_added = OPERATIONS + counts.shape[1]

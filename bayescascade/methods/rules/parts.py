@@ -31,10 +31,7 @@ Box = Mapping[int, Sequence[int]]
 
 
 def parts_of_codes(codes: NDArray[np.int32], rules: Sequence[Antecedent]) -> NDArray[np.int64]:
-    """Return the part of each row, (n_rows,) int64 from 0 to ``len(rules)``, the `else`.
-
-    codes (n_columns, n_rows): a cell of -1 satisfies no condition.
-    """
+    """Return the part of each row, (n_rows,), the `else` last; -1 satisfies no condition."""
     from bayescascade.methods.rules.kernels.volumes import first_parts
 
     conditions = [condition for antecedent in rules for condition in antecedent]

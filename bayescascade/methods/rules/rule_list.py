@@ -127,10 +127,7 @@ class ListedRules(Pictured):
         weights: Floats,
         measure: str,
     ) -> Table:
-        """Return the table "if ..", "else if ..", "else" downward, and what is below each part.
-
-        In a long list, parts with the least `weights`, each's share of a `measure`, may be folded.
-        """
+        """Return the table "if ..", "else if ..", "else"; of many, low `weights` are folded."""
         sizes = self.counts.reshape(self.n_rules + 1, -1).sum(axis=1)
         fold = Fold(weights.tolist(), measure, ("rule", "rules"), sizes.tolist(), keeps_last=True)
         return Table(
@@ -193,10 +190,7 @@ def read_rules(
 
 
 def read_numbers_of_candidates(value: object, max_size: int) -> NDArray[np.int64]:
-    """Return the number of candidates of each size, as a saved model has them.
-
-    Raises ModelFileError if they are not numbers for 0 (none), 1, .. `max_size` conditions.
-    """
+    """Return a saved model's numbers of candidates of 0 (none), 1, .. `max_size` conditions."""
     if (
         not isinstance(value, list)
         or len(value) != max_size + 1

@@ -33,10 +33,7 @@ _BEYOND = (0.25, 1.0, 4.0, 16.0)  # tilts that bound what trees of more leaves t
 def add_up_by_beta(
     passes: Passes, log_least: float, guess: int, rng: np.random.Generator, precise: float
 ) -> Sum:
-    """Sum over all trees, with more nodes until the error is below `precise`, nats, or negligible.
-
-    `guess` is the number of leaves of a probable tree.
-    """
+    """Sum until the error is below `precise` nats; `guess`: leaves of a probable tree."""
     expansion = Expansion(passes, log_least)
     nodes = _Nodes(passes, guess, rng, 1.0, _FAR)
     log_sum, error = expansion.given(*nodes.tilts_and_logs())
@@ -53,11 +50,7 @@ def add_up_by_beta(
 
 
 class _Nodes:
-    """The nodes of the trapezoid rule and the logs of what they add.
-
-    `guess` is the number of leaves of a probable tree, `step` > 0 scales the usual steps, and the
-    last node adds `far` > 0 nats less than the largest.
-    """
+    """Nodes of the trapezoid rule about `guess` leaves, usual steps apart, down to `far` nats."""
 
     def __init__(
         self, passes: Passes, guess: int, rng: np.random.Generator, step: float, far: float

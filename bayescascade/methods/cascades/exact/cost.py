@@ -97,10 +97,7 @@ def number_of_cells(posterior: "CascadePosterior") -> int:
 
 
 def check_magnitudes(posterior: "CascadePosterior") -> None:
-    """Raise TooLargeError if one row more does not change floats as large as weights or parameters.
-
-    The message names what is too large.
-    """
+    """Raise TooLargeError if a row does not change floats as large as weights or parameters."""
     model, total = posterior.model, float(posterior.table.weights.sum())
     if model.is_generative:
         log_splits = posterior.splits.log_most
@@ -133,10 +130,7 @@ def check_fits(
     work_limit: float,
     in_use: int = 0,
 ) -> ExactCost:
-    """Return what a plan takes beside `in_use` bytes.
-
-    If it does not fit, it raises TooLargeError, whose message says what would fit.
-    """
+    """Return what a plan takes beside `in_use` bytes, or raise TooLargeError with what fits."""
     cost = ExactCost.of_plan(plan)
     if cost.fits(memory_limit - in_use, work_limit):
         return cost

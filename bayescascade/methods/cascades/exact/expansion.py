@@ -53,20 +53,13 @@ class Sum:
 
 
 class Expansion:
-    """The sum over all trees by tilted passes.
-
-    The sum is at least ``exp(log_least)``, for example the best tree; less `Passes.log_common`,
-    nats.
-    """
+    """The sum over trees by tilted passes, at least ``exp(log_least)`` less `Passes.log_common`."""
 
     def __init__(self, passes: Passes, log_least: float) -> None:
         self._passes, self._log_least = passes, log_least
 
     def add_up(self, guess: int, rng: np.random.Generator, precise: float) -> Sum:
-        """Sum over all trees, from a guess at the number of leaves of a probable tree.
-
-        It adds tilts until the error is below `precise`, nats, or more tilts do not help.
-        """
+        """Sum by more tilts until the error is below `precise`, nats, or they do not help."""
         passes = self._passes
         tilt, spread = self._center(guess, rng)
         passes.keep(tilt, rng)

@@ -93,10 +93,7 @@ class HeldBoxes:
     def of(
         cls, posterior: "CascadePosterior", plan: Plan, memory_limit: float, work_limit: float
     ) -> "HeldBoxes | None":
-        """Count the boxes of a plan; None if they exceed a limit or are of another kind.
-
-        The plan is of all or some of the posterior's columns; limits in bytes and terms > 0.
-        """
+        """Count a plan's boxes; None if they exceed bytes or terms, or are of another kind."""
         p = sum(q > 1 for q in plan.n_levels)
         if plan.partitions != "levels" or plan.shift != 0 or not 0 < p <= _MOST_COLUMNS:
             return None

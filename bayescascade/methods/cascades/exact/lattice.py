@@ -265,10 +265,7 @@ class Lattice:
 def term_arrays(
     plan: Plan, model: "CascadeModel", power: float = 1.0, listed: Integers | None = None
 ) -> TermArrays:
-    """Return the model for kernels, raised to a power if all weights are tabulated.
-
-    If `listed` is given, only these whole weights are tabulated; see `weights_of`.
-    """
+    """Return the model for kernels, to a power if all weights, or those `listed`, are tabulated."""
     is_branch = isinstance(model, BranchModel)
     rate, alpha, leaf_alpha = (
         float(number) for number in (model.rate, model.concentration, model.leaf_concentration)

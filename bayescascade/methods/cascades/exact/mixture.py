@@ -67,10 +67,7 @@ def mix(passes: Passes, tilts: Floats, log_least: float, log_most: Floats) -> Mi
 
 
 def draw(passes: Passes, mixture: Mixture, n: int, rng: np.random.Generator) -> list[Tree]:
-    """Return independent draws from the posterior: of trees kept, then by a pass for each tilt.
-
-    Raises TooLargeError if more than a thousand trees are drawn for each that is accepted.
-    """
+    """Return draws, of trees kept or by a pass a tilt; TooLargeError below one in a thousand."""
     try:
         return _drawn(passes, mixture, n, rng)
     finally:

@@ -174,10 +174,7 @@ class Passes:
         return float(self.boxes.log_values(self.log.origin)[0])
 
     def best_of(self, tilt: float) -> tuple[float, Tree, float, float]:
-        """Return what the best tree is worth, that tree, its log density, and the rounding of that.
-
-        The log density is less `log_common`, and agrees with the posterior's own, which is checked.
-        """
+        """Return the best tree's worth, it, its log density less `log_common`, and its rounding."""
         if tilt not in self.log.maxima:
             worth = self.run(tilt, maximize=True)
             (tree,) = choose_trees(self.boxes, [0], np.random.default_rng(0))  # nothing is drawn

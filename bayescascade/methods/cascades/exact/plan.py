@@ -221,10 +221,7 @@ class Plan:
 
     @cached_property
     def n_terms(self) -> int:
-        """Most work of one pass over the boxes, in pairs of parts that are joined; see `_WORK`.
-
-        It is an upper bound, because boxes without rows take next to no time.
-        """
+        """Most work of a pass, in pairs of parts (`_WORK`): boxes without rows take little."""
         pairs, products = self._joins
         of_box, per_pair = _WORK
         n_terms = of_box * self.count_index().n_entries + pairs + products // per_pair

@@ -278,10 +278,7 @@ class SummedPosterior:
 
     @property
     def _log_densities(self) -> Floats:
-        """Logs of the sums (or maxima) over the trees of the root's entries, less the common.
-
-        The logs of huge weights themselves would leave their differences too few digits.
-        """
+        """Logs of the root's sums (or maxima) less the common, beside which digits are lost."""
         return self._root.log_densities(self._sums.log_values(self._origin), self._total)
 
     @property

@@ -75,10 +75,7 @@ def log_prior_sum(shapes: Boxes, rate: float, most: int, of_leaf: float) -> tupl
 
 
 def _relative_sums(lattice: Lattice, log_leaf: float, turns: Complexes) -> Complexes:
-    """Return sums over all trees, every leaf counting ``exp(log_leaf) * turn``, over that with 1.
-
-    turns and what is returned (m,) complex128, turns of absolute value 1.
-    """
+    """Return sums over trees of leaves counting ``exp(log_leaf) * turns``, (m,), over that of 1."""
     turns = np.concatenate([[1.0], turns])
     if lattice.plan.partitions == "levels":
         return _sums_by_levels(lattice.plan.n_levels, log_leaf, turns)[1:]
@@ -112,10 +109,7 @@ def _relative_sums(lattice: Lattice, log_leaf: float, turns: Complexes) -> Compl
 
 
 def _sums_by_levels(n_levels: tuple[int, ...], log_leaf: float, turns: Complexes) -> Complexes:
-    """Return `_relative_sums` where each level goes its own way; the first turn is 1.
-
-    A shape is then how many columns of each number of levels are left whole.
-    """
+    """Return `_relative_sums` where levels part, by columns left whole; the first turn is 1."""
     levels, numbers = np.unique([q for q in n_levels if q > 1], return_counts=True)
     steps = np.concatenate([[1], np.cumprod(numbers + 1)]).astype(np.int64)
     sums = np.empty((steps[-1], turns.size), np.complex128)
@@ -138,10 +132,7 @@ def _sums_by_levels(n_levels: tuple[int, ...], log_leaf: float, turns: Complexes
 def _splits_of(
     lattice: Lattice, column: int, step: int
 ) -> list[list[tuple[NDArray[np.int64], Floats]]]:
-    """Return, for every block of a column, its splits by their numbers of branches.
-
-    For each number b: offsets of the children (n, b) int64, and logs of multiplicities (n,).
-    """
+    """Return blocks' splits by branches b: children's offsets (n, b), log multiplicities (n,)."""
     plan, found = lattice.plan, []
     ways = lattice.blocks[column].partitions(plan.most, plan.partitions == "levels")
     for block, of_block in enumerate(ways):

@@ -169,10 +169,7 @@ class Recursion:
         self.values = self.values._replace(exponent=zeros(self.index.n_entries, np.int64))
 
     def log_values(self, origin: int = 0) -> NDArray[np.float64]:
-        """Return the logs of all trees' entries, nats; -inf where there is none.
-
-        Differences of logs of large numbers have few digits unless `origin` is near to them.
-        """
+        """Return logs of all trees' entries, -inf of none; `origin` near them saves digits."""
         return log_of(self.values, self._whole, origin)
 
     @property
@@ -246,10 +243,7 @@ class Recursion:
         return flows
 
     def first_splits(self, origin: int) -> NDArray[np.float64]:
-        """Return logs, as `log_values`, of what not splitting or splitting each column first gives.
-
-        (p + 1, n_entries) float64, nats; first "none", then columns in the lattice's order.
-        """
+        """Return logs, (p + 1, n_entries), of not splitting, or first a column of the lattice."""
         whole = self.lattice.whole
         _, n = self.index.locate(whole)
         sums = no_values((len(whole) + 1) * n)

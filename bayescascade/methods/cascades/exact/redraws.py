@@ -257,10 +257,7 @@ class Redraws:
         return node, tuple(box) if 0 < size <= most else None
 
     def size(self, box: Sequence[tuple[int, ...]]) -> int:
-        """Return the bytes that the trees below a box take, or equivalent work; 0 of one tree.
-
-        It may depend on nothing but the box.
-        """
+        """Return the bytes, or like work, of trees below a box, by it alone; 0 of one tree."""
         n_left = tuple(map(len, box))
         if n_left not in self._sizes:
             is_open = [j for j, q in enumerate(n_left) if q > 1]

@@ -105,10 +105,7 @@ class PassRounding:
         return self.of_sums * self.most > _MUCH
 
     def of_sum(self, log_sum: float, log_tilted: float | None = None) -> float:
-        """Return by how much the log of a sum over all trees may be off, nats.
-
-        `log_tilted` is the log of the sum where each leaf counts `TILT` nats more, if known.
-        """
+        """Return the rounding of a log sum, nats; `log_tilted`: that of leaves `TILT` nats up."""
         n_leaves = self.most
         if log_tilted is not None and 4 * self.of_sums < TILT:
             lost = EVALUATED * UNIT * (abs(log_sum) + abs(log_tilted)) + 2 * self.fixed

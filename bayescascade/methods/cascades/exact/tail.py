@@ -101,10 +101,7 @@ def _log_series(log_ratios: Floats) -> Floats:
 
 
 def next_place(log_zs: Floats, bounds: Floats, target: float) -> float | None:
-    """Return where a convex function, known at some ascending places, could come down to `target`.
-
-    None if it cannot, because it lies above the lines through its least value and either neighbor.
-    """
+    """Return where a convex function, known at some places, may reach `target`; None: nowhere."""
     i = len(log_zs) - 1 - int(np.argmin(bounds[::-1]))  # the largest of equals
     gaps = np.diff(log_zs)
     if i == len(gaps):

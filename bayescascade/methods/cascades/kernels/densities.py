@@ -136,10 +136,7 @@ def log_splits(table, model, work, node, split, block):
 
 @inner_kernel
 def leaf_value(model, count, log_volume, n_splittable):
-    """Contribution of a leaf to the log density, but for `shape_value` and `inside`.
-
-    n_splittable: columns of two or more levels left.
-    """
+    """Contribution of a leaf to the log density, but for `shape_value` and `inside`."""
     value = 0.0
     if model.is_generative:
         if n_splittable > model.n_kept:
@@ -154,10 +151,7 @@ def leaf_value(model, count, log_volume, n_splittable):
 
 @inner_kernel
 def branch_value(model, work, which, b, total, log_number):
-    """Contribution of an inner node with branches of weights ``branch[which, :b]``.
-
-    log_number: what `log_splits` says of it.
-    """
+    """Contribution of a node of branches ``branch[which, :b]``; log_number: by `log_splits`."""
     value = 0.0
     if model.is_generative:
         value = model.log_go - log_number if log_number > -np.inf else -np.inf

@@ -59,10 +59,7 @@ def score_leaves(
 
 @inner_kernel
 def inside(table, work, node, j, which, branch):
-    """Return what the node, or one branch of a split of column `j`, adds as a dependent leaf.
-
-    The split is that of ``assign[which]`` and `words`; branch is -1 for the node itself.
-    """
+    """Return what a node, or branch >= 0 of ``assign[which]``, adds as a dependent leaf."""
     own = work.dependence
     for column in range(table.n_levels.shape[0]):
         block = work.words[branch] if branch >= 0 and column == j else work.box[node, column]

@@ -18,10 +18,7 @@ from bayescascade.methods.cascades.kernels import densities, layout as at
 
 @inner_kernel
 def order_levels(table, work, node, j):
-    """Write a node's codes into `work.order`, and return how many there are.
-
-    They are in order of falling density, ties by code, or ascending if the column is ordered.
-    """
+    """Write and count a node's codes: by falling density, then code; ascending if ordered."""
     histogram, order = work.histogram, work.order
     m = densities.levels_of(table.nominal[j], work.box[node, j], order)
     if table.nominal[j]:
@@ -39,10 +36,7 @@ def order_levels(table, work, node, j):
 
 @inner_kernel
 def cut_scores(table, model, work, node, j, m):
-    """Write half the log Bayes factor, up to the node's constant, of each two-way cut of `order`.
-
-    ``branch[SCRATCH, i]`` is for the cut after the i-th of the ordered levels; returns log sum exp.
-    """
+    """Write half log Bayes factors of `order`'s cuts to ``branch[SCRATCH]``; return log sum exp."""
     out = work.branch[at.SCRATCH]
     if model.independent:
         densities.weigh_cuts(table, model, work, node, j, m, out)
@@ -123,10 +117,7 @@ def prepare(table, model, work, node):
 
 @inner_kernel
 def fill_histogram(table, model, work, node):
-    """Count the node's rows; of two branches only the smaller one, if weights are whole.
-
-    The other follows by subtraction, which is exact for whole numbers only.
-    """
+    """Count a node's rows; of two branches of whole weights the smaller: the other is the rest."""
     nodes = work.nodes
     if nodes[node, at.READY] >= at.COUNTED:
         return
@@ -212,11 +203,7 @@ def draw_branches(rng, model, m):
 
 @inner_kernel
 def draw_partition(rng, table, model, work, node, j, m, b):
-    """Draw a partition of the `m` levels left of column `j` into `b` branches.
-
-    Writes the branch of every level code into `assign[PROPOSED]`, branches numbered by lowest code.
-    `work.order` must hold the ordered levels.
-    """
+    """Draw `b` branches, by lowest code, of the `m` levels in `work.order`: `assign[PROPOSED]`."""
     order, assign = work.order, work.assign[at.PROPOSED]
     if model.by_levels:
         for i in range(m):

@@ -131,10 +131,7 @@ def place_transposed(table, model, work, parent):
 
 @inner_kernel
 def rotate(rng, table, model, work, beta, parent, child):
-    """Exchange a sibling and a child of a node that splits its parent's column once more.
-
-    Both keep their rows, their box and everything below; the leaves stay as they are.
-    """
+    """Exchange a sibling and a child of a node that splits its parent's column; leaves stay."""
     nodes, reals = work.nodes, work.reals
     j = nodes[parent, at.FEATURE]
     sibling = nth_child(work, parent, np.int64(rng.random() * (nodes[parent, at.N_CHILDREN] - 1)))

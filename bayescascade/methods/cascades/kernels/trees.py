@@ -257,10 +257,7 @@ def make_leaf(table, model, work, node):
 
 @inner_kernel
 def place_children(table, model, work, node):
-    """Derive the children of an inner node from its own box and rows and from their blocks.
-
-    The blocks stand in ``box[child, feature]``; this groups the rows and sets everything else.
-    """
+    """Derive an inner node's children from its box, rows and blocks ``box[child, feature]``."""
     nodes = work.nodes
     j, b = nodes[node, at.FEATURE], nodes[node, at.N_CHILDREN]
     read_split(table, work, node)

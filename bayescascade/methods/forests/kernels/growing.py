@@ -113,10 +113,7 @@ def grow(
     nodes: GrownNodes,
     work: Work,
 ) -> int:
-    """Grow a tree on the rows of positive weight; returns the number of its nodes.
-
-    `nodes` has room for twice as many nodes as there are such rows; `work` is made by `new_work`.
-    """
+    """Grow a tree on rows of weight > 0; `nodes` has room for twice as many; return how many."""
     n_rows = 0
     for row in range(data.labels.shape[0]):
         if data.weights[row] > 0.0:
@@ -280,10 +277,7 @@ def _threshold(data, split):
 
 @inner_kernel
 def _divide(data, work, split, start, end):
-    """Put the rows that go left before the others, both in their order; returns where those start.
-
-    Rows in ascending order are read faster.
-    """
+    """Put rows that go left first, in order, which is read faster; return where others start."""
     codes = data.codes[split.column]
     middle, n_right = start, 0
     for i in range(start, end):

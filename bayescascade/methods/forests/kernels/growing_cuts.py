@@ -136,10 +136,7 @@ def best_cut(rng, data, measure, work, column, start, end, totals, has_stumps):
 
 @inner_kernel
 def _gather(data, work, column, start, end):
-    """Put the rows that are not missing in the column side by side; count the classes of others.
-
-    Returns the number of rows, the least code and the greatest.
-    """
+    """Gather rows not missing, count others' classes; return how many, and end codes."""
     codes = data.codes[column]
     work.missing[:] = 0.0
     n_rows = 0
@@ -214,10 +211,7 @@ def _copy(source, target):
 
 @inner_kernel
 def _part(work, first, last, cut):
-    """Move the rows first to last - 1 whose code is at most the cut before the others.
-
-    Returns where the others start, the greatest code of the former, and the least of the latter.
-    """
+    """Move rows of codes up to the cut first; return where others start, and codes beside it."""
     part = work.part
     below, above = np.int64(MISSING), np.int64(np.iinfo(np.int32).max)
     middle = first

@@ -95,10 +95,7 @@ def add_leaves(
     leaves: NDArray[np.int64],
     sums: NDArray[np.float64],
 ) -> None:
-    """Add the values of each row's leaves, tree by tree.
-
-    rows (n, p); values (n_nodes, k); leaves (`BLOCK`,), scratch; sums (n, k).
-    """
+    """Add the values (n_nodes, k) of rows' leaves to sums (n, k), tree by tree."""
     for start in range(0, rows.shape[0], BLOCK):
         end = min(start + BLOCK, rows.shape[0])
         for tree in range(trees.tree_starts.shape[0] - 1):

@@ -267,10 +267,7 @@ class Prefix:
         return float(self.further.lengths[len(self._rules)]) + value
 
     def value(self, rules: tuple[int, ...]) -> float:
-        """Return the log density of a list as a search adds it up, and go back to the root.
-
-        The list must have a positive density.
-        """
+        """Return a positive list's log density as a search adds it up; go back to the root."""
         value, used = 0.0, self.root_sizes
         for position, rule in enumerate(rules):
             self.enter(rules[:position], used)
@@ -306,10 +303,7 @@ class Prefix:
         return float((totals + of_parts + self._slack[: totals.size])[1:].max())
 
     def children(self) -> tuple[_Children, float]:
-        """Return what may follow, and what longer lists add, at most, by the stairs.
-
-        At least one rule must be able to follow: `bound` is then not -inf.
-        """
+        """Return which rules may follow, and what longer lists add at most, by the stairs."""
         divide(
             self._candidates, self._points.arrays, self._points.features, self._remaining,
             self._spare, self._group, self._captured, self._left, self._fates,

@@ -77,10 +77,7 @@ class Points:
 
 
 def points_of(posterior: RuleListPosterior, memory_limit: float) -> Points:
-    """Return the points of a posterior.
-
-    Raises TooLargeError if the cells of a density's domain take more than `memory_limit` bytes.
-    """
+    """Return a posterior's points; TooLargeError if a domain's cells exceed `memory_limit`."""
     if isinstance(posterior, DensityListPosterior):
         codes, weights, rates = _cells(posterior, memory_limit)
         distinct, groups = np.unique(rates, return_inverse=True)  # with an axis, ten times as slow
@@ -193,8 +190,5 @@ class SearchRounding:
         return self.enough / self.n_parts
 
     def proved(self, of_posterior: float) -> float:
-        """Return by how much a list may be better though the search ended, nats.
-
-        `of_posterior` is the rounding of the log density of the list returned.
-        """
+        """Return by how much a list may be better though the search ended, nats."""
         return 8.0 * self.bound + of_posterior

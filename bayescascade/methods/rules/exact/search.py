@@ -74,10 +74,7 @@ class CertifiedList:
 
     @property
     def gap(self) -> float:
-        """How much higher the log density of any list can be at most, nats.
-
-        0.0 if this one is optimal, and the rounding too small to be seen in two decimals.
-        """
+        """How much higher any list can be at most, nats; 0.0 if optimal, and rounding unseen."""
         open_gap = 0.0 if self.is_optimal else self.upper_bound - self.log_density
         return shown_gap(open_gap, self.rounding)
 

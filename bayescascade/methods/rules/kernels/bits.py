@@ -147,11 +147,7 @@ def descend(
     weights: Array,
     key: Array,
 ) -> None:
-    """Write the points that no rule captures, and the weight of each of their groups.
-
-    rules (m,) int64: candidates; remaining (W,) uint64 and weights (G,) float64 are written; spare
-    (W,) uint64: scratch.
-    """
+    """Write the points (W,) that no rule captures, and the weight of each of their groups, (G,)."""
     for w in range(remaining.shape[0]):
         remaining[w] = points.everyone[w]
     for position in range(rules.shape[0]):

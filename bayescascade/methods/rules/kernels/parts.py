@@ -326,11 +326,7 @@ def bound_children(
     stairs: Stairs,
     bounds: Array,
 ) -> None:
-    """Lower the bounds of children to what the stairs from where they are leave.
-
-    offsets (S,) float64: what two or more rules add to the prior at most, but for their costs;
-    least_costs (S,) float64: of one rule; bounds (n,) float64 are lowered.
-    """
+    """Lower children's bounds by the stairs, offsets (S,) to the prior and least costs (S,)."""
     pure = model.n_classes
     n_steps = stairs.ends.shape[0] - 1
     for rule in range(values.shape[0]):

@@ -375,10 +375,7 @@ def propose(rng, candidates, model, work, move):
 
 @inner_kernel
 def run_steps(rng, candidates, rows, model, work, n_steps, beta, levels, move_cdf, counts):
-    """Take steps from the list in the work space, and update its levels.
-
-    levels (3,) float64: log density and log prior of the list, and log density of the best one.
-    """
+    """Take steps; levels (3,): log density and prior of the list, log density of the best."""
     hot, cold = min(beta, 1.0), max(beta, 1.0)
     kept = layout.PRIOR_KEPT * (1.0 - hot)
     current, base, best = levels[0], levels[1], levels[2]

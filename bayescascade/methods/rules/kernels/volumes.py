@@ -306,10 +306,7 @@ def first_log_volume(candidates, rules, part, rule, space):
 def first_log_volumes(
     candidates: layout.CandidateArrays, rules: Array, space: layout.VolumeSpace, out: Array
 ) -> None:
-    """Write the log share of the domain that each part captures first, -inf if none.
-
-    rules (m,) int64: candidates; out (m + 1,) float64.
-    """
+    """Write the log shares (m + 1,) that parts of rules (m,) capture first, -inf of none."""
     reset_box(candidates, space.box)
     n_rules = rules.shape[0]
     for part in range(n_rules):

@@ -144,11 +144,7 @@ def count_rows(
     subsets: Array,
     counts: Array,
 ) -> None:
-    """Add every row to the boxes that keep one level of some columns, and all of the others.
-
-    row_codes (N, p) integers, columns in the lattice's order; weights (N,) float64; subsets (S, p)
-    bool: the columns narrowed; counts: of all boxes.
-    """
+    """Add rows (N, p) to boxes of one level of some columns, subsets (S, p), and all of others."""
     for s in range(subsets.shape[0]):
         for row in range(row_codes.shape[0]):
             at, cost = 0, 0

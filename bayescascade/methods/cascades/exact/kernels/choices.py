@@ -124,11 +124,7 @@ def _is_in(work, digits, node):
 
 @inner_kernel
 def _scan_pairs(lattice, terms, values, work, j, below, mantissa, exponent, target, done, maximize):
-    """Go through the two-way splits of a column whose branches together come to `below`.
-
-    Returns the sum of shares (or the largest), and pair and entries of the last (or of the best, if
-    better than before), or -1.
-    """
+    """Go through a column's splits in two; return the sum or largest, pair and entries, or -1."""
     pair, i, k = -1, -1, -1
     block = lattice.starts[j] + work.digits[j]
     base = work.base[j] + work.digits[work.digits.shape[0] - 1] * work.step[j]
@@ -271,10 +267,7 @@ def _scan(
     shift, b, entry, left, left_exponent, i0, right, right_exponent, k0,
     mantissa, exponent, target, done, maximize,
 ):  # fmt: skip
-    """Go through the entries of the first of b blocks, and of the rest, that make `entry`.
-
-    Returns the sum of shares, or the largest, and entries as `_scan_pairs` does.
-    """
+    """Go through entries of the first of b blocks and of the rest, as `_scan_pairs` does."""
     chosen_i, chosen_k = -1, -1
     n = entry + 1 if shift == UNION else entry - shift * (b - 1) + 1
     for i in range(n):
@@ -311,10 +304,7 @@ def sum_columns(
     work: Work,
     out: Scaled,
 ) -> None:
-    """Write what the box of ``work.digits`` comes to as a leaf, then by splits of each column.
-
-    out: the box's entries, (p + 1) times.
-    """
+    """Write what the box of ``work.digits`` is worth as a leaf, then by splits of each column."""
     _prepare(lattice, index, terms, counts_index, counts, work)
     last = work.digits.shape[0] - 1
     limit = n_entries(lattice, index, work)

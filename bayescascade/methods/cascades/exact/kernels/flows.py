@@ -301,11 +301,7 @@ def sum_leaves(
     per_width: Array,
     row: Array,
 ) -> float:
-    """Return the density of a row: what stays in the open boxes, that hold it, over their volumes.
-
-    flows: as `share_out` leaves them; per_width (N,) float64: one over the widths of blocks; row
-    (p,) int64, -1 for a missing cell.
-    """
+    """Return a row's density: `flows` in boxes that hold it, over volumes; -1 is a missing cell."""
     last = work.digits.shape[0] - 1
     start, stop = lattice.starts[last], lattice.starts[last + 1]
     first_line(lattice, index, is_open, work, 0)

@@ -164,11 +164,7 @@ def weigh_splits(
     codes: Array,
     worth: Scaled,
 ) -> None:
-    """Write what a box, of whatever number of rows, is worth as a leaf and by splits.
-
-    codes (p,) int64: the level of each column that is fixed, else -1; worth: (p + 1,), of a leaf,
-    then of each column.
-    """
+    """Write a box's worth (p + 1,) as a leaf, then by splits; codes (p,): levels fixed, else -1."""
     p, n_all = held.codes.shape
     chosen, n = 0, 0
     for j in range(p):

@@ -38,10 +38,7 @@ class LatticeArrays(NamedTuple):
 
 
 class IndexArrays(NamedTuple):
-    """Where the entries of a box start: the sum over columns of digit * step.
-
-    Costs above C count as C + 1, where all are 0.
-    """
+    """Where a box's entries start, the sum of columns' digit * step; beyond cost C all are 0."""
 
     step: Array  # (p, C + 2) int64: entries passed over by one digit, by the cost of columns before
     size: Array  # (C + 2,) int64: entries of a box by its cost

@@ -135,10 +135,7 @@ def outer_volume(lattice, work):
 
 @inner_kernel
 def leaf_of(lattice, terms, tables, work, count, volume, volume_low, ways, block):
-    """Return what a line's box that keeps a block of the last column is worth as a leaf.
-
-    It writes `Work.per_way`, too.
-    """
+    """Return a box's worth as a leaf, by a block of the last column, and write `Work.per_way`."""
     volume, volume_low = plus(
         volume, volume_low, lattice.log_width[block, 0], lattice.log_width[block, 1]
     )
@@ -153,10 +150,7 @@ def leaf_of(lattice, terms, tables, work, count, volume, volume_low, ways, block
 
 @inner_kernel
 def list_splits(lattice, terms, tables, work):
-    """List where the partitions of a line's blocks begin and end, by their sizes.
-
-    The last column's stand behind the others', to be filled in for every box.
-    """
+    """List where partitions of a line's blocks begin and end; the last column's are filled in."""
     n = 0
     for i in range(terms.branches.shape[0]):
         b = terms.branches[i]

@@ -53,10 +53,7 @@ def _join(
 
 @inner_kernel
 def block_sums(lattice, terms, values, work, column, block, base, stride, limit, maximize, region):
-    """Write the sums over partitions of a block into 2 .. branches.
-
-    They go to `row_of` the block and b, where the rows of all its rests must stand already.
-    """
+    """Write sums over a block's partitions into 2 .. branches to its `row_of`, its rests' first."""
     start = lattice.starts[column]
     most = min(terms.most, lattice.sizes[start + block])
     n = limit if terms.shift == UNION else limit - terms.shift
