@@ -42,17 +42,6 @@ class Baseline(ReadableDensity[D]):
     def _own_dict(self) -> dict[str, Any]:
         """Return what was learned, as plain data."""
 
-    @abstractmethod
-    def _own_record(self) -> dict[str, Any]:
-        """Return what was learned, as a file holds it."""
-
-    @abstractmethod
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        """Restore what `_own_record` wrote; `schema_` is set already.
-
-        Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
-        """
-
     def _learner(self) -> Callable[[Table], None]:
         self._check_all()
         return self._learn

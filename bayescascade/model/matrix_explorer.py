@@ -36,6 +36,15 @@ class MatrixExplorer(Sampled, MatrixEstimator, Generic[S, L]):
 
     A family has `_posterior`, `_learned`, `_read_learned` and `_page`, and answers by `_averaged`.
     What it learns beside states it saves by `_own_record`.
+
+    Attributes
+    ----------
+    posterior_, run_ : posterior, PosteriorRun
+        Not in saved models.
+    summary_ : FitSummary
+        Convergence, acceptance, shares of the draws.
+    log_posterior_ : float
+        Log density of the best state found, nats, unnormalized.
     """
 
     _most_kept: ClassVar[int] = 100  # draws that predict together and are saved

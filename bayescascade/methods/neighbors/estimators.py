@@ -1,30 +1,42 @@
 """The nearest-neighbor classifier whose rows are few and learned; `posterior` has the formulas."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError, warn_user
 from bayescascade.base.threads import n_threads_of
-from bayescascade.base.validation import check_integer
-from bayescascade.data.labels import (
-    TrainingRows,
-    check_labels,
-    label_codes,
-)
+from bayescascade.base.validation import check_integer, check_real
+from bayescascade.data.labels import TrainingRows, check_labels, label_codes
 from bayescascade.data.levels import level_text
-from bayescascade.methods.neighbors.base import CompressedClassifier
-from bayescascade.methods.neighbors.learned import Compressed
-from bayescascade.methods.neighbors.minibatches import climb_by_minibatches
+from bayescascade.data.units import Units
+from bayescascade.methods.neighbors.learned import Compressed, Rule
+from bayescascade.methods.neighbors.minibatches import around, climb_by_minibatches, climb_each
 from bayescascade.methods.neighbors.parameters import AUTO, CompressionParameters
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
-from bayescascade.methods.neighbors.prototypes import State
-from bayescascade.methods.neighbors.starting import choose_start, shares_of_classes
+from bayescascade.methods.neighbors.prototypes import Floats, State
+from bayescascade.methods.neighbors.reports import (
+    CANNOT_TELL,
+    HOW_TO_READ,
+    WORSE,
+    class_page,
+    prior_texts,
+)
+from bayescascade.methods.neighbors.starting import choose_start, counts_of_classes
+from bayescascade.model.matrix_classifier import MatrixClassifier
+from bayescascade.model.matrix_explorer import MatrixExplorer
+from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.search import Search
+from bayescascade.report.numbers import share_text
+from bayescascade.report.page import Page, Pieces, counted
 
 _STEPS = 2_000  # of each chain
 _KEPT = 100  # draws of each chain, and those that predict together
@@ -32,7 +44,12 @@ _EPOCHS = 5  # that `refine` takes by default
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class StochasticNeighborCompression(CompressedClassifier):
+class StochasticNeighborCompression(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc] # untyped
+    TransformerMixin,  # type: ignore[misc]
+    MatrixExplorer[State, Compressed],
+    MatrixClassifier,
+):
     """Nearest-neighbor classification by a few learned prototypes in place of all rows.
 
     Prototypes move to where the rows' neighbors among them are most probably of their own class
@@ -97,12 +114,22 @@ class StochasticNeighborCompression(CompressedClassifier):
 
     Attributes
     ----------
+    prototypes_ : (n_prototypes, n_matrix_columns) float64
+        In the units of the rows; text and categories are columns of 0 and 1, see `column_texts_`.
+    prototype_labels_ : (n_prototypes,) array
+        Their labels.
+    scale_ : float, (n_matrix_columns,) or (rank, n_matrix_columns) float64
+        The metric: rows x and z are ``|scale_ * (x - z)|``, or ``|scale_ @ (x - z)|``, apart.
+    n_kept_ : int
+        Number of prototypes.
+    prior_scale_ : float or None
+        That of the prior around class means, chosen or given; None is flat.
     posterior_, run_ : PrototypePosterior, PosteriorRun
         Over standardized rows; not in saved models.
     n_iter_ : int
         Iterations of the longest climb, or epochs by minibatches.
 
-    The others are those of every `CompressedClassifier`.
+    The others are those of every `MatrixExplorer` and `MatrixClassifier`.
 
     Examples
     --------
@@ -121,6 +148,8 @@ class StochasticNeighborCompression(CompressedClassifier):
     )
 
     declares = CompressionParameters
+    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "n_prototypes")  # whose labels JSON
+    # would turn into text
 
     compression: float = CompressionParameters.compression.default
     n_prototypes: int | Mapping[Any, int] | None = CompressionParameters.n_prototypes.default
@@ -141,6 +170,13 @@ class StochasticNeighborCompression(CompressedClassifier):
     n_jobs: int | None = CompressionParameters.n_jobs.default
     missing: str = CompressionParameters.missing.default
     unknown: str = CompressionParameters.unknown.default
+
+    prior_scale_: float | None = field(init=False)
+    _n_choosing: int | None = field(init=False)  # rows held out that chose it; None if given
+    # rows of each class, and those of them taken wrong
+    _sizes: NDArray[np.int64] = field(init=False)
+    _wrong: NDArray[np.int64] = field(init=False)
+    _units: Units = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override] # rows have no weights
         """Learn prototypes; Ctrl-C ends it with those found so far.
@@ -171,8 +207,9 @@ class StochasticNeighborCompression(CompressedClassifier):
         training = self._read_rows(X, y)
         rows, labels = np.asarray(training.rows, np.float64), training.labels
         sizes = np.bincount(labels)
-        counts = self._counts(sizes)
-        self._check_neighbors(int(counts.sum()))
+        given = round(self.compression * len(rows)) if self.n_prototypes is None else None
+        counts = counts_of_classes(self.n_prototypes, given, sizes, self.classes_.tolist())
+        self._rule.check(int(counts.sum()))
         rng = search.rng()
         watch = search.watch
         with watch.part(0.5), watch.watching():
@@ -185,16 +222,15 @@ class StochasticNeighborCompression(CompressedClassifier):
                 labels=labels,
                 counts=counts,
                 how=self.start,
-                classified=self._classified,
-                labeled=self._labeled,
+                rule=self._rule,
                 **self._options(),
             )
             is_late = watch.is_up
-        self._center, self._units, start, best, is_stopped = chosen
+        self._units, start, best, is_stopped = chosen
         self.prior_scale_ = best.prior_scale
         self._n_choosing = start.n_held_out if self.prior_scale == AUTO else None
         posterior = PrototypePosterior(
-            (rows - self._center) / self._units,
+            self._units.scaled(rows),
             self.classes_[labels],
             counts,
             held=None if self.joint else best.metric,
@@ -203,20 +239,11 @@ class StochasticNeighborCompression(CompressedClassifier):
         drawn = [best.points, *(start.draw() for _ in range(self.n_chains - 1))]
         starts = [posterior.layout.state(points, best.metric) for points in drawn]
         if self.optimizer == "minibatch" and not is_stopped:
-            for place, state in enumerate(starts):
-                with watch.part(1.0 if self.search == "ascent" else 0.5), watch.watching():
-                    starts[place], is_stopped = climb_by_minibatches(
-                        posterior,
-                        state,
-                        rng,
-                        batch_size=self.batch_size,
-                        n_epochs=self.max_iter,
-                        progress=self.progress,
-                    )
-                    if is_stopped and watch.is_up:
-                        is_late, is_stopped = True, False
-                if is_stopped or is_late:
-                    break
+            share = 1.0 if self.search == "ascent" else 0.5
+            starts, is_stopped, timed_out = climb_each(
+                posterior, starts, rng, watch, share, **self._batches(self.max_iter)
+            )
+            is_late |= timed_out
         if is_stopped:  # by Ctrl-C: neither further climbs nor draws; a checkpoint stays
             search = replace(search, search="ascent", max_iter=0, checkpoint=None, resume=False)
         self._sizes = sizes
@@ -231,9 +258,10 @@ class StochasticNeighborCompression(CompressedClassifier):
         by_minibatches = self.optimizer == "minibatch"
         n_iterations = found.run_.extras["n_iterations"]
         self.n_iter_ = self.max_iter if by_minibatches else max(1, *n_iterations)
-        taken = self._classified(self._best, rows)
+        taken = self._rule.classified(self._best, rows)
         self._wrong = np.bincount(labels[taken != labels], minlength=len(sizes))
-        self._warn_if_worse()
+        if WORSE in self._objections:
+            warn_user(ConvergenceWarning(WORSE))
         return self
 
     def refine(self, X: Any, y: Any, n_epochs: int = _EPOCHS) -> Self:
@@ -262,35 +290,21 @@ class StochasticNeighborCompression(CompressedClassifier):
         if len(labels) != len(rows):
             raise DataError(f"y must have a label per row of X, {len(rows)}, got {len(labels)}")
         counts = np.bincount(best.labels)
-        sureness = np.sqrt(self._sizes / counts)[best.labels, np.newaxis]
-        points = (best.points - self._center) / self._units
-        factor = best.factor * self._units
-        is_linear = factor.ndim == 2  # whatever `metric` has been set to since
-        posterior = PrototypePosterior(
-            (rows - self._center) / self._units,
+        posterior = around(
+            best.scaled(self._units),
+            self._sizes / counts,
+            self._units.scaled(rows),
             checked,
-            counts,
-            held=factor.ravel() if is_linear else np.log(factor),
-            around=(points, np.ones_like(points) / sureness),
             classes=self.classes_,
-            **self._options()
-            | {
-                "metric": "linear" if is_linear else "diagonal",
-                "rank": len(factor) if is_linear else None,
-                "prior_scale": 1.0,
-            },
+            dtype=self.dtype,
+            n_threads=n_threads_of(self.n_jobs),
         )
         state, _ = climb_by_minibatches(
-            posterior,
-            posterior.center,
-            self._checked().rng(),
-            batch_size=self.batch_size,
-            n_epochs=n_epochs,
-            progress=self.progress,
+            posterior, posterior.center, self._checked().rng(), **self._batches(n_epochs)
         )
-        points = posterior.layout.points(state) * self._units + self._center
+        points = self._units.unscaled(posterior.layout.points(state))
         self._best, self._draws = Compressed(points, best.labels, best.factor), []
-        taken = self._classified(self._best, rows)
+        taken = self._rule.classified(self._best, rows)
         self._wrong = self._wrong + np.bincount(labels[taken != labels], minlength=counts.size)
         self._sizes = self._sizes + np.bincount(labels, minlength=counts.size)
         return self
@@ -311,28 +325,173 @@ class StochasticNeighborCompression(CompressedClassifier):
             "n_threads": n_threads_of(self.n_jobs),
         }
 
-    def _counts(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of prototypes of each class."""
-        given, n_rows = self.n_prototypes, int(sizes.sum())
-        if isinstance(given, Mapping):
-            names = self.classes_.tolist()
-            if set(given) != set(names):
-                raise ParameterError(f"n_prototypes must be of each class, {names}, got {given}")
-            return np.array(
-                [
-                    check_integer(f"n_prototypes of class {level_text(name)}", given[name], 1, size)
-                    for name, size in zip(names, sizes.tolist(), strict=True)
-                ]
-            )
-        if given is None:
-            wanted = max(len(sizes), round(self.compression * n_rows))
-        else:
-            wanted = check_integer("n_prototypes", given, len(sizes), n_rows)
-        return shares_of_classes(wanted, sizes)
+    def _batches(self, n_epochs: int) -> dict[str, Any]:
+        """Return how to climb by minibatches."""
+        return {"batch_size": self.batch_size, "n_epochs": n_epochs, "progress": self.progress}
 
     def _learned(self, state: State, training: TrainingRows) -> Compressed:
         layout = self.posterior_.layout
-        points = layout.points(state) * self._units + self._center
-        factor = layout.factor(layout.metric_of(state)) / self._units
+        points = self._units.unscaled(layout.points(state))
+        factor = layout.factor(layout.metric_of(state)) / self._units.units
         rows = np.asarray(training.rows, np.float64)
-        return self._labeled(Compressed(points, layout.labels, factor), rows, training.labels)
+        return self._rule.labeled(Compressed(points, layout.labels, factor), rows, training.labels)
+
+    # -- classifying -------------------------------------------------------------------------------
+
+    @property
+    def _means(self) -> Floats:
+        return self._units.center
+
+    @property
+    def _rule(self) -> Rule:
+        return Rule(self.rule, self.n_neighbors)
+
+    def _probabilities(self, rows: Floats) -> Floats:
+        """Return what `predict_proba` does, of rows of the matrix."""
+        self._rule.check(self.n_kept_)
+        return self._averaged(lambda one: self._rule.probabilities(one, rows))
+
+    def _block_words(self, rows: Floats) -> dict[str, list[int]]:
+        """Return the number of the nearest prototype, from 1."""
+        return {"nearest_prototype": (1 + self._best.nearest(rows)).tolist()}
+
+    def _reasons(self, X: Any) -> list[str]:
+        labels = [level_text(self.classes_.tolist()[c]) for c in self._best.labels]
+        nearest = self._best.nearest(self._matrix(X)).tolist()
+        return [f"prototype {1 + one} is nearest, of class {labels[one]}" for one in nearest]
+
+    def transform(self, X: Any) -> Floats:
+        """Return rows in the space of the metric, (n_rows, n_matrix_columns or rank) float64.
+
+        Euclidean distances between them are those by which prototypes are near.
+        """
+        rows = self._matrix(X)
+        return self._best.applied(rows)
+
+    def to_sklearn(self, n_neighbors: int = 1, **options: Any) -> KNeighborsClassifier:
+        """Return a fitted `KNeighborsClassifier` over the prototypes, for rows of numbers.
+
+        Parameters
+        ----------
+        n_neighbors : int >= 1
+        options : keywords
+            Of that class, such as ``algorithm="ball_tree"``; "kd_tree" knows no scale per column,
+            and "brute" loses digits of columns that are far from 0, such as 1e9 and one more.
+
+        Raises
+        ------
+        ParameterError
+            If `n_neighbors` is more than there are prototypes, or an option does not go with the
+            metric.
+        """
+        check_is_fitted(self, "_best")
+        check_integer("n_neighbors", n_neighbors, 1, self.n_kept_)
+        return self._best.to_sklearn(self.classes_, n_neighbors, **options)
+
+    # -- what was learned --------------------------------------------------------------------------
+
+    @property
+    def prototypes_(self) -> Floats:
+        """The prototypes, in the units of the rows."""
+        return self._best.points
+
+    @property
+    def prototype_labels_(self) -> NDArray[Any]:
+        """The label of each prototype."""
+        labels: NDArray[Any] = self.classes_[self._best.labels]
+        return labels
+
+    @property
+    def scale_(self) -> Floats | float:
+        """The metric; a number if it is the same for all columns."""
+        factor = self._best.factor
+        return float(factor[0]) if factor.ndim == 1 and np.ptp(factor) == 0.0 else factor
+
+    @property
+    def n_kept_(self) -> int:
+        """Number of prototypes."""
+        return len(self._best.labels)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Columns of what `transform` returns, which scikit-learn names after the class."""
+        return int(self._best.factor.shape[0])
+
+    def prototypes_frame(self, target: str = "label") -> pd.DataFrame:
+        """Return the prototypes and, in a last column called `target`, their labels.
+
+        Raises
+        ------
+        ParameterError
+            If the prototypes have such a column.
+        """
+        if target in self.column_texts_:
+            raise ParameterError(f"target must be the name of no column, got {target!r}")
+        frame = pd.DataFrame(self.prototypes_, columns=self.column_texts_)
+        return frame.assign(**{target: self.prototype_labels_})
+
+    def _facts(self) -> list[str]:
+        rows = counted(int(self._sizes.sum()), "row")
+        return [rows, *super()._facts(), counted(self.n_kept_, "prototype")]
+
+    def _how_to_read(self) -> Sequence[tuple[str, str]]:
+        return HOW_TO_READ
+
+    def _cannot_tell(self) -> Sequence[str]:
+        return CANNOT_TELL
+
+    def _heading(self) -> list[str]:
+        return self._facts()[:-1]
+
+    def _told(self) -> list[str]:
+        part = share_text(self.n_kept_ / int(self._sizes.sum()))
+        kept = f"{counted(self.n_kept_, 'prototype')}, {part} of the rows"
+        is_own = self._best.factor.ndim == 1 and np.ptp(self._best.factor) > 0.0
+        told = [kept, f"metric {self.metric}"]
+        if is_own and self.metric == "scaled":
+            told.append("columns standardized")
+        return told
+
+    def _how_made(self) -> Page:
+        chosen = prior_texts(self.prior_scale_, self._n_choosing)
+        return (*super()._how_made(), *(Pieces([text]) for text in chosen))
+
+    def _page(self) -> Page:
+        return class_page(self.classes_, self._sizes, self._wrong, self._best.labels)
+
+    def _found_pieces(self) -> list[str]:
+        wrong = share_text(self._wrong.sum() / self._sizes.sum())
+        return [*super()._found_pieces(), f"{wrong} of these rows taken wrong"]
+
+    @property
+    def _objections(self) -> list[str]:
+        is_worse = self._wrong.sum() > self._sizes.sum() - self._sizes.max()
+        return [*self.summary_.warnings, *([WORSE] if is_worse else [])]
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _own_record(self) -> dict[str, Any]:
+        return {
+            "prior": {"scale": self.prior_scale_, "n_choosing": self._n_choosing},
+            "rows": self._sizes.tolist(),
+            "wrong": self._wrong.tolist(),
+            **self._units.record(),
+        }
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        given = {"scale": record["parameters"]["prior_scale"], "n_choosing": None}
+        prior = record.get("prior", given)  # older files lack it
+        self.prior_scale_, self._n_choosing = prior["scale"], prior["n_choosing"]
+        if self._n_choosing is not None:
+            check_integer("n_choosing", self._n_choosing, 0)
+        if self.prior_scale_ is not None or self._n_choosing is not None:
+            check_real("prior scale", self.prior_scale_, above=0.0)
+        n_classes = len(self.classes_)
+        self._sizes, self._wrong = (np.array(record[name], np.int64) for name in ("rows", "wrong"))
+        self._units = Units.from_record(record, len(self._encoder.source))
+        is_counted = (self._sizes.shape, self._wrong.shape) == ((n_classes,), (n_classes,))
+        if not is_counted or (self._sizes < 1).any() or (self._wrong > self._sizes).any():
+            raise ModelFileError("a saved model's rows must be counted for each class")
+
+    def _read_learned(self, record: Mapping[str, Any]) -> Compressed:
+        return Compressed.from_record(record, len(self._encoder.source), len(self.classes_))

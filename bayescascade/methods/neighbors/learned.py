@@ -1,12 +1,12 @@
 """What a user reads: prototypes in the units of the rows, and how they classify.
 
 The nearest prototype decides, or a vote of some, or the probabilities that the likelihood speaks
-of: see `RULES`.
+of: see `Rule`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from scipy.spatial import KDTree
 from sklearn.neighbors import KNeighborsClassifier
 
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.validation import check_integer
+from bayescascade.data.units import Units
 from bayescascade.methods.neighbors.neighborhoods import class_probabilities, nearest_prototypes
 from bayescascade.methods.neighbors.prototypes import Floats
 
@@ -46,6 +48,10 @@ class Compressed:
         """Return the position of the prototype that is nearest to each row, (n_rows,)."""
         return nearest_prototypes(self.applied(rows), _weights(self.applied(self.points)))
 
+    def scaled(self, units: Units) -> "Compressed":
+        """Return what it is for rows in these units."""
+        return Compressed(units.scaled(self.points), self.labels, self.factor * units.units)
+
     def relabeled(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> "Compressed":
         """Return the prototypes, each with the class that most of the rows nearest to it have.
 
@@ -73,24 +79,6 @@ class Compressed:
             found[of_class[costs[of_class].argmin()]] = absent[0]
         order = np.argsort(found, kind="stable")
         return Compressed(self.points[order], found[order], self.factor)
-
-    def probabilities(self, rows: NDArray[Any], rule: str, n_neighbors: int) -> Floats:
-        """Return the probability of each class for each row, (n_rows, n_classes).
-
-        rows (n_rows, n_columns). The rule is "nearest" (1 for the class of the nearest prototype),
-        "neighbors" (`n_neighbors` >= 1 prototypes vote) or "stochastic" (as in the likelihood).
-        """
-        n_classes = int(self.labels[-1]) + 1
-        if rule == "nearest":
-            chosen: Floats = np.eye(n_classes)[self.labels[self.nearest(rows)]]
-            return chosen
-        near, points = self.applied(rows), self.applied(self.points)
-        if rule == "neighbors":
-            voters = KNeighborsClassifier(n_neighbors, algorithm="brute").fit(points, self.labels)
-            votes: Floats = voters.predict_proba(near)
-            return votes
-        starts = np.searchsorted(self.labels, np.arange(n_classes + 1))
-        return class_probabilities(near, _weights(points), starts)
 
     def to_sklearn(
         self, classes: NDArray[Any], n_neighbors: int, **options: Any
@@ -142,6 +130,43 @@ class Compressed:
         if factor.ndim > 2 or not factor.any():
             raise ModelFileError("a saved model's metric must be numbers, not all of them 0")
         return cls(points, np.array(labels, np.int64), factor)
+
+
+class Rule(NamedTuple):
+    """How prototypes classify."""
+
+    name: str  # "nearest": its class; "neighbors": some vote; "stochastic": as in the likelihood
+    n_neighbors: int  # >= 1, that vote
+
+    def probabilities(self, model: Compressed, rows: NDArray[Any]) -> Floats:
+        """Return the probability of each class for each row, (n_rows, n_classes)."""
+        n_classes = int(model.labels[-1]) + 1
+        if self.name == "nearest":
+            chosen: Floats = np.eye(n_classes)[model.labels[model.nearest(rows)]]
+            return chosen
+        near, points = model.applied(rows), model.applied(model.points)
+        if self.name == "neighbors":
+            voters = KNeighborsClassifier(self.n_neighbors, algorithm="brute")
+            votes: Floats = voters.fit(points, model.labels).predict_proba(near)
+            return votes
+        starts = np.searchsorted(model.labels, np.arange(n_classes + 1))
+        return class_probabilities(near, _weights(points), starts)
+
+    def classified(self, model: Compressed, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the positions of the classes that rows are taken for, (n_rows,)."""
+        positions: NDArray[np.int64] = self.probabilities(model, rows).argmax(axis=1)
+        return positions
+
+    def labeled(
+        self, model: Compressed, rows: NDArray[Any], labels: NDArray[np.int64]
+    ) -> Compressed:
+        """Return a model whose prototypes are of the classes that the rule wants them to be of."""
+        return model.relabeled(rows, labels) if self.name == "nearest" else model
+
+    def check(self, n_prototypes: int) -> None:
+        """Raise ParameterError if more are to vote than there are."""
+        if self.name == "neighbors":
+            check_integer("n_neighbors", self.n_neighbors, 1, n_prototypes)
 
 
 def _weights(points: Floats) -> Floats:

@@ -6,19 +6,68 @@ number by about the same part of how far rows of a class are apart, less and les
 is the mean of the last half of the states, as a single one still jumps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import samplers
-from bayescascade.base.watch import check_time
+from bayescascade.base.watch import Watch, check_time
+from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
-from bayescascade.methods.neighbors.prototypes import State
+from bayescascade.methods.neighbors.prototypes import Floats, State
 
 _STEP = 0.05  # the first, in `lengths` of the posterior
 _LEAST_BATCHES = 10  # of an epoch: fewer steps would not get far
 _DECAY, _SQUARES_DECAY, _TINY = 0.9, 0.999, 1e-12
+
+
+def around(
+    learned: Compressed, n_rows: NDArray[np.float64], rows: Floats, labels: NDArray[Any], **how: Any
+) -> PrototypePosterior:
+    """Return the posterior of further rows, whose prior is around prototypes that were learned.
+
+    A prototype of class c is as sure as the mean of ``n_rows[c]`` rows, (n_classes,); the metric
+    is held. rows (n_rows, n_columns), in the units of `learned`; labels (n_rows,) array. See
+    `PrototypePosterior` for `how`.
+    """
+    sureness = np.sqrt(n_rows)[learned.labels, np.newaxis]
+    is_linear = learned.factor.ndim == 2
+    return PrototypePosterior(
+        rows,
+        labels,
+        np.bincount(learned.labels),
+        held=learned.factor.ravel() if is_linear else np.log(learned.factor),
+        around=(learned.points, np.ones_like(learned.points) / sureness),
+        metric="linear" if is_linear else "diagonal",
+        rank=len(learned.factor) if is_linear else None,
+        prior_scale=1.0,
+        **how,
+    )
+
+
+def climb_each(
+    posterior: PrototypePosterior,
+    states: Sequence[State],
+    rng: np.random.Generator,
+    watch: Watch,
+    share: float,
+    **how: Any,
+) -> tuple[list[State], bool, bool]:
+    """Return a better state for each, and whether Ctrl-C or the time limit ended the climbs.
+
+    Each takes up to a `share` of the time that is left; see `climb_by_minibatches` for `how`.
+    """
+    found = list(states)
+    for place, state in enumerate(states):
+        with watch.part(share), watch.watching():
+            found[place], is_ended = climb_by_minibatches(posterior, state, rng, **how)
+            is_late = is_ended and watch.is_up
+        if is_ended:
+            return found, not is_late, is_late
+    return found, False, False
 
 
 def climb_by_minibatches(

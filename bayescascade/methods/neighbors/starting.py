@@ -14,7 +14,7 @@ a large one. Rows held out are few: the wide one has to be better by over a stan
 good and to make their classes more probable.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from math import inf, nan, sqrt
 from typing import Any, NamedTuple
@@ -24,10 +24,13 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 import samplers
-from bayescascade.base.errors import DataError
+from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.threads import single_threaded
+from bayescascade.base.validation import check_integer
 from bayescascade.base.watch import OutOfTime, check_time
-from bayescascade.methods.neighbors.learned import Compressed
+from bayescascade.data.levels import level_text
+from bayescascade.data.units import Units
+from bayescascade.methods.neighbors.learned import Compressed, Rule
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.prototypes import Floats
@@ -64,6 +67,32 @@ def shares_of_classes(n_prototypes: int, sizes: NDArray[np.int64]) -> NDArray[np
     return counts
 
 
+def counts_of_classes(
+    given: int | Mapping[Any, int] | None,
+    wanted: int | None,
+    sizes: NDArray[np.int64],
+    names: Sequence[Any],
+) -> NDArray[np.int64]:
+    """Return the number of prototypes of each class, (n_classes,).
+
+    It is given for all or each, or else about as many are wanted; sizes (n_classes,) int64 are the
+    rows of each class. ParameterError if there are too few rows, or `given` has other classes.
+    """
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            raise ParameterError(f"n_prototypes must be of each class, {list(names)}, got {given}")
+        return np.array(
+            [
+                check_integer(f"n_prototypes of class {level_text(name)}", given[name], 1, size)
+                for name, size in zip(names, sizes.tolist(), strict=True)
+            ]
+        )
+    if given is None:
+        return shares_of_classes(max(len(sizes), wanted or 0), sizes)
+    n_prototypes = check_integer("n_prototypes", given, len(sizes), int(sizes.sum()))
+    return shares_of_classes(n_prototypes, sizes)
+
+
 class Tried(NamedTuple):
     """What short climbs in several metrics have come to."""
 
@@ -89,8 +118,7 @@ class Tried(NamedTuple):
 class Chosen(NamedTuple):
     """What a climb starts with."""
 
-    center: Floats  # (n_columns,), subtracted from the rows
-    units: Floats  # (n_columns,), what they are divided by then
+    units: Units  # of the columns
     start: "Start"  # draws further starts in these units
     best: Tried
     is_stopped: bool  # whether Ctrl-C ended the choice
@@ -136,7 +164,9 @@ def choose_start(
 
     tried = []
     for place, units in enumerate(choices):
-        start = Start((rows - center) / units, rng=rng.spawn(1)[0], prior_scale=first, **more)
+        start = Start(
+            Units(center, units).scaled(rows), rng=rng.spawn(1)[0], prior_scale=first, **more
+        )
         tried.append((start.tried(first, partial(report, place)), units, start))
         if start.is_stopped:
             break
@@ -144,7 +174,7 @@ def choose_start(
     if is_open and not start.is_stopped and chosen.n_held_out:
         wide = chosen.tried(_WIDE, partial(report, len(choices)))
         best = wide if best.is_beaten_by(wide) else best
-    return Chosen(center, units, chosen, best, start.is_stopped or chosen.is_stopped)
+    return Chosen(Units(center, units), chosen, best, start.is_stopped or chosen.is_stopped)
 
 
 class Start:
@@ -153,9 +183,7 @@ class Start:
     rows (n_rows, n_columns) float64; labels (n_rows,) int64, the position of each one's class,
     where every class has rows; counts (n_classes,) int64, the prototypes of each class. They are
     cluster centers of each class (`how` "kmeans") or rows drawn from it ("sample").
-    ``classified(model, rows)`` returns the classes of rows, (n_rows,) int64, by a `Compressed`;
-    ``labeled(model, rows, labels)`` returns the model as it classifies once it has learned. Options
-    are those of `PrototypePosterior`: metric, rank, prior_scale, dtype, n_threads.
+    Options are those of `PrototypePosterior`: metric, rank, prior_scale, dtype, n_threads.
 
     `n_held_out` is the number of rows that choose; `is_stopped` says whether Ctrl-C ended the
     search for a metric.
@@ -168,11 +196,10 @@ class Start:
         counts: NDArray[np.int64],
         how: str,
         rng: np.random.Generator,
-        classified: Callable[[Compressed, Floats], NDArray[np.int64]],
-        labeled: Callable[[Compressed, Floats, NDArray[np.int64]], Compressed],
+        rule: Rule,
         **options: Any,
     ) -> None:
-        self._classified, self._labeled = classified, labeled
+        self._rule = rule
         self.is_stopped = False
         self._rows, self._labels, self._counts, self._options = rows, labels, counts, options
         self._how, self._rng = how, rng
@@ -248,9 +275,9 @@ class Start:
         layout = posterior.layout
         state = _climbed(posterior, layout.state(self._points, metric))
         found = Compressed(layout.points(state), layout.labels, layout.factor(metric))
-        labeled = self._labeled(found, self._rows[self._seen], self._labels[self._seen])
+        labeled = self._rule.labeled(found, self._rows[self._seen], self._labels[self._seen])
         rows, labels = self._rows[self._unseen], self._labels[self._unseen]
-        is_right = self._classified(labeled, rows) == labels
+        is_right = self._rule.classified(labeled, rows) == labels
         unseen = ClassedRows.of(rows, labels, len(self._counts))
         pulls = unseen.pulls(posterior.weights(state), posterior.starts)
         score = (int(is_right.sum()), pulls.log_likelihood)

@@ -27,6 +27,7 @@ from bayescascade.data.labels import (
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.names import check_present
+from bayescascade.data.units import Units
 from bayescascade.methods.rado.signatures import Edges, Floats
 
 OWNER = "Rados"
@@ -55,8 +56,7 @@ class Reading:
 
     def scaled(self, rows: Floats) -> Floats:
         """Return rows of the encoder's matrix as edges have them, before the sign."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            cells = (rows - self.center) / self.units
+        cells = Units(self.center, self.units).scaled(rows)
         if self.has_intercept:
             cells = np.concatenate([cells, np.ones((len(cells), 1))], axis=1)
         return cells
@@ -70,8 +70,7 @@ class Reading:
         return {
             "encoding": self.encoder.to_dict(),
             "classes": classes_record(self.classes),
-            "center": self.center.tolist(),
-            "units": self.units.tolist(),
+            **Units(self.center, self.units).record(),
             "has_intercept": self.has_intercept,
         }
 
@@ -82,11 +81,7 @@ class Reading:
             MatrixEncoder.from_dict(record["encoding"]),
             read_classes(record["classes"]),
         )
-        center, units = (np.array(record[name], np.float64) for name in ("center", "units"))
-        width = (len(encoder.column_texts),)
-        is_scaled = center.shape == width == units.shape and np.isfinite([center, units]).all()
-        if not is_scaled or (units <= 0.0).any():
-            raise ModelFileError("units of rados must be numbers > 0 for each column")
+        center, units = Units.from_record(record, len(encoder.column_texts))
         if len(classes) != 2 or sorted(classes.tolist()) != classes.tolist():
             raise ModelFileError("rados must be of two classes, sorted")
         if type(record["has_intercept"]) is not bool:
@@ -150,7 +145,7 @@ def read_rows(
     n_columns = matrix.shape[1]
     center, units = np.zeros(n_columns), np.ones(n_columns)
     if standardize:
-        center, units = _moments(matrix)
+        center, units = Units.of(matrix)
     reading = Reading(encoder, training.classes, center, units, intercept)
     return Rows(reading, matrix, np.where(training.labels, 1.0, -1.0))
 
@@ -173,19 +168,3 @@ def by_column(rows: GivenRows, like: Reading | None) -> tuple[pd.DataFrame, list
         frame = frame[encoder.names]
     check_width(frame.shape[1], len(encoder.columns), OWNER)
     return frame.set_axis(list(encoder.columns), axis=1), list(encoder.columns)
-
-
-def _moments(matrix: Floats) -> tuple[Floats, Floats]:
-    """Return means and standard deviations, without overflow; 1 for columns without spread."""
-    center = np.sum(matrix / len(matrix), axis=0)
-    is_constant = (matrix == matrix[0]).all(axis=0)
-    center[is_constant] = matrix[0, is_constant]  # which rounding may have missed
-    units = np.ones(matrix.shape[1])
-    for place in np.flatnonzero(~is_constant):
-        with np.errstate(over="ignore"):
-            away = np.abs(matrix[:, place] - center[place])
-            largest = float(away.max())
-            units[place] = largest * np.sqrt(np.mean((away / largest) ** 2))
-    too_large = ~(np.isfinite(units) & (units > 0.0))
-    center[too_large], units[too_large] = 0.0, 1.0
-    return center, units
