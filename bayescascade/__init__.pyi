@@ -15,7 +15,6 @@ from .base.errors import (
 from .costs.acquisition import AcquisitionError as AcquisitionError
 from .costs.curve import (
     CostAccuracyCurve as CostAccuracyCurve,
-    CurvePoint as CurvePoint,
     cost_accuracy_curve as cost_accuracy_curve,
 )
 from .costs.items import FeatureCosts as FeatureCosts
@@ -28,6 +27,7 @@ from .methods.cascades.auto_cascade import AutoCascade as AutoCascade
 from .methods.cascades.density import DensityTree as DensityTree
 from .methods.cascades.det import DensityEstimationTree as DensityEstimationTree
 from .methods.cascades.estimators import BranchCascade as BranchCascade, LeafCascade as LeafCascade
+from .methods.cascades.evidence_grid import EvidenceGrid as EvidenceGrid, evidence as evidence
 from .methods.cascades.posterior import (
     BranchPosterior as BranchPosterior,
     LeafPosterior as LeafPosterior,
@@ -35,6 +35,7 @@ from .methods.cascades.posterior import (
 from .methods.causal.estimators import AdditiveNoiseModel as AdditiveNoiseModel
 from .methods.causal.posterior import DirectionPosterior as DirectionPosterior
 from .methods.causal.private import PrivateAdditiveNoiseModel as PrivateAdditiveNoiseModel
+from .methods.comparing import compare as compare
 from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
 from .methods.cost_trees.tree import BudgetTree as BudgetTree
@@ -51,11 +52,7 @@ from .methods.neighbors.posterior import PrototypePosterior as PrototypePosterio
 from .methods.prunings.budget_prune import BudgetPrune as BudgetPrune
 from .methods.prunings.near_optimal import NearOptimalPrunings as NearOptimalPrunings
 from .methods.prunings.path import PruningPath as PruningPath
-from .methods.prunings.posterior import (
-    KeptSplits as KeptSplits,
-    PruningPosterior as PruningPosterior,
-)
-from .methods.prunings.program import PruningProgram as PruningProgram
+from .methods.prunings.posterior import PruningPosterior as PruningPosterior
 from .methods.rado.estimators import RadoBoostClassifier as RadoBoostClassifier
 from .methods.rado.posterior import (
     LogisticPosterior as LogisticPosterior,
@@ -70,9 +67,14 @@ from .methods.rules.posterior import (
     DensityListPosterior as DensityListPosterior,
     LabelListPosterior as LabelListPosterior,
 )
+from .model.comparison import Comparison as Comparison
+from .model.draws import PosteriorRun as PosteriorRun
 from .model.explore import Found as Found, explore as explore
 from .model.posterior import GibbsPosterior as GibbsPosterior, Posterior as Posterior
 from .model.record import load as load
+from .model.solution import Certificate as Certificate
+from .model.summary import FitSummary as FitSummary
+from .model.trace import Trace as Trace
 from .privacy.accounting import PrivacyLedger as PrivacyLedger
 from .privacy.audits import audit_privacy as audit_privacy
 

@@ -14,6 +14,7 @@ _TITLES = {
     "methods.histogram": "Density trees",
     "methods.cascade_mixtures": "Mixtures",
     "methods.mixtures": "Mixtures",
+    "methods.comparing": "Comparisons",
     "methods.rules": "Rule lists",
     "methods.forests": "Feature budgets",
     "methods.prunings": "Feature budgets",
@@ -30,9 +31,6 @@ _TITLES = {
 
 BESIDE = {
     "What a fit has in it": (
-        "bayescascade.model.draws.PosteriorRun",
-        "bayescascade.model.summary.FitSummary",
-        "bayescascade.model.solution.Certificate",
         "bayescascade.methods.cascades.exact.posterior.ExactPosterior",
         "bayescascade.methods.cascades.exact.posterior.SummedPosterior",
         "bayescascade.methods.cascades.exact.tilted.TiltedPosterior",

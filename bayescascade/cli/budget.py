@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.dealt import DEALING_SEED, test_share_option
-from bayescascade.cli.declared import Models, option_of, parameters_of
+from bayescascade.cli.declared import Models, option_of, parameters_of, words_of
 from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
 from bayescascade.cli.options import Integer, split_commas
 from bayescascade.cli.output import (
@@ -21,17 +21,16 @@ from bayescascade.cli.output import (
 )
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.forests.parameters import ForestParameters
+from bayescascade.methods.listed import BUDGET_LEARNERS
 
 if TYPE_CHECKING:
     from bayescascade.costs.curve import CostAccuracyCurve
     from bayescascade.costs.items import FeatureCosts
-    from bayescascade.costs.limits import BudgetError
     from bayescascade.data.dealing import DealtRows
     from bayescascade.methods.forests.base import BudgetedClassifier
     from bayescascade.report.page import Page
 
 MODELS: Models = {"": ForestParameters}
-METHODS = ("forest", "prune", "select", "tree")
 _TREES = 40
 
 
@@ -51,11 +50,10 @@ _TREES = 40
 )
 @click.option(
     "--method",
-    type=click.Choice(METHODS),
+    type=click.Choice(list(BUDGET_LEARNERS)),
     default="prune",
     show_default=True,
-    help="Grow a forest of cheap trees, prune a random forest, select features that are bought for "
-    "every row, or sample single trees.",
+    help=f"{words_of(BUDGET_LEARNERS.values(), named=False)}.",
 )
 @click.option(
     "--trees",
@@ -91,23 +89,24 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
         raise click.UsageError(f"--out needs a single budget, got {options['budgets']}")
     check_outputs({"--out": out, "--plot": plot}, {"DATA": data, "--costs": options["costs"]})
     parts, costs = _read(data, options)
-    from bayescascade.methods.within_budgets import METHODS as LEARNERS
+    from bayescascade.costs.limits import BudgetError
 
+    learner = BUDGET_LEARNERS[options["method"]]
+    common = {name: options[name] for name in ("n_jobs", "time_limit", "unknown")}
+    given = {**learner.given, **learner.of_trees(options["n_trees"])}
+    given |= parameters_of(common, ForestParameters)
+    model = learner.made(costs=costs, random_state=parts.seed, **given)
     finished: list[tuple[float, BudgetedClassifier]] = []
     too_low: list[BudgetError] = []
     interrupted = False
     try:
-        with shown_count("budgets", len(budgets)) as show:
-            learner = LEARNERS[options["method"]]
-            common = {name: options[name] for name in ("n_jobs", "time_limit", "unknown")}
-            given = parameters_of(common, ForestParameters)
-            learned = learner(parts, budgets, n_trees=options["n_trees"], costs=costs, **given)
-            for amount, found in learned:
-                if isinstance(found, Exception):
+        with shown_count("budgets", len(budgets)) as done:
+            for amount, found in model.fit_budgets(budgets, *parts.learning):
+                if isinstance(found, BudgetError):
                     too_low.append(found)
                 else:
                     finished.append((amount, found))
-                show(len(finished) + len(too_low))
+                done()
     except KeyboardInterrupt:
         interrupted = True
     told = [str(error).replace("budget", "--budgets", 1) for error in too_low]

@@ -48,7 +48,7 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
     if n_folds == 1:
         raise click.UsageError("--cv must be 0, or an integer >= 2, got 1")
     is_unseen = options["quiet"] and not options["as_json"] and options["out"] is None
-    task = set_up("rule_classifier", data, options, LabelListParameters, taken=_KINDS)
+    task = set_up("RuleListClassifier", data, options, LabelListParameters, taken=_KINDS)
     _check_target(target, task.declared)
     from bayescascade.cli.rows import open_rows, read_labeled
     from bayescascade.data.given import GivenRows

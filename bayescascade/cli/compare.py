@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.cluster import with_cluster
+from bayescascade.cli.declared import Models, option_of, parameters_of, words_of
 from bayescascade.cli.learning import COLUMN_OPTIONS, declarations, with_options
-from bayescascade.cli.options import JOBS, Integer, split_commas
+from bayescascade.cli.options import split_commas
 from bayescascade.cli.output import (
     INTERRUPTED,
     check_outputs,
@@ -20,41 +21,33 @@ from bayescascade.cli.output import (
     shown_count,
 )
 from bayescascade.cli.reading import with_reading
+from bayescascade.methods.listed import DENSITIES
+from bayescascade.model.parameters import ComparisonParameters
 
 if TYPE_CHECKING:
     from bayescascade.data.read_as import ReadAs
     from bayescascade.data.table import Table
     from bayescascade.model.comparison import Comparison
 
-MODELS = ("auto", "leaf", "branch", "rules", "mixture", "histogram", "det")
-QUICK = ("auto", "mixture", "histogram", "det")
-"""What takes seconds a halving; others choose their settings by searches, again and again."""
+HOW: Models = {"": ComparisonParameters}
+_QUICK = [each for each in DENSITIES.values() if each.is_quick]
+_SLOW = [each for each in DENSITIES.values() if not each.is_quick]
 
 
 @click.command(short_help="Compare densities by the rows that they have not seen.")
 @click.argument("data", nargs=-1, required=True)
 @click.option(
     "--models",
-    default=",".join(QUICK),
+    default=",".join(each.name for each in _QUICK),
     show_default=True,
     metavar="MODEL,...",
-    help="The cascade that suits, mixture of classes, smoothed histogram, density estimation tree; "
-    "also leaf, branch, rules: cascades of each prior and density rule list, which take minutes.",
+    help=f"{words_of(_QUICK)}. {words_of(_SLOW)} take minutes.",
 )
-@click.option(
-    "--repeats", type=Integer(1), default=5, show_default=True, help="Random halvings of the rows."
-)
-@with_options(*COLUMN_OPTIONS)
+@with_options(option_of("n_halvings", HOW), *COLUMN_OPTIONS)
 @with_reading(learns=True)
-@click.option(
-    "--jobs",
-    "n_jobs",
-    type=JOBS,
-    default=-1,
-    help="Densities learned at the same time; -1, the default: one per core.",
-)
+@with_options(option_of("n_jobs", HOW))
 @with_cluster
-@click.option("--seed", type=Integer(0), help="Same seed, same result.")
+@with_options(option_of("random_state", HOW))
 @click.option("--plot", metavar="FILE", help="Draw score by size: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 @click.pass_context
@@ -70,19 +63,20 @@ def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) ->
     check_picture("--plot", plot)
     check_outputs({"--plot": plot}, {f"DATA {path}": path for path in data})
     tables = _read_tables(data, declarations(options))
-    seed = secrets.randbits(64) if options["seed"] is None else options["seed"]
+    from bayescascade.methods.comparing import compare as learn_and_score
+
+    how: dict[str, Any] = parameters_of(options, ComparisonParameters)
+    seed = how.setdefault("random_state", secrets.randbits(64))
+    n_fits = how.setdefault("n_halvings", ComparisonParameters.n_halvings.default) * len(models)
     finished: list[Comparison] = []
-    interrupted = False
     for table in tables:
-        comparison, interrupted = _compared(
-            table, models, repeats=options["repeats"], seed=seed, n_jobs=options["n_jobs"]
-        )
-        finished.append(comparison)
+        with shown_count(f"{table.source}, fits", n_fits) as done:
+            finished.append(learn_and_score(table, models=models, done=done, **how))
         if not options["as_json"]:
             if len(finished) > 1:
                 click.echo()
-            echo_page(comparison.page())
-        if interrupted:
+            echo_page(finished[-1].page())
+        if finished[-1].interrupted:
             break
     if options["as_json"]:
         echo_json({"seed": seed, "tables": [comparison.to_dict() for comparison in finished]})
@@ -90,18 +84,19 @@ def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) ->
         from bayescascade.model.pictures import plot_comparisons
 
         save_figure(plot_comparisons(finished), plot)
-    if interrupted:
-        n_done = sum(len(comparison.outcomes) for comparison in finished)
-        n_all = len(tables) * options["repeats"] * len(models)
-        click.echo(f"interrupted: {n_done} of {n_all} fits were finished", err=True)
+    if finished[-1].interrupted:
+        n_finished = sum(len(comparison.outcomes) for comparison in finished)
+        n_all = len(tables) * n_fits
+        click.echo(f"interrupted: {n_finished} of {n_all} fits were finished", err=True)
         context.exit(INTERRUPTED)
 
 
 def _models(text: str) -> tuple[str, ...]:
     models = tuple(dict.fromkeys(split_commas(text)))
     for model in models:
-        if model not in MODELS:
-            raise click.UsageError(f"--models must be some of {', '.join(MODELS)}, got {model!r}")
+        if model not in DENSITIES:
+            known = ", ".join(DENSITIES)
+            raise click.UsageError(f"--models must be some of {known}, got {model!r}")
     return models
 
 
@@ -145,21 +140,3 @@ def _concerning(declared: Mapping[str, Any], elsewhere: set[str]) -> dict[str, A
         elif value not in elsewhere:
             kept[name] = value
     return kept
-
-
-def _compared(table: "Table", models: tuple[str, ...], **options: Any) -> "tuple[Comparison, bool]":
-    """Return what was finished, and whether Ctrl-C ended it."""
-    from bayescascade.methods.contenders import CONTENDERS, TITLES
-    from bayescascade.model.comparison import Comparison, compare as outcomes_of
-
-    contenders = {model: CONTENDERS[model] for model in models}
-    outcomes = []
-    interrupted = False
-    try:
-        with shown_count(f"{table.source}, fits", len(models) * options["repeats"]) as show:
-            for outcome in outcomes_of(table, contenders, **options):
-                outcomes.append(outcome)
-                show(len(outcomes))
-    except KeyboardInterrupt:
-        interrupted = True
-    return Comparison(table, models, tuple(outcomes), TITLES), interrupted

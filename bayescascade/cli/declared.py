@@ -18,6 +18,7 @@ from bayescascade.base.parameters import (
     TwoLevels,
 )
 from bayescascade.cli import options as types
+from bayescascade.model.listed import Listed
 from bayescascade.model.parameters import MemoryParameters, SearchParameters
 
 Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -47,6 +48,13 @@ def option_of(name: str, models: Models) -> Option:
     return click.option(
         first.option, name, type=_type(having.values()), metavar=first.metavar, help=told
     )
+
+
+def words_of(listed: Iterable[Listed], *, named: bool = True) -> str:
+    """Return what estimators are, as a sentence begins; each with its name if `named`."""
+    *others, last = [f"{each.about} ({each.name})" if named else each.about for each in listed]
+    told = f"{', '.join(others)}, or {last}"
+    return told[0].upper() + told[1:]
 
 
 def option_name(models: Models, parameter: str) -> str:

@@ -12,6 +12,7 @@ from bayescascade.cli.learning import COLUMN_OPTIONS, declarations, with_options
 from bayescascade.cli.options import split_commas
 from bayescascade.cli.output import INTERRUPTED, echo_json, echo_page, note
 from bayescascade.cli.reading import with_reading
+from bayescascade.methods.cascades.parameters import EVIDENCE_MODELS
 from bayescascade.model.parameters import MemoryParameters
 
 LIMITS: Models = {"": MemoryParameters}
@@ -22,10 +23,10 @@ LIMITS: Models = {"": MemoryParameters}
 @click.option(
     "--model",
     "models",
-    default="leaf,branch",
+    default=",".join(EVIDENCE_MODELS),
     show_default=True,
     metavar="NAME,...",
-    help="The models to compare: leaf, branch.",
+    help=f"The models to compare: {', '.join(EVIDENCE_MODELS)}.",
 )
 @click.option(
     "--grid",
@@ -49,36 +50,24 @@ def evidence(context: click.Context, /, data: str, **options: Any) -> None:
     """
     grid = parse_grid(options["grid"])
     from bayescascade.cli.rows import read_table
-    from bayescascade.methods.cascades.evidence_grid import (
-        EvidenceGrid,
-        EvidencePoint,
-        evidence_grid,
-    )
+    from bayescascade.methods.cascades.evidence_grid import evidence as evidence_of
 
     table = read_table(data, **declarations(options))
     for text in table.notes:
         note(text)
-    limits = {"memory_limit": MemoryParameters.memory_limit.default}
-    limits |= parameters_of(options, MemoryParameters)
-    points: list[EvidencePoint] = []
-    is_interrupted = False
-    models = split_commas(options["models"])
-    try:
-        evidence_grid(table, models, grid, **limits, done=points.append)
-    except KeyboardInterrupt:
-        is_interrupted = True
-    too_large = [point.needed for point in points if point.needed]
-    if too_large and all(point.log_evidence is None for point in points):
+    limits = parameters_of(options, MemoryParameters)
+    found = evidence_of(table, models=split_commas(options["models"]), grid=grid, **limits)
+    too_large = [point.needed for point in found if point.needed]
+    if too_large and all(point.log_evidence is None for point in found):
+        limit = limits.get("memory_limit", MemoryParameters.memory_limit.default)
         raise click.UsageError(
-            f"--memory-limit must let one of the models fit, got {limits['memory_limit']:g}: "
-            f"{too_large[0]}"
+            f"--memory-limit must let one of the models fit, got {limit:g}: {too_large[0]}"
         )
     if options["as_json"]:
-        told = [asdict(point) for point in EvidenceGrid(points, table, grid)]
-        echo_json({"source": table.source, "points": told})
-    elif points:
-        echo_page(EvidenceGrid(points, table, grid).page())
-    if is_interrupted:
+        echo_json({"source": table.source, "points": [asdict(point) for point in found]})
+    elif found:
+        echo_page(found.page())
+    if found.interrupted:
         click.echo("interrupted: only what was finished is told", err=True)
         context.exit(INTERRUPTED)
 

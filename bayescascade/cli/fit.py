@@ -5,26 +5,13 @@ from typing import Any
 import click
 
 from bayescascade.cli.cluster import with_cluster
-from bayescascade.cli.declared import Models, option_name, options_of
+from bayescascade.cli.declared import Models, option_name, options_of, words_of
 from bayescascade.cli.learning import COLUMN_OPTIONS, OUTPUT_OPTIONS, learn, set_up, with_options
 from bayescascade.cli.reading import with_reading
-from bayescascade.methods.cascade_mixtures.parameters import MixtureParameters
-from bayescascade.methods.cascades.parameters import (
-    AutoParameters,
-    BranchParameters,
-    LeafParameters,
-)
-from bayescascade.methods.rules.parameters import DensityListParameters
+from bayescascade.methods.listed import DENSITIES
 
-MODELS: Models = {
-    "auto": AutoParameters,
-    "leaf": LeafParameters,
-    "branch": BranchParameters,
-    "rules": DensityListParameters,
-    "mixture": MixtureParameters,
-}
-NAMES = {"auto": "AutoCascade", "mixture": "CascadeMixture"}
-"""What saved files call a model, if otherwise."""
+LISTED = {name: each for name, each in DENSITIES.items() if each.is_fitted}
+MODELS: Models = {name: each.parameters for name, each in LISTED.items()}
 
 
 @click.command(short_help="Find the most probable tree, or rule list, of a table.")
@@ -32,9 +19,7 @@ NAMES = {"auto": "AutoCascade", "mixture": "CascadeMixture"}
 @click.option(
     "--model",
     type=click.Choice(list(MODELS)),
-    help="What suits the table (auto), a tree with a prior on the number of leaves or on the "
-    "branches of every node, rules, or a mixture of classes of rows (the first that has the other "
-    "options: auto).",
+    help=f"{words_of(LISTED.values())}; by default the first that has the other options.",
 )
 @with_options(
     *options_of(MODELS, of_runs=False), *COLUMN_OPTIONS, *options_of(MODELS, of_runs=True),
@@ -54,7 +39,7 @@ def fit(context: click.Context, /, data: str, **options: Any) -> None:
     _check_options(name, options)
     from bayescascade.cli.rows import read_table
 
-    task = set_up(NAMES.get(name, name), data, options, MODELS[name])
+    task = set_up(LISTED[name].estimator, data, options, MODELS[name])
     table = read_table(data, **task.declared)
     learn(context, task, table, table.notes)
 

@@ -138,14 +138,14 @@ def set_up(
 ) -> Task:
     """Return what a command has to learn; every error in its options is raised here.
 
-    `name` is what saved files call the estimator; `options` has the command's values by parameter;
+    `name` is the estimator's public name; `options` has the command's values by parameter;
     `taken` names the options on columns that are parameters of the estimator. The data file is not
     read yet. Raises click.UsageError if a file cannot be written or is the data's, or there is
     nothing to resume; MissingExtraError if nothing installed can write the trace; ParameterError if
     a parameter is out of its range.
     """
+    import bayescascade
     from bayescascade.base.extras import check_traces
-    from bayescascade.model.record import model_class
 
     outputs = {name: options.pop(name, None) for name in _OUTPUTS}
     check_outputs(
@@ -158,7 +158,7 @@ def set_up(
         raise click.UsageError("--resume needs --checkpoint FILE")
     declared = declarations(options)
     of_columns = {k: declared[k] for k in taken if k in declared}
-    model = model_class(name)(**of_columns, **parameters_of(options, parameters))
+    model = getattr(bayescascade, name)(**of_columns, **parameters_of(options, parameters))
     model.check_parameters()
     return Task(model, declared, **outputs)
 

@@ -129,10 +129,10 @@ def check_picture(option: str, path: str | None) -> None:
         raise click.UsageError(f"{option} must end in {', '.join(_PICTURES)}, got {path}")
 
 
-def shown_count(description: str, total: int) -> AbstractContextManager[Callable[[int], object]]:
-    """Return what shows on a terminal how many of `total` are done."""
+def shown_count(description: str, total: int) -> AbstractContextManager[Callable[..., object]]:
+    """Return what shows on a terminal how many of `total` are done, called as each is."""
     if not sys.stderr.isatty():
-        return nullcontext(lambda _: None)
+        return nullcontext(lambda *_: None)
     from bayescascade.cli.progress import count_bar
 
     return count_bar(description, total)

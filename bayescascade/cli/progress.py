@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -47,10 +48,11 @@ def progress_bar(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress
 
 
 @contextmanager
-def count_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar while the block runs; yields what takes how many of `total` are done."""
+def count_bar(description: str, total: int) -> Iterator[Callable[..., object]]:
+    """Show a bar while the block runs; yields what is called as each of `total` is done."""
+    n_done = count(1)
     with _bar(description, total, MofNCompleteColumn(), TimeElapsedColumn()) as show:
-        yield show
+        yield lambda *_: show(next(n_done))
 
 
 @contextmanager

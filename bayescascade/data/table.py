@@ -397,3 +397,21 @@ def _table(rows: CountedRows, source: str, of_source: Sequence[str] = ()) -> Tab
 def _constant_note(column: Column) -> str:
     value = f'"{level_text(column.levels[0])}"' if column.levels else "one bin"
     return f'column "{column.name}" is constant ({value}): no split or rule can use it'
+
+
+def as_table(
+    X: Rows | ArrayLike | Table,
+    sample_weight: ArrayLike | str | None = None,
+    **declared: Unpack[Declared],
+) -> Table:
+    """Return rows of any kind as a table; one that is a table brings its own weights and columns.
+
+    Raises ParameterError if it should have others; and as `Table.from_arrays`.
+    """
+    if not isinstance(X, Table):
+        return Table.from_arrays(X, sample_weight=sample_weight, **declared)
+    if sample_weight is not None:
+        raise ParameterError("sample_weight must be None with a Table, which has weights")
+    for name in declared:
+        raise ParameterError(f"{name} must not be given with a Table, which has columns")
+    return X

@@ -10,10 +10,12 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -22,7 +24,7 @@ from bayescascade.base.threads import n_threads_of
 from bayescascade.base.validation import check_integer
 from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.table import Table
-from bayescascade.model.density_estimator import DensityEstimator
+from bayescascade.model.listed import ListedDensity
 from bayescascade.model.page import data_pieces
 from bayescascade.model.readable_density import ReadableDensity
 from bayescascade.model.score_picture import Scores, draw_scores
@@ -44,19 +46,53 @@ _SIZE = 7.5, 3.6  # of a picture, inches
 
 Floats = NDArray[np.float64]
 
-Estimator = TypeVar("Estimator", bound=DensityEstimator[Any, Any, Any])
+Estimator = TypeVar("Estimator", bound=ReadableDensity[Any])
 
 
 class Learned(NamedTuple):
     """A density that was learned."""
 
     model: ReadableDensity[Any]
-    n_parts: float  # leaves, rules with the else, or cells; infinite if more than 1.8e308
-    settings: Mapping[str, float | str]  # what the rows decided
+    settings: Mapping[str, float | str] = {}  # of those that candidates differ by
 
 
 Learner: TypeAlias = Callable[[Table, int, int | None], Learned]
 """Learns from a table, given a seed and how many chains run at the same time."""
+
+
+class Contender(NamedTuple):
+    """A density that is compared."""
+
+    title: str  # what it is called
+    learn: Learner
+
+    @classmethod
+    def of(cls, listed: ListedDensity) -> "Contender":
+        """Return the candidates of a family, of which the one is taken that suits the table."""
+        return cls(listed.made().title, partial(_learn_listed, listed))
+
+    @classmethod
+    def like(cls, title: str, model: ReadableDensity[Any]) -> "Contender":
+        """Return a density as someone set it up, which is not changed."""
+        return cls(title, partial(_learn_like, model))
+
+
+def _learn_listed(listed: ListedDensity, table: Table, seed: int, n_jobs: int | None) -> Learned:
+    run = {"random_state": seed, "n_jobs": n_jobs}
+    candidates = [listed.made(**settings, **run) for settings in listed.among]
+    if len(candidates) == 1:
+        return Learned(fit_whole(candidates[0], table))
+    model = best_of(candidates, table, seed)
+    differ = [name for name in listed.among[0] if len({one[name] for one in listed.among}) > 1]
+    return Learned(model, {name: getattr(model, name) for name in differ})
+
+
+def _learn_like(
+    model: ReadableDensity[Any], table: Table, seed: int, n_jobs: int | None
+) -> Learned:
+    run = {"random_state": seed, "n_jobs": n_jobs}
+    known = {name: value for name, value in run.items() if name in model.get_params()}
+    return Learned(fit_whole(clone(model).set_params(**known), table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +102,73 @@ class Outcome:
     halving: int  # >= 0
     model: str  # its name
     log_likelihood: float  # mean over the rows of the other half, nats a row
-    n_parts: float  # as of `Learned`
+    n_parts: float  # leaves, rules with the else, classes or cells; infinite if over 1.8e308
     seconds: float  # to choose settings and learn
     settings: Mapping[str, float | str]  # what was chosen by the half that was learned from
 
 
 @dataclass(frozen=True)
 class Comparison(Printed):
-    """The outcomes of the densities that are compared on a table."""
+    """What `compare` found: printed, a line for each density.
 
-    table: Table
+    Parameters
+    ----------
+    data : Table
+        The rows.
+    models : tuple of str
+        Names of the densities.
+    outcomes : tuple of Outcome
+        What each made of each halving: `halving`, `model`, `log_likelihood`, the mean over the rows
+        of the other half in nats, `n_parts`, `seconds` to learn, and `settings`, what the rows
+        decided. Halving by halving; fewer than all if Ctrl-C ended it.
+    titles : mapping of str to str
+        What models are called, if not by their names.
+    seed : int
+        The seed of the halves.
+    interrupted : bool
+        Whether Ctrl-C ended it.
+    """
+
+    data: Table
     models: tuple[str, ...]
-    outcomes: tuple[Outcome, ...]  # halving by halving; fewer than all if it was interrupted
-    titles: Mapping[str, str] = field(default_factory=dict)  # by model, if not its name
+    outcomes: tuple[Outcome, ...]
+    titles: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    interrupted: bool = False
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """What is printed, a row for each density by its name.
+
+        Columns are its ``title``; ``held_out``, the mean log likelihood of the rows that were not
+        learned from, nats a row; ``behind``, how far it is below the best; ``parts``; ``seconds``;
+        and ``held_out_error`` and ``behind_error``, standard errors over halvings, missing of one.
+        """
+        whole = self.whole
+        models = [model for model in self.models if whole.of(model)]
+        scores = {model: whole.log_likelihoods(model) for model in models}
+        behind = {model: scores[self.best_] - scores[model] for model in models}
+        return pd.DataFrame(
+            {
+                "title": [self.titles.get(model, model) for model in models],
+                "held_out": [scores[model].mean() for model in models],
+                "held_out_error": [_standard_error(scores[model]) for model in models],
+                "behind": [behind[model].mean() for model in models],
+                "behind_error": [_standard_error(behind[model]) for model in models],
+                "parts": [np.mean([outcome.n_parts for outcome in whole.of(m)]) for m in models],
+                "seconds": [np.mean([outcome.seconds for outcome in whole.of(m)]) for m in models],
+            },
+            index=pd.Index(models),
+        )
+
+    @property
+    def best_(self) -> str:
+        """The name of the density that scores best; DataError if nothing was finished."""
+        whole = self.whole
+        models = [model for model in self.models if whole.of(model)]
+        if not models:
+            raise DataError("a comparison must have finished a fit to have a best one, got none")
+        return max(models, key=lambda model: whole.log_likelihoods(model).mean())
 
     @property
     def whole(self) -> "Comparison":
@@ -110,7 +200,7 @@ class Comparison(Printed):
             label = self.titles.get(model, model)
             parts, told = [o.n_parts for o in of_model], [o.log_likelihood for o in of_model]
             scores.append(Scores(label, parts, told))
-        draw_scores(ax, self.table.source, scores)
+        draw_scores(ax, self.data.source, scores)
         if legend:
             ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)
         return ax
@@ -123,23 +213,25 @@ class Comparison(Printed):
         halvings.
         """
         whole = self.whole
-        heading = Heading(data_pieces(self.table, self.table.schema))
-        models = [model for model in self.models if whole.of(model)]
-        if not models:
+        heading = Heading(data_pieces(self.data, self.data.schema))
+        if not self.outcomes:
             return (heading, Pieces(["nothing has been learned yet"]))
-        n_halvings = len(whole.of(models[0]))
-        scores = {model: whole.log_likelihoods(model) for model in models}
-        best = max(models, key=lambda model: scores[model].mean())
-        behind = ["" if m == best else _mean_text(scores[best] - scores[m]) for m in models]
-        parts = [np.mean([outcome.n_parts for outcome in whole.of(m)]) for m in models]
-        seconds = [np.mean([outcome.seconds for outcome in whole.of(m)]) for m in models]
+        found, best = self.table, self.best_
+        models = found.index.tolist()
+        n_halvings = len(whole.of(best))
+        held_out = map(_mean_text, found["held_out"], found["held_out_error"])
+        behind = map(_mean_text, found["behind"], found["behind_error"])
         table = PrintedTable(
-            [self.titles.get(model, model) for model in models],
+            found["title"].tolist(),
             [
-                Numbers("held out", [_mean_text(scores[m]) for m in models], least_width=18),
-                Numbers("behind", behind, least_width=18),
-                Numbers("parts", [_parts_text(float(mean)) for mean in parts], least_width=9),
-                Numbers("seconds", [f"{mean:,.1f}" for mean in seconds], least_width=9),
+                Numbers("held out", list(held_out), least_width=18),
+                Numbers(
+                    "behind",
+                    ["" if m == best else text for m, text in zip(models, behind, strict=True)],
+                    least_width=18,
+                ),
+                Numbers("parts", [_parts_text(mean) for mean in found["parts"]], least_width=9),
+                Numbers("seconds", [f"{mean:,.1f}" for mean in found["seconds"]], least_width=9),
             ],
             styles=["bold" if model == best else "" for model in models],
             least_label=24,
@@ -169,21 +261,21 @@ class Comparison(Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what every density made of every halving that it finished, as plain data."""
-        table = self.table
+        data = self.data
         return {
-            "source": table.source,
-            "n_rows": table.n_rows,
-            "n_distinct": table.n_distinct,
-            "total_weight": table.total_weight,
-            **table.schema.to_dict(),
+            "source": data.source,
+            "n_rows": data.n_rows,
+            "n_distinct": data.n_distinct,
+            "total_weight": data.total_weight,
+            **data.schema.to_dict(),
             "models": list(self.models),
             "outcomes": [asdict(outcome) for outcome in self.outcomes],
         }
 
 
-def compare(
+def outcomes_of(
     table: Table,
-    contenders: Mapping[str, Learner],
+    contenders: Mapping[str, Contender],
     *,
     repeats: int = 5,
     seed: int = 0,
@@ -228,7 +320,7 @@ class _Experiment:
     """What all outcomes of a comparison depend on."""
 
     table: Table
-    contenders: Mapping[str, Learner]
+    contenders: Mapping[str, Contender]
     seed: int
 
     def outcome(self, halving: int, model: str, n_jobs: int | None) -> Outcome:
@@ -237,10 +329,13 @@ class _Experiment:
         dealt = deal(self.table.weights, 2, rng)
         seen, held_out = (with_weights(self.table, weights) for weights in dealt)
         started = perf_counter()
-        learned = self.contenders[model](seen, _seed(self.seed, halving, model), n_jobs)
+        found, settings = self.contenders[model].learn(
+            seen, _seed(self.seed, halving, model), n_jobs
+        )
         seconds = perf_counter() - started
-        score = learned.model.score(held_out) / held_out.total_weight
-        return Outcome(halving, model, score, learned.n_parts, seconds, learned.settings)
+        score = found.score(held_out) / held_out.total_weight
+        settings = {**settings, **found._decided()}
+        return Outcome(halving, model, score, found._n_parts, seconds, settings)
 
 
 def best_of(candidates: Sequence[Estimator], table: Table, seed: int) -> Estimator:
@@ -279,7 +374,8 @@ def _scores_in_folds(candidates: Sequence[Estimator], table: Table, seed: int) -
 def fit_whole(model: Estimator, table: Table) -> Estimator:
     """Fit a model; Ctrl-C, of which a search makes the best, is passed on."""
     model.fit(table)
-    if model.summary_.interrupted:
+    summary = getattr(model, "summary_", None)  # of what searches
+    if summary is not None and summary.interrupted:
         raise KeyboardInterrupt
     return model
 
@@ -288,11 +384,13 @@ def _line(words: str) -> Pieces:
     return Pieces([words])
 
 
-def _mean_text(values: Floats) -> str:
-    """Return a mean, with its standard error if there is more than one value."""
-    if values.size == 1:
-        return f"{values[0]:.4f}"
-    return f"{values.mean():.4f} ± {values.std(ddof=1) / math.sqrt(values.size):.4f}"
+def _standard_error(values: Floats) -> float:
+    return float(values.std(ddof=1)) / math.sqrt(values.size) if values.size > 1 else math.nan
+
+
+def _mean_text(mean: float, error: float) -> str:
+    """Return a mean, with its standard error if there is one."""
+    return f"{mean:.4f}" if math.isnan(error) else f"{mean:.4f} ± {error:.4f}"
 
 
 def _parts_text(mean: float) -> str:

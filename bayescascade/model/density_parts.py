@@ -56,6 +56,11 @@ class DensityParts(Pictured):
     evidence_probability: float
 
     @property
+    def n_parts(self) -> int:
+        """Number of parts that are no groups of others."""
+        return len(self.probabilities)
+
+    @property
     @abstractmethod
     def log_volumes(self) -> NDArray[np.float64]:
         """Log volume of every part, nats, (n_parts,) float64."""

@@ -116,6 +116,14 @@ class SearchParameters(ChainParameters):
     )
 
 
+class ComparisonParameters(Parameters):
+    """Of comparing densities by rows that they have not seen."""
+
+    n_halvings = Integer(5, "Random halvings of the rows", minimum=1, option="repeats")
+    n_jobs: Jobs[Any] = Jobs(-1, "Densities learned at the same time; -1: one per core", none="")
+    random_state = RunParameters.random_state
+
+
 class MemoryParameters(Parameters):
     """Of what may take much memory."""
 

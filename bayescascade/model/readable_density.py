@@ -43,7 +43,7 @@ from bayescascade.data.declarations import Bins, Levels, Names, declared
 from bayescascade.data.given import GivenRows
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.schema import Rows, Schema
-from bayescascade.data.table import Table
+from bayescascade.data.table import Table, as_table
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.conditionals import PredictedColumn, fill_missing, predict_given_others
 from bayescascade.model.density_parts import DensityParts
@@ -221,9 +221,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         self, X: Rows | ArrayLike | Table, sample_weight: ArrayLike | str | None
     ) -> Table:
         if isinstance(X, Table):
-            if sample_weight is not None:
-                raise ParameterError("sample_weight must be None with a Table, which has weights")
-            return X
+            return as_table(X, sample_weight)
         return self._read_rows(partial(Table.from_arrays, X, sample_weight=sample_weight))
 
     def _read_rows(self, read: Callable[..., Table]) -> Table:
@@ -402,6 +400,15 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
             because.append(told[key])
         scores = self.score_codes(codes)
         return pd.DataFrame({"log_density": scores, "because": because}, frame.index)
+
+    @property
+    def _n_parts(self) -> float:
+        """How many leaves, rules with the else, classes or cells there are."""
+        return self.learned_.n_parts
+
+    def _decided(self) -> dict[str, float | str]:
+        """Return what the rows decided of what the density is, by name."""
+        return {}
 
     def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return what `score_codes` does, of rows of which no cell is unknown."""

@@ -12,10 +12,10 @@ import pytest
 
 import bayescascade
 from bayescascade.costs.items import FeatureCosts
-from bayescascade.methods import within_budgets
 from bayescascade.methods.cost_trees import estimators as cost_trees
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
+from bayescascade.methods.listed import BUDGET_LEARNERS
 from bayescascade.methods.prunings.budget_prune import BudgetPrune
 from bayescascade.methods.prunings.frontier import Frontier
 from tests.cli.conftest import CLINIC, COSTS, assert_error, run
@@ -39,7 +39,7 @@ def test_a_line_for_a_budget() -> None:
     assert run("budget", CLINIC, *QUICK, "--budgets", "8,12").stdout == found.stdout
 
 
-@pytest.mark.parametrize("method", within_budgets.METHODS)
+@pytest.mark.parametrize("method", BUDGET_LEARNERS)
 def test_few_rows_choose_by_cross_validation(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,11 +258,11 @@ def test_ctrl_c_prints_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> Non
     """Minutes of learning would be lost."""
     fit, calls = BudgetedForestClassifier.fit, []
 
-    def stop(self, *arguments):
+    def stop(self, *arguments, **others):
         calls.append(self.budget)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return fit(self, *arguments)
+        return fit(self, *arguments, **others)
 
     monkeypatch.setattr(BudgetedForestClassifier, "fit", stop)
     found = run("budget", CLINIC, *QUICK, "--budgets", "8,10,12")
@@ -275,8 +275,8 @@ def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch: pytest.MonkeyPatch)
     """What a fit kept when it was stopped is not the forest of that budget."""
     fit = BudgetedForestClassifier.fit
 
-    def stopped(self, *arguments):
-        fit(self, *arguments).is_interrupted_ = True
+    def stopped(self, *arguments, **others):
+        fit(self, *arguments, **others).is_interrupted_ = True
         return self
 
     monkeypatch.setattr(BudgetedForestClassifier, "fit", stopped)
@@ -323,9 +323,9 @@ def test_ways_to_spend_a_budget_are_compared_by_labels(monkeypatch: pytest.Monke
     """On digits, one forest of few columns a split erred 22 % without them and 12 % with them."""
     fit, given = BudgetPrune.fit, []
 
-    def spy(self, *arguments):
-        given.extend(arguments)
-        return fit(self, *arguments)
+    def spy(self, *arguments, **others):
+        given.extend([*arguments, *others.values()])
+        return fit(self, *arguments, **others)
 
     monkeypatch.setattr(BudgetPrune, "fit", spy)
     assert run("budget", CLINIC, *PRUNE, "--budgets", 8).exit_code == 0

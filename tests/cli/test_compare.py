@@ -5,17 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from bayescascade.cli import compare as compare_module
-from bayescascade.methods.contenders import CONTENDERS
+from bayescascade import DensityEstimationTree
+from bayescascade.model import comparison
 from tests.cli.conftest import DATA, TIC_TAC_TOE, TITANIC, assert_error, run
 
 QUICK = ("--models", "histogram,det", "--seed", 0)
 SPARSE = str(DATA / "sparse_tree.csv")
-
-
-def test_models_are_all_that_there_are() -> None:
-    """The command may not import what it names before it is used."""
-    assert tuple(CONTENDERS) == compare_module.MODELS
 
 
 def test_a_table_for_a_data_set() -> None:
@@ -74,7 +69,7 @@ def test_notes_say_which_table_they_are_about(tmp_path: Path) -> None:
 @pytest.fixture
 def interrupted_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Press Ctrl-C in the fourth fit of a density estimation tree."""
-    learn = CONTENDERS["det"]
+    learn = DensityEstimationTree.fit
     calls = []
 
     def stop(*arguments):
@@ -83,7 +78,7 @@ def interrupted_fit(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyboardInterrupt
         return learn(*arguments)
 
-    monkeypatch.setitem(CONTENDERS, "det", stop)
+    monkeypatch.setattr(DensityEstimationTree, "fit", stop)
 
 
 @pytest.mark.usefixtures("interrupted_fit")
@@ -123,8 +118,7 @@ def test_ctrl_c_prints_json_of_what_was_finished() -> None:
 def test_what_is_wrong_is_said_before_anything_is_learned(
     arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in CONTENDERS:
-        monkeypatch.setitem(CONTENDERS, name, None)
+    monkeypatch.setattr(comparison, "fit_whole", None)
     assert_error(run("compare", *arguments), message)
 
 

@@ -21,13 +21,13 @@ from bayescascade.cli import rados
 from bayescascade.cli.causal import MODELS as DIRECTIONS, causal
 from bayescascade.cli.classify import MODELS as LISTS, classify
 from bayescascade.cli.compress import MODELS as COMPRESSED, compress
-from bayescascade.cli.fit import MODELS, NAMES, fit
+from bayescascade.cli.fit import LISTED as FITTED, MODELS, fit
+from bayescascade.methods.listed import BUDGET_LEARNERS, DENSITIES
 from bayescascade.methods.rado.parameters import (
     FeatureParameters,
     GaussianParameters,
     SampleParameters,
 )
-from bayescascade.model.record import model_class
 from tests.contracts.listed import ESTIMATORS, fitted, rows
 
 BOUNDS = {"x_bounds": (0, 40), "y_bounds": (0, 40), "noise": "simulated"}
@@ -80,7 +80,7 @@ def test_what_is_out_of_range_is_refused_before_rows_are_read(make, name) -> Non
 @pytest.mark.parametrize(
     ("command", "models", "names"),
     [
-        (fit, MODELS, {m: model_class(NAMES.get(m, m)) for m in MODELS}),
+        (fit, MODELS, {name: each.made() for name, each in FITTED.items()}),
         (classify, LISTS, {"": RuleListClassifier}),
     ],
 )
@@ -138,6 +138,16 @@ def test_functions_have_the_defaults_that_are_declared(function, declares) -> No
     taken = inspect.signature(function).parameters
     for name, declared in declares.declared().items():
         assert taken[name].default in (declared.default, inspect.Parameter.empty)
+
+
+@pytest.mark.parametrize("listed", [*DENSITIES.values(), *BUDGET_LEARNERS.values()])
+def test_what_is_listed_is_made_by_what_it_declares(listed) -> None:
+    """A name of the list that leads to another estimator would learn what nobody asked for."""
+    model = listed.made(random_state=1, no_such_parameter=2)
+    assert (type(model).__name__, type(model).declares) == (listed.estimator, listed.parameters)
+    settings = getattr(listed, "among", ()) or [{**listed.given, **listed.of_trees(3)}]
+    for given in settings:
+        assert given.items() <= listed.made(**given).get_params().items()
 
 
 @pytest.mark.parametrize("make", [make for make in LISTED if make._former_parameters])

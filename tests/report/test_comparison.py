@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 
 from bayescascade import Table
-from bayescascade.methods.contenders import CONTENDERS, TITLES
+from bayescascade.methods.listed import DENSITIES
 from bayescascade.model.comparison import Comparison, Outcome
 from bayescascade.model.pictures import plot_comparisons
 from tests.cli.conftest import TITANIC
 
 MODELS = ("leaf", "rules", "histogram")
+TITLES = {name: each.made().title for name, each in DENSITIES.items()}
 
 
 def comparison(n_outcomes: int = 6, n_cells: float = 32.0, spread: float = 0.01) -> Comparison:
@@ -94,8 +95,8 @@ def test_the_picture_has_a_point_for_each_halving(n_panels: int) -> None:
 def test_the_legend_of_all_densities_fits(n_panels: int) -> None:
     """Names that are cut off at the edge cannot be read."""
     (one, *_) = comparison().outcomes
-    outcomes = tuple(replace(one, model=model) for model in CONTENDERS)
-    every = Comparison(comparison().table, tuple(CONTENDERS), outcomes, TITLES)
+    outcomes = tuple(replace(one, model=model) for model in DENSITIES)
+    every = Comparison(comparison().data, tuple(DENSITIES), outcomes, TITLES)
     figure = plot_comparisons([every] * n_panels)
     figure.canvas.draw()
     box, edge = figure.legends[0].get_window_extent(), figure.bbox

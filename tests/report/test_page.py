@@ -18,7 +18,7 @@ from bayescascade import (
 )
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.curve import cost_accuracy_curve
-from bayescascade.methods.cascades.evidence_grid import evidence_grid
+from bayescascade.methods.cascades.evidence_grid import evidence
 from bayescascade.model.comparison import Comparison
 from bayescascade.privacy.accounting import Cost
 from bayescascade.report.folding import folded
@@ -57,8 +57,8 @@ def kinds():
         toy_run().trace,
         toy_run("anneal").trace,
         comparison(),
-        evidence_grid(table, ["leaf"], {"expected_leaves": [2, 8]}),
-        evidence_grid(table, memory_limit=1e-9),
+        evidence(table, models=["leaf"], grid={"expected_leaves": [2, 8]}),
+        evidence(table, memory_limit=1e-9),
         COSTS,
         plain.acquire(frame.iloc[0].__getitem__, max_cost=5.0),
         cost_accuracy_curve([plain, pruned], frame, labels),

@@ -324,6 +324,15 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
         )
 
     @property
+    def _n_parts(self) -> float:
+        """Number of classes, of which a cascade is one."""
+        return self.n_components_
+
+    def _decided(self) -> dict[str, float | str]:
+        decided: dict[str, float | str] = {"columns": self.kind_}
+        return decided if self.cascade_ is not None else {**decided, "smoothing": self.smoothing_}
+
+    @property
     def _total_weight(self) -> float:
         return self.summary_.total_weight
 

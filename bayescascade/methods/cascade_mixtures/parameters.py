@@ -1,6 +1,7 @@
 """Parameters of mixtures, declared once."""
 
 from bayescascade.base.parameters import Choice, Integer, Real
+from bayescascade.model.listed import ListedDensity
 from bayescascade.model.parameters import ChainParameters, DensityParameters, RunParameters
 
 
@@ -21,3 +22,13 @@ class MixtureParameters(DensityParameters, RunParameters):
     max_iter = Integer(100, "Most steps of EM from a start", minimum=1)
     tol = Real(1e-4, "Nats a row below which a step of EM is the last", above=0.0)
     n_jobs = ChainParameters.n_jobs
+
+
+MIXTURE = ListedDensity(
+    "mixture",
+    "CascadeMixture",
+    MixtureParameters,
+    "a mixture of classes of rows",
+    among=[{"n_starts": 2}],
+    is_quick=True,
+)

@@ -260,6 +260,9 @@ class AutoCascade(Baseline[DensityTree]):
             return getattr(self.cascade_, name)
         return self.__getattribute__(name)  # raises what led here
 
+    def _decided(self) -> dict[str, float | str]:
+        return {"cascade": self._candidates[0].words}
+
     @property
     def _total_weight(self) -> float:
         return self.cascade_.summary_.total_weight

@@ -190,6 +190,9 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             return self.leaf
         return self.leaf_choice_.leaf if "leaf_choice_" in self.__dict__ else LEAVES[0]
 
+    def _decided(self) -> dict[str, float | str]:
+        return {"leaf": self.leaf_} if self.leaf == "auto" else {}
+
     def _told(self) -> list[str]:
         if self.leaf != "auto" or "leaf_choice_" not in self.__dict__:
             return super()._told()

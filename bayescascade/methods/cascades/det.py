@@ -138,6 +138,9 @@ class DensityEstimationTree(Baseline[DensityTree]):
         volumes = self.tree_.log_volumes  # which says if nothing is fitted
         return split_shares(self.schema_, self._counted, volumes, 1.0)
 
+    def _decided(self) -> dict[str, float | str]:
+        return {"complexity": self.complexity_}
+
     @property
     def _total_weight(self) -> float:
         return self._counted.total

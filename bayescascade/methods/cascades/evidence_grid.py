@@ -9,28 +9,24 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
-from bayescascade.base.errors import ParameterError, TooLargeError
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from bayescascade.base.errors import DataError, ParameterError, TooLargeError
 from bayescascade.base.validation import check_real
+from bayescascade.data.declarations import Declared
+from bayescascade.data.schema import Rows
+from bayescascade.data.table import Table as DataTable, as_table
 from bayescascade.methods.cascades.exact import certificate_of, solve_or_tilt
+from bayescascade.methods.cascades.parameters import EVIDENCE_MODELS, GRID_PARAMETERS
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
+from bayescascade.model.parameters import MemoryParameters
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
 from bayescascade.report.printed import Printed
 from samplers.cluster import shared_on_cluster
-
-if TYPE_CHECKING:
-    from bayescascade.data.table import Table as DataTable
-
-_INSIDE = ("leaf", "leaf_concentration", "prior", "stop")
-_COMMON = ("concentration", "max_branches", "partitions", *_INSIDE)
-
-GRID_PARAMETERS = {
-    "leaf": ("expected_leaves", *_COMMON, "max_leaves"),
-    "branch": ("expected_branches", *_COMMON, "feature_inclusion"),
-}
-"""Which parameters each model has."""
 
 _POSTERIORS: dict[str, type[LeafPosterior | BranchPosterior]]
 _POSTERIORS = {"leaf": LeafPosterior, "branch": BranchPosterior}
@@ -55,15 +51,55 @@ class EvidencePoint:
 
 
 class EvidenceGrid(Printed, list[EvidencePoint]):
-    """Models by falling evidence, those without any last; prints the parameters in `varied`."""
+    """What `evidence` found: models by falling evidence, those without any last.
+
+    It is a list of points, each with its `model`, its `parameters` by name, its `log_evidence`,
+    None if there is none, the `log_posterior` and `n_leaves` of its most probable tree, and what
+    was `needed` or why it is `impossible` if there is none.
+
+    Attributes
+    ----------
+    data : Table
+        The rows.
+    varied : tuple of str
+        The parameters of the grid.
+    interrupted : bool
+        Whether Ctrl-C ended it.
+    """
 
     def __init__(
-        self, points: Iterable[EvidencePoint], table: "DataTable", varied: Iterable[str]
+        self,
+        points: Iterable[EvidencePoint],
+        data: DataTable,
+        varied: Iterable[str],
+        interrupted: bool = False,
     ) -> None:
         super().__init__(sorted(points, key=lambda point: -point.worth))
-        rows = [counted(table.n_rows, "row"), f"{table.n_distinct:,} distinct"]
-        self._heading = [table.source, *rows] if table.source else rows
-        self._varied = tuple(varied)
+        self.data, self.varied, self.interrupted = data, tuple(varied), interrupted
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """What is printed: each model, its parameters of the grid, and what was found of it."""
+        log_evidence = pd.Series([point.log_evidence for point in self], dtype="float64")
+        return pd.DataFrame(
+            {
+                "model": [point.model for point in self],
+                **{k: [point.parameters.get(k) for point in self] for k in self.varied},
+                "log_evidence": log_evidence,
+                "below_best": log_evidence.max() - log_evidence,
+                "leaves": pd.array([point.n_leaves for point in self], dtype="Int64"),
+            }
+        )
+
+    @property
+    def best_(self) -> EvidencePoint:
+        """The model of the largest evidence, whose `parameters` its estimator takes.
+
+        DataError if no evidence is known.
+        """
+        if not self or self[0].log_evidence is None:
+            raise DataError("a grid must have an evidence to have a best model, got none")
+        return self[0]
 
     def page(self) -> Page:
         """Return of each its log evidence, nats below the highest, and leaves of its best tree."""
@@ -86,33 +122,70 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
         table = Table(
             list(map(self._words, self)), columns, below=below, least_label=0, gaps=(3, 3)
         )
-        return (Heading(self._heading), BLANK, table)
+        rows = [counted(self.data.n_rows, "row"), f"{self.data.n_distinct:,} distinct"]
+        return (Heading([*filter(None, [self.data.source]), *rows]), BLANK, table)
 
     def _words(self, point: EvidencePoint) -> str:
         """Return model and parameters, such as "branch, expected_branches 2, leaf uniform"."""
-        own = ((k, point.parameters[k]) for k in self._varied if k in point.parameters)
+        own = ((k, point.parameters[k]) for k in self.varied if k in point.parameters)
         told = [f"{k} {v:g}" if isinstance(v, int | float) else f"{k} {v}".lower() for k, v in own]
         return ", ".join([point.model, *told])
 
 
-def evidence_grid(
-    table: "DataTable",
-    models: Sequence[str] = ("leaf", "branch"),
-    grid: Mapping[str, Sequence[Any]] | None = None,
+def evidence(
+    X: Rows | ArrayLike | DataTable,
+    y: object = None,
+    sample_weight: ArrayLike | str | None = None,
     *,
-    memory_limit: float = 2.0,
+    models: Sequence[str] = EVIDENCE_MODELS,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    memory_limit: float = MemoryParameters.memory_limit.default,
     done: Callable[[EvidencePoint], object] | None = None,
+    **declared: Unpack[Declared],
 ) -> EvidenceGrid:
     """Return the log evidence of every model with every combination of parameters.
 
-    `grid` has values by parameter; each model takes those that it has. `memory_limit` > 0 is in
-    gigabytes for one model; those that would take more are listed, not computed. `done` is called
-    with each point as soon as it is there. Where joblib runs on a Dask cluster, its workers compute
-    some at the same time. Raises ParameterError if a model or parameter is unknown, a value is one
-    that no model can have, or no combination is possible.
+    It is the log probability of the rows, averaged over all trees by their prior: the higher, the
+    better. The difference of two is a log Bayes factor. Where joblib runs on a Dask cluster, its
+    workers compute some at the same time.
+
+    Parameters
+    ----------
+    X : DataFrame or other table, paths, mapping, array or Table
+        The rows, as densities take them.
+    y : ignored
+        There are no labels; the parameter is scikit-learn's convention.
+    sample_weight : (n_rows,) array of float >= 0, optional
+        How many rows each row stands for; of tables and files, perhaps a column's name.
+    models : sequence of str
+        Of "leaf", `LeafCascade`, and "branch", `BranchCascade`.
+    grid : mapping of str to sequence, optional
+        Values by parameter; each model takes those that it has.
+    memory_limit : float > 0
+        Gigabytes for one model; those that would take more are listed, not computed.
+    done : function, optional
+        Called with each point as soon as it is there.
+    columns, drop, nominal, ordinal, continuous, missing
+        Which columns to use and how to read them, unless X is a `Table`, which has them.
+
+    Returns
+    -------
+    EvidenceGrid
+        A list of points, the best first; printed, a line for each. `table` is that as a DataFrame,
+        and `best_` the best of them. Ctrl-C ends it early, with what was finished.
+
+    Raises
+    ------
+    ParameterError
+        If a model or parameter is unknown, a value is one that no model can have, or no combination
+        is possible.
+    DataError
+        If the rows cannot be used.
     """
+    del y
     check_real("memory_limit", memory_limit, above=0.0)
     combinations = list(_combinations(models, grid or {}))
+    table = as_table(X, sample_weight, **declared)
     _check_values(table, grid or {})
     shared = shared_on_cluster(table)
     found: Iterable[EvidencePoint]
@@ -120,17 +193,21 @@ def evidence_grid(
         found = (_point(table, *one, memory_limit) for one in combinations)
     else:
         found = shared.map(_point, ((*one, memory_limit) for one in combinations))
-    points = []
-    for point in found:
-        points.append(point)
-        if done is not None:
-            done(point)
-    if all(point.impossible for point in points):
+    points: list[EvidencePoint] = []
+    interrupted = False
+    try:
+        for point in found:
+            points.append(point)
+            if done is not None:
+                done(point)
+    except KeyboardInterrupt:
+        interrupted = True
+    if not interrupted and all(point.impossible for point in points):
         raise ParameterError(points[0].impossible)
-    return EvidenceGrid(points, table, grid or ())
+    return EvidenceGrid(points, table, grid or (), interrupted)
 
 
-def _check_values(table: "DataTable", grid: Mapping[str, Sequence[Any]]) -> None:
+def _check_values(table: DataTable, grid: Mapping[str, Sequence[Any]]) -> None:
     """Check that of each value alone there is a model."""
     for name, values in grid.items():
         owners = [_POSTERIORS[model] for model, names in GRID_PARAMETERS.items() if name in names]
@@ -146,7 +223,7 @@ def _check_values(table: "DataTable", grid: Mapping[str, Sequence[Any]]) -> None
 
 
 def _point(
-    table: "DataTable", model: str, given: Mapping[str, Any], memory_limit: float
+    table: DataTable, model: str, given: Mapping[str, Any], memory_limit: float
 ) -> EvidencePoint:
     parameters = given
     try:
@@ -159,11 +236,11 @@ def _point(
         return EvidencePoint(model, parameters, None, None, None, impossible=str(error))
     if exact.is_interrupted:
         raise KeyboardInterrupt
-    evidence, needed = certificate_of(exact).log_evidence, ""
-    if evidence is None:
+    log_evidence, needed = certificate_of(exact).log_evidence, ""
+    if log_evidence is None:
         needed = f"the prior's sum, or an error of less than {exact.error:.3g} nats"
     best, n_leaves = exact.log_density, exact.tree.n_leaves
-    return EvidencePoint(model, parameters, evidence, best, n_leaves, needed)
+    return EvidencePoint(model, parameters, log_evidence, best, n_leaves, needed)
 
 
 def _combinations(

@@ -1,6 +1,7 @@
 """Parameters of cascades, declared once."""
 
 from bayescascade.base.parameters import Choice, Integer, Other, Parameters, Real
+from bayescascade.model.listed import ListedDensity
 from bayescascade.model.parameters import (
     SEARCHES,
     ChainParameters,
@@ -134,3 +135,48 @@ class DetParameters(LearnedDensityParameters):
     concentration = Real(2.0, "Dirichlet parameter of a leaf", above=0.0)
     random_state = RunParameters.random_state
     time_limit = RunParameters.time_limit
+
+
+# Goh (2018), section 3.3: 5 or 8 leaves, 2 or 3 branches, as evidence or folds say
+
+AUTO = ListedDensity(
+    "auto",
+    "AutoCascade",
+    AutoParameters,
+    "what suits the table",
+    among=[{"effort": "quick"}],
+    is_quick=True,
+)
+LEAF = ListedDensity(
+    "leaf",
+    "LeafCascade",
+    LeafParameters,
+    "a tree with a prior on the number of leaves",
+    among=[{"expected_leaves": n, "leaf": "auto"} for n in (5.0, 8.0)],
+)
+BRANCH = ListedDensity(
+    "branch",
+    "BranchCascade",
+    BranchParameters,
+    "a tree with a prior on the branches of every node",
+    among=[{"expected_branches": n, "leaf": "auto"} for n in (2.0, 3.0)],
+)
+DET = ListedDensity(
+    "det",
+    "DensityEstimationTree",
+    DetParameters,
+    "a tree grown greedily",
+    is_quick=True,
+    is_fitted=False,
+)
+
+_COMMON = ("concentration", "max_branches", "partitions", "leaf", "leaf_concentration", "prior",
+           "stop")  # fmt: skip
+
+GRID_PARAMETERS = {
+    "leaf": ("expected_leaves", *_COMMON, "max_leaves"),
+    "branch": ("expected_branches", *_COMMON, "feature_inclusion"),
+}
+"""Which parameters each model has whose evidence is asked for."""
+
+EVIDENCE_MODELS = tuple(GRID_PARAMETERS)

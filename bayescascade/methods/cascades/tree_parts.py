@@ -141,6 +141,11 @@ class TreeParts(DensityParts):
         return self.tree.n_leaves
 
     @property
+    def n_parts(self) -> int:
+        """Number of leaves."""
+        return self.n_leaves
+
+    @property
     def depth(self) -> int:
         """Splits on the longest path."""
         return self.tree.depth

@@ -1,19 +1,21 @@
 """A Bayesian classification tree whose features cost something; `posterior` has the formulas."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.choice import N_FOLDS, Choice
 from bayescascade.costs.items import Costs
-from bayescascade.costs.limits import is_within, too_low
+from bayescascade.costs.limits import BudgetError, is_within, too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.cost_trees.parameters import BudgetTreeParameters
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
@@ -186,6 +188,26 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         if found.forest_.n_splits:
             found._settle(choice)
         return found
+
+    def fit_budgets(
+        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
+    ) -> Iterator[tuple[float, Self | BudgetError]]:
+        """Yield for each budget the tree, of those tried for all, that errs least on other rows.
+
+        See `BudgetedClassifier.fit_budgets`.
+        """
+        model: Any = clone(self).set_params(budget=max(budgets))
+        with suppress(BudgetError):  # which each says of its own budget
+            model.fit(X, y, X_val=X_val, y_val=y_val)
+        for amount in budgets:
+            try:
+                found = model.within(amount)
+            except BudgetError as error:
+                yield amount, error
+                continue
+            if found.run_.interrupted:
+                raise KeyboardInterrupt
+            yield amount, found
 
     def _check_parameters(self) -> None:
         """Raise ParameterError if a parameter that no other class checks is out of its range."""

@@ -2,6 +2,7 @@
 
 from bayescascade.base.parameters import Choice, Integer, Parameters, Real
 from bayescascade.methods.forests.parameters import BudgetedParameters
+from bayescascade.model.listed import ListedBudgetLearner
 from bayescascade.model.parameters import SAMPLED, SearchParameters
 
 
@@ -20,3 +21,12 @@ class BudgetTreeParameters(TreeParameters, BudgetedParameters, SearchParameters)
 
     tradeoff = Real(None, "Nats that a unit of cost is worth", minimum=0.0, none="1")
     search = Choice(SAMPLED[0], "How to search by chains", words=SAMPLED)
+
+
+SINGLE = ListedBudgetLearner(
+    "tree",
+    "BudgetTreeClassifier",
+    BudgetTreeParameters,
+    "sample single trees",
+    of_trees=lambda _: {},
+)

@@ -5,7 +5,7 @@ that it gets, and ends with `_become`. What features cost is a parameter of ever
 clones, pipelines and grid searches take it along, and no metadata needs to be routed.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
@@ -21,6 +22,7 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
+from bayescascade.costs.limits import BudgetError
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
@@ -189,6 +191,33 @@ class BudgetedClassifier(MatrixClassifier):
     def _costs(self, forest: Forest, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return what each row of a matrix pays for what the trees of a forest read, (n_rows,)."""
         return self.items_.total(self.items_.paid(self._used(forest.features_used(rows))))
+
+    def fit_budgets(
+        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
+    ) -> Iterator[tuple[float, Self | BudgetError]]:
+        """Yield for each budget a fitted classifier that is like this one otherwise, or why not.
+
+        Parameters
+        ----------
+        budgets : sequence of float >= 0
+        X, y, X_val, y_val
+            As `fit` takes them.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If Ctrl-C ends a fit early: what it kept is not what was asked for.
+        """
+        for amount in budgets:
+            model: Any = clone(self).set_params(budget=amount)
+            try:
+                model.fit(X, y, X_val=X_val, y_val=y_val)
+            except BudgetError as error:
+                yield amount, error
+                continue
+            if getattr(model, "is_interrupted_", False):
+                raise KeyboardInterrupt
+            yield amount, model
 
     # -- classifying -------------------------------------------------------------------------------
 

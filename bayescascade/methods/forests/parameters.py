@@ -1,6 +1,7 @@
 """Parameters of classifiers that pay for what they read, declared once."""
 
 from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Other, Real
+from bayescascade.model.listed import ListedBudgetLearner
 from bayescascade.model.parameters import RunParameters, unknown_choice
 
 THRESHOLDS = ("exact", "histogram", "random")
@@ -41,3 +42,20 @@ class SelectedForestParameters(ForestParameters):
 
     n_trees = Integer(40, "Trees of the forest", minimum=1)
     min_samples_leaf = Integer(3, "Least rows of a leaf", minimum=1)
+
+
+GROWN = ListedBudgetLearner(
+    "forest",
+    "BudgetedForestClassifier",
+    BudgetedForestParameters,
+    "grow a forest of cheap trees",
+    of_trees=lambda n: {"max_trees": n},
+    given={"alpha": (0.0, 4.0, 16.0, 64.0), "cost_exponent": (0.0, 0.5, 1.0)},  # rows choose
+)
+SELECTED = ListedBudgetLearner(
+    "select",
+    "SelectedForestClassifier",
+    SelectedForestParameters,
+    "select features that are bought for every row",
+    of_trees=lambda n: {"n_trees": n},
+)

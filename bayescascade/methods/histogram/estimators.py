@@ -106,6 +106,15 @@ class SmoothedHistogram(Baseline[CellDensity]):
         return CellDensity.of(self.schema_, self._codes, self._weights, log_pseudo_count)
 
     @property
+    def _n_parts(self) -> float:
+        """Number of cells; infinite beyond 1.8e308."""
+        with np.errstate(over="ignore"):
+            return float(np.rint(np.exp(self.log_n_cells_)))
+
+    def _decided(self) -> dict[str, float | str]:
+        return {"pseudo_count": self.pseudo_count_}
+
+    @property
     def _total_weight(self) -> float:
         return math.fsum(self._weights)
 

@@ -1,6 +1,7 @@
 """Parameters of the smoothed histogram, declared once."""
 
 from bayescascade.base.parameters import Real
+from bayescascade.model.listed import ListedDensity
 from bayescascade.model.parameters import DensityParameters
 
 
@@ -8,3 +9,13 @@ class HistogramParameters(DensityParameters):
     """Of `SmoothedHistogram`."""
 
     pseudo_count = Real(None, "Rows imagined in each cell", above=0.0, none="most probable")
+
+
+HISTOGRAM = ListedDensity(
+    "histogram",
+    "SmoothedHistogram",
+    HistogramParameters,
+    "every cell by itself",
+    is_quick=True,
+    is_fitted=False,
+)

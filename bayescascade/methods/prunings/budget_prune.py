@@ -10,7 +10,7 @@ useless to each tree. A budget may be given instead of a tradeoff. Trees that ar
 not take part in predictions: see `Forest.without_bare_roots`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -22,7 +22,7 @@ import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_flag, check_integer, check_real
 from bayescascade.base.watch import watch_in_use
-from bayescascade.costs.limits import check_amounts
+from bayescascade.costs.limits import BudgetError, check_amounts
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import out_of_bag
 from bayescascade.methods.forests.forest import Forest
@@ -219,6 +219,18 @@ class BudgetPrune(TradeoffPruner):
             return self._path("budget", check_amounts("budgets", budgets), self._frontier().within)
         wanted = check_amounts("tradeoffs", tradeoffs)
         return self._path("tradeoff", wanted, FlowSolver(self.program_).solve)
+
+    def fit_budgets(
+        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
+    ) -> Iterator[tuple[float, Self | BudgetError]]:
+        """Yield for each budget one forest pruned; see `BudgetedClassifier.fit_budgets`."""
+        for amount, first in super().fit_budgets(budgets[:1], X, y, X_val, y_val):
+            yield amount, first
+        if len(budgets) > 1 and not isinstance(first, BudgetError):
+            path = first.path(budgets=budgets[1:])
+            yield from zip(budgets[1:], path, strict=False)
+            if path.interrupted:
+                raise KeyboardInterrupt
 
     def near_optimal(
         self,

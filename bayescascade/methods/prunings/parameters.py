@@ -1,7 +1,11 @@
 """Parameters of prunings of forests, declared once."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from bayescascade.base.parameters import Choice, Other, Real
 from bayescascade.methods.forests.parameters import ForestParameters
+from bayescascade.model.listed import ListedBudgetLearner
 
 ERRORS = ("in_bag", "out_of_bag", "validation")
 
@@ -18,3 +22,15 @@ class BudgetPruneParameters(PrunerParameters):
     tradeoff = Real(None, "Error rate that a unit of cost is worth", minimum=0.0, none="by rows")
     errors = Choice("in_bag", "The rows that errors are measured on", words=ERRORS)
     split_cost = Real(0.0, "Cost of a row passing a split", minimum=0.0)
+
+
+def _random_forest(n_trees: int) -> Mapping[str, Any]:
+    """Return the forest to prune, as in the thesis."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    return {"forest": RandomForestClassifier(n_trees, criterion="entropy", max_features=None)}
+
+
+PRUNED = ListedBudgetLearner(
+    "prune", "BudgetPrune", BudgetPruneParameters, "prune a random forest", of_trees=_random_forest
+)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from bayescascade.base.parameters import Choice, Integer, Parameters, Real
+from bayescascade.model.listed import ListedDensity
 from bayescascade.model.parameters import (
     SAMPLED,
     LearnedDensityParameters,
@@ -54,3 +55,6 @@ class LabelListParameters(ListParameters):
         4, "Quantiles that numbers are cut at unless declared otherwise", minimum=2, maximum=65_535
     )
     unknown = unknown_choice(ignore="meets no condition")
+
+
+RULES = ListedDensity("rules", "DensityRuleList", DensityListParameters, "rules")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bayescascade import BranchPosterior, LeafPosterior, Table
-from bayescascade.base.errors import ParameterError
-from bayescascade.methods.cascades.evidence_grid import evidence_grid
+from bayescascade import BranchPosterior, LeafCascade, LeafPosterior, Table
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.methods.cascades.evidence_grid import evidence
 from bayescascade.methods.cascades.exact import ExactCost, solve
 from bayescascade.methods.cascades.exact.plan import Plan
 from bayescascade.report.page import render
@@ -18,7 +18,7 @@ def table() -> Table:
 def test_every_combination_is_solved_and_sorted():
     """The best must be first, and be what its own exact posterior says."""
     grid = {"expected_leaves": [2, 8.0], "leaf": ["uniform", "independent"]}
-    points = evidence_grid(table(), ["leaf", "branch"], grid)
+    points = evidence(table(), models=["leaf", "branch"], grid=grid)
     assert len(points) == 6  # the branch model has no expected_leaves
     evidences = [point.log_evidence for point in points]
     assert evidences == sorted(evidences, reverse=True)
@@ -32,7 +32,7 @@ def test_every_combination_is_solved_and_sorted():
 
 def test_too_large_ones_are_told_not_computed():
     """One that does not fit must not cost the others."""
-    points = evidence_grid(table(), ["branch"], {"max_branches": [2]}, memory_limit=1e-9)
+    points = evidence(table(), models=["branch"], grid={"max_branches": [2]}, memory_limit=1e-9)
     assert points[0].log_evidence is None
     assert "boxes" in points[0].needed
     lines = render(points.page(), width=60).split("\n")
@@ -42,13 +42,12 @@ def test_too_large_ones_are_told_not_computed():
 
 def test_tilts_tell_the_evidence_where_sums_by_leaves_do_not_fit():
     """A table too large for one way must not be left out if there is another."""
-    whole = evidence_grid(table(), ["leaf"], {"expected_leaves": [2.0, 8.0]})
+    whole = evidence(table(), models=["leaf"], grid={"expected_leaves": [2.0, 8.0]})
     posterior = LeafPosterior(table(), 8.0)
     cost = Plan.of(posterior, None).memory_bytes / 1e9
     assert cost < ExactCost.of(posterior).memory_bytes / 1e9
-    points = evidence_grid(
-        table(), ["leaf"], {"expected_leaves": [2.0, 8.0]}, memory_limit=cost * 1.001
-    )
+    grid, limit = {"expected_leaves": [2.0, 8.0]}, cost * 1.001
+    points = evidence(table(), models=["leaf"], grid=grid, memory_limit=limit)
     for point, expected in zip(points, whole, strict=True):
         assert point.parameters == expected.parameters
         assert point.log_evidence == pytest.approx(expected.log_evidence, abs=1e-6)
@@ -57,7 +56,7 @@ def test_tilts_tell_the_evidence_where_sums_by_leaves_do_not_fit():
 
 def test_the_table_says_what_differs():
     """Log evidences, how far below the best, and the size of the best tree."""
-    points = evidence_grid(table(), ["leaf", "branch"], {"concentration": [0.5, 2]})
+    points = evidence(table(), models=["leaf", "branch"], grid={"concentration": [0.5, 2]})
     header, *lines = str(points).split("\n")[2:]
     assert header.split() == ["log", "evidence", "below", "best", "leaves"]
     first = next(line for line in lines if "0.00" in line)
@@ -70,9 +69,9 @@ def test_the_table_says_what_differs():
 
 def test_what_no_model_can_be_is_left_out_with_the_reason():
     """One combination must not cost the others; a value that no model takes is a typo."""
-    points = evidence_grid(
-        table(), ["leaf", "branch"],
-        {"leaf": ["dependent", "uniform"], "prior": ["size", "poisson"]},
+    points = evidence(
+        table(), models=["leaf", "branch"],
+        grid={"leaf": ["dependent", "uniform"], "prior": ["size", "poisson"]},
     )  # fmt: skip
     assert len(points) == 8
     assert [bool(point.impossible) for point in points] == [False] * 3 + [True] * 5
@@ -102,4 +101,27 @@ def test_what_no_model_can_be_is_left_out_with_the_reason():
 def test_bad_grids_are_refused(models, grid, message):
     """A typo in a grid must not be a column of nothing."""
     with pytest.raises(ParameterError, match=message):
-        evidence_grid(table(), models, grid)
+        evidence(table(), models=models, grid=grid)
+
+
+def test_the_frame_is_what_is_printed():
+    """Of what is too large there is no figure, and Ctrl-C keeps what was finished."""
+    frame = people()[["sex", "crew", "age"]]
+    found = evidence(frame, models=["leaf"], grid={"expected_leaves": [2, 8]}, drop=["age"])
+    assert found.data.schema.n_columns == 2
+    assert found.table["log_evidence"].tolist() == [point.log_evidence for point in found]
+    assert found.table["below_best"].iloc[0] == 0.0
+    best = LeafCascade(**found.best_.parameters).fit(frame, None)
+    assert best.expected_leaves == found.table["expected_leaves"].iloc[0]
+    unknown = evidence(table(), models=["branch"], memory_limit=1e-9)
+    assert unknown.table[["log_evidence", "below_best", "leaves"]].isna().all(axis=None)
+    with pytest.raises(DataError, match="got none"):
+        _ = unknown.best_
+    done = []
+
+    def stop(point):
+        done.append(point)
+        raise KeyboardInterrupt
+
+    interrupted = evidence(table(), done=stop)
+    assert (list(interrupted), interrupted.interrupted) == (done, True)

@@ -20,10 +20,9 @@ from bayescascade import (
 )
 from bayescascade.base.errors import DataError
 from bayescascade.data.dealing import with_weights
-from bayescascade.methods import contenders
-from bayescascade.methods.contenders import CONTENDERS
+from bayescascade.methods.listed import DENSITIES
 from bayescascade.model import comparison
-from bayescascade.model.comparison import Comparison, best_of, compare
+from bayescascade.model.comparison import Comparison, Contender, Learned, best_of, outcomes_of
 from tests.cli.conftest import DATA, TITANIC
 from tests.interrupts import interrupted
 
@@ -31,7 +30,7 @@ QUICK = ("histogram", "det")
 
 
 def those(names):
-    return {name: CONTENDERS[name] for name in names}
+    return {name: Contender.of(DENSITIES[name]) for name in names}
 
 
 def told(outcome):
@@ -42,29 +41,29 @@ def told(outcome):
 def test_outcomes_depend_on_the_seed_alone() -> None:
     """A model's figures must not change with the models beside it, or with more halvings."""
     table = Table.from_csv(TITANIC)
-    everything = [told(o) for o in compare(table, those(QUICK), repeats=3, seed=5)]
-    assert [told(o) for o in compare(table, those(QUICK), repeats=3, seed=5)] == everything
-    alone = [told(o) for o in compare(table, those(["det"]), repeats=2, seed=5, n_jobs=2)]
+    everything = [told(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=5)]
+    assert [told(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=5)] == everything
+    alone = [told(o) for o in outcomes_of(table, those(["det"]), repeats=2, seed=5, n_jobs=2)]
     assert alone == [o for o in everything if o.model == "det"][:2]
-    other = [told(o) for o in compare(table, those(QUICK), repeats=3, seed=6)]
+    other = [told(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=6)]
     assert {o.log_likelihood for o in other}.isdisjoint(o.log_likelihood for o in everything)
 
 
 def learn_in(table, seed, n_jobs):
     """Learn a histogram, and tell in which process."""
-    learned = CONTENDERS["histogram"](table, seed, n_jobs)
+    del seed, n_jobs
     warnings.warn("told", UserWarning, stacklevel=1)
-    return learned._replace(settings={"pid": os.getpid()})
+    return Learned(SmoothedHistogram().fit(table), {"pid": os.getpid()})
 
 
 def test_workers_change_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has more cores must not get other figures, nor miss a warning."""
     monkeypatch.setattr(comparison, "WORTH_WORKERS", 0.0)
-    table, models = Table.from_csv(TITANIC), those(QUICK) | {"pid": learn_in}
+    table, models = Table.from_csv(TITANIC), those(QUICK) | {"pid": Contender("pid", learn_in)}
     with pytest.warns(UserWarning, match="told") as here:
-        alone = [told(o) for o in compare(table, models, repeats=3, seed=5, n_jobs=1)]
+        alone = [told(o) for o in outcomes_of(table, models, repeats=3, seed=5, n_jobs=1)]
     with pytest.warns(UserWarning, match="told") as there:
-        beside = [told(o) for o in compare(table, models, repeats=3, seed=5, n_jobs=2)]
+        beside = [told(o) for o in outcomes_of(table, models, repeats=3, seed=5, n_jobs=2)]
     for warned in (here, there):  # libraries warn of processes, too
         assert [str(one.message) for one in warned].count("told") == 3
     assert [replace(o, settings={}) for o in beside] == [replace(o, settings={}) for o in alone]
@@ -86,26 +85,25 @@ def test_ctrl_c_keeps_what_workers_have_finished(
         time.sleep(600.0)
 
     monkeypatch.setattr(comparison, "WORTH_WORKERS", 0.0)
-    models = {**those(QUICK), "pressed": press}
-    outcomes = compare(Table.from_csv(TITANIC), models, repeats=2, n_jobs=2)
+    models = {**those(QUICK), "pressed": Contender("pressed", press)}
+    outcomes = outcomes_of(Table.from_csv(TITANIC), models, repeats=2, n_jobs=2)
     assert [next(outcomes).model for _ in QUICK] == list(QUICK)
     has_all.touch()
     with pytest.raises(KeyboardInterrupt):
         next(outcomes)
 
 
-def test_what_is_learned_and_scored_are_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_learned_and_scored_are_halves() -> None:
     """A row that was learned from must not be scored, and none may be left out."""
     table = Table.from_csv(TITANIC)
     seen = []
 
-    def learn(half, *arguments):
+    def learn(half, *_):
         seen.append(half)
-        return histogram(half, *arguments)
+        return Learned(SmoothedHistogram().fit(half))
 
-    histogram = CONTENDERS["histogram"]
-    monkeypatch.setitem(CONTENDERS, "histogram", learn)
-    outcomes = list(compare(table, those(["histogram", "det"]), repeats=2))
+    contenders = {"histogram": Contender("seen", learn), **those(["det"])}
+    outcomes = list(outcomes_of(table, contenders, repeats=2))
     for half, outcome in zip(seen, outcomes[::2], strict=True):
         assert half.total_weight == 1100
         weights = dict(zip(map(tuple, half.codes.T.tolist()), half.weights, strict=True))
@@ -143,7 +141,7 @@ def test_ctrl_c_in_a_search_ends_the_comparison() -> None:
 def test_halvings_that_are_not_whole() -> None:
     """The mean of one density over other halves than another's would tell nothing."""
     table = Table.from_csv(TITANIC)
-    outcomes = tuple(compare(table, those(QUICK), repeats=2))
+    outcomes = tuple(outcomes_of(table, those(QUICK), repeats=2))
     comparison = Comparison(table, QUICK, outcomes[:3])
     assert comparison.whole.outcomes == outcomes[:2]
     assert comparison.of("histogram") == (outcomes[0], outcomes[2])
@@ -156,7 +154,7 @@ def test_halvings_that_are_not_whole() -> None:
 
 def test_more_cells_than_a_float_can_count(rng: np.random.Generator) -> None:
     frame = pd.DataFrame(rng.integers(0, 2, (20, 1100))).add_prefix("x")
-    (outcome,) = compare(Table.from_frame(frame), those(["histogram"]), repeats=1)
+    (outcome,) = outcomes_of(Table.from_frame(frame), those(["histogram"]), repeats=1)
     assert outcome.n_parts == np.inf
     assert np.isfinite(outcome.log_likelihood)
 
@@ -170,10 +168,9 @@ def test_contenders_have_their_defaults(name: str, monkeypatch: pytest.MonkeyPat
         fitted.append(model)
         return model.set_params(search="anneal", n_steps=50, n_chains=1).fit(table)
 
-    for module in (contenders, comparison):
-        monkeypatch.setattr(module, "fit_whole", fit)
+    monkeypatch.setattr(comparison, "fit_whole", fit)
     table = Table.from_csv(DATA / "sparse_tree.csv")
-    (outcome,) = compare(table, those([name]), repeats=1)
+    (outcome,) = outcomes_of(table, those([name]), repeats=1)
     settings = {**outcome.settings}
     leaf = settings.pop("leaf", None)
     model = next(m for m in fitted if settings.items() <= m.get_params().items())
@@ -190,7 +187,7 @@ def test_contenders_have_their_defaults(name: str, monkeypatch: pytest.MonkeyPat
 
 def test_the_settings_that_rows_decide_are_told() -> None:
     table = Table.from_csv(TITANIC)
-    histogram, det = compare(table, those(QUICK), repeats=1)
+    histogram, det = outcomes_of(table, those(QUICK), repeats=1)
     assert set(histogram.settings) == {"pseudo_count"}
     assert set(det.settings) == {"complexity"}
     assert histogram.n_parts == 32
@@ -201,4 +198,4 @@ def test_the_settings_that_rows_decide_are_told() -> None:
 def test_one_row_cannot_be_halved() -> None:
     table = Table.from_frame(pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}), weights=[1.5, 0.5])
     with pytest.raises(DataError, match="must have at least two rows to be halved, got 2"):
-        next(compare(table, CONTENDERS))
+        next(outcomes_of(table, those(QUICK)))

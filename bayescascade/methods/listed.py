@@ -1,0 +1,15 @@
+"""The estimators that commands choose among by name; a new one enters by being listed here."""
+
+from bayescascade.methods.cascade_mixtures.parameters import MIXTURE
+from bayescascade.methods.cascades.parameters import AUTO, BRANCH, DET, LEAF
+from bayescascade.methods.cost_trees.parameters import SINGLE
+from bayescascade.methods.forests.parameters import GROWN, SELECTED
+from bayescascade.methods.histogram.parameters import HISTOGRAM
+from bayescascade.methods.prunings.parameters import PRUNED
+from bayescascade.methods.rules.parameters import RULES
+
+DENSITIES = {each.name: each for each in (AUTO, LEAF, BRANCH, RULES, MIXTURE, HISTOGRAM, DET)}
+"""What `fit` and `compare` learn."""
+
+BUDGET_LEARNERS = {each.name: each for each in (GROWN, PRUNED, SELECTED, SINGLE)}
+"""What `budget` learns."""
