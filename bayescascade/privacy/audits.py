@@ -77,10 +77,6 @@ def audit_privacy(
     statistic : callable, optional
         From an output to the number that is looked at in its place.
 
-    Returns
-    -------
-    Audit
-
     Raises
     ------
     ParameterError

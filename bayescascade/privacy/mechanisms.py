@@ -54,12 +54,7 @@ class Choice:
 
 
 def laplace(
-    values: ArrayLike,
-    sensitivity: float,
-    epsilon: float,
-    noise: NoiseSource,
-    *,
-    error: float = 0.0,
+    values: ArrayLike, sensitivity: float, epsilon: float, noise: NoiseSource, *, error: float = 0.0
 ) -> Release:
     """Release values with Laplace noise: (epsilon, 0)-private.
 
@@ -120,12 +115,7 @@ def gaussian(
 
 
 def exponential(
-    scores: ArrayLike,
-    sensitivity: float,
-    epsilon: float,
-    noise: NoiseSource,
-    *,
-    error: float = 0.0,
+    scores: ArrayLike, sensitivity: float, epsilon: float, noise: NoiseSource, *, error: float = 0.0
 ) -> Choice:
     """Choose a place by its score: (epsilon, 0)-private, and epsilon**2 / 8-concentrated.
 

@@ -66,10 +66,7 @@ class _OpenDP:
         # measure, max_divergence, the noise is exponential, which is another law.
         dp = _opendp()
         measurement = dp.m.make_noisy_max(
-            _vectors(),
-            dp.linf_distance(T="i64"),
-            dp.zero_concentrated_divergence(),
-            scale=scale,
+            _vectors(), dp.linf_distance(T="i64"), dp.zero_concentrated_divergence(), scale=scale
         )
         return int(measurement(scores.tolist()))
 

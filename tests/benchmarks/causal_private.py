@@ -25,12 +25,8 @@ from scipy.special import expit
 from bayescascade import PrivateAdditiveNoiseModel
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.causal.pair import Pair as Columns, deal
-from bayescascade.methods.causal.protection import (
-    PRIVATE_SCORES,
-    PROTECTED,
-    ROUNDING,
-    agreement,
-)
+from bayescascade.methods.causal.parameters import PRIVATE_SCORES, PROTECTED
+from bayescascade.methods.causal.protection import ROUNDING, agreement
 from bayescascade.methods.causal.scores import score_of
 from bayescascade.methods.causal.sensitivity import iqr_distance
 from bayescascade.privacy.mechanisms import stability_threshold

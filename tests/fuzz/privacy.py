@@ -9,12 +9,7 @@ from tests.fuzz.laws import released_laws
 from tests.fuzz.private_directions import direction_release
 from tests.fuzz.private_rados import feature_release, merged_promises, row_release
 from tests.fuzz.running import Check, main
-from tests.fuzz.sensitivities import (
-    changes_by_test_row,
-    grids,
-    rado_laws,
-    stability_distances,
-)
+from tests.fuzz.sensitivities import changes_by_test_row, grids, rado_laws, stability_distances
 
 CHECKS: dict[str, Check] = {
     "a feature of a row": feature_release,

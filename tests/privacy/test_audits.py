@@ -8,12 +8,7 @@ import pytest
 from bayescascade import audit_privacy
 from bayescascade.base.errors import ParameterError
 from bayescascade.privacy import mechanisms
-from bayescascade.privacy.mechanisms import (
-    exponential,
-    gaussian,
-    laplace,
-    propose_test_release,
-)
+from bayescascade.privacy.mechanisms import exponential, gaussian, laplace, propose_test_release
 from bayescascade.privacy.noise import noise_source
 
 DELTA = 0.02

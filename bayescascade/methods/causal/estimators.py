@@ -42,16 +42,7 @@ _MOST_COMPARED = 1000  # rows between which the median distance is taken
 
 
 class DirectionModel(ReadableModel):
-    """What the private and the other additive noise model have in common.
-
-    Attributes
-    ----------
-    direction_ : {"x->y", "y->x"}
-        The direction found.
-    n_rows_ : int
-    names_ : dict of str to str
-        What "x" and "y" are called.
-    """
+    """What the private and the other additive noise model have in common."""
 
     title: ClassVar[str]
     purpose: ClassVar[str] = "Which of two columns is the cause of the other, if one of them is."
@@ -113,17 +104,14 @@ class AdditiveNoiseModel(DirectionModel):
         `bayescascade.methods.causal.scores`. Rank scores see monotone dependence only; the spreads
         compare how much is explained, which is right for noise of few shapes.
     regression : "kernel_ridge" or scikit-learn regressor
-        Of the effect on the cause. "kernel_ridge" chooses its bandwidth and its lambda by leaving
-        out each row in turn.
+        Of the effect on the cause. "kernel_ridge" chooses bandwidth and lambda by rows left out.
     bandwidth : "half median" or float > 0
         Of the Gaussian kernels of "hsic", in standard deviations of each variable; "half median"
         takes half the median distance.
     n_folds : int >= 2
-        Of a regressor of scikit-learn: parts that the rows are dealt into; residuals of one are
-        from regressions on the others.
+        Of a regressor of scikit-learn: parts of the rows, each left out in turn.
     temperature : float > 0, optional
-        Of the posterior, in units of the score; by default the size of the score where nothing
-        depends, see `SCORES`.
+        Of the posterior; by default the score of independent rows.
     random_state : int, SeedSequence, Generator or None
         Deals the rows.
 
@@ -138,9 +126,10 @@ class AdditiveNoiseModel(DirectionModel):
     is_decided_ : bool
         Whether that is more than chance brings where there is no direction.
     posterior_ : DirectionPosterior
-        Gibbs posterior over both, which `explore` and all samplers take.
+        Over both, for `explore`.
     n_rows_ : int
     names_ : dict of str to str
+        What "x" and "y" are called.
 
     Examples
     --------
@@ -177,9 +166,9 @@ class AdditiveNoiseModel(DirectionModel):
         Raises
         ------
         DataError
-            If a cell is missing, infinite or no number (names the row), the lengths differ, there
-            are fewer than 20 rows, a column is constant or has one value in more than a tenth of
-            its rows, or, for spreads, if half of the residuals are one number.
+            If a cell is no finite number (names the row), the lengths differ, rows are fewer than
+            20, one value is in over a tenth of a column's rows, or half of the residuals are one
+            number, for spreads.
         ParameterError
             If a parameter is out of its range.
         """

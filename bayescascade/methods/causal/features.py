@@ -11,7 +11,6 @@ grid as well. The landmarks do not depend on the rows.
 """
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,36 +25,28 @@ _LEAST_EIGENVALUE = 1e-13  # of the largest; what is smaller is rounding
 _MOST_LANDMARKS = 2000
 
 
-@dataclass(frozen=True)
 class GaussianFeatures:
-    """The features of a Gaussian kernel on the interval [low, high].
+    """The features of a Gaussian kernel on [low, high], outside of which it is met less well.
 
-    Raises ParameterError if the interval is more than about a thousand bandwidths wide.
+    bandwidth > 0 is in the units of the numbers. Raises ParameterError if the interval is more than
+    about a thousand bandwidths wide.
     """
 
-    bandwidth: float  # > 0, in the units of the numbers
-    low: float
-    high: float  # outside of the interval the kernel is met less well
-    _landmarks: Floats = field(init=False, repr=False, compare=False)
-    _weights: Floats = field(
-        init=False, repr=False, compare=False
-    )  # from kernels with landmarks to features
-
-    def __post_init__(self) -> None:
-        least = (self.high - self.low) * _PER_BANDWIDTH / _MOST_LANDMARKS
-        check_real("bandwidth", self.bandwidth, above=0.0, minimum=least)
-        beyond = _OVERHANG * self.bandwidth
-        width = self.high - self.low + 2 * beyond
-        n_landmarks = 1 + math.ceil(width * _PER_BANDWIDTH / self.bandwidth)
-        landmarks = np.linspace(self.low - beyond, self.high + beyond, n_landmarks)
-        object.__setattr__(self, "_landmarks", landmarks)
-        values, vectors = np.linalg.eigh(gaussian_kernel(landmarks, landmarks, self.bandwidth))
+    def __init__(self, bandwidth: float, low: float, high: float) -> None:
+        least = (high - low) * _PER_BANDWIDTH / _MOST_LANDMARKS
+        self._bandwidth = check_real("bandwidth", bandwidth, above=0.0, minimum=least)
+        beyond = _OVERHANG * bandwidth
+        n_landmarks = 1 + math.ceil((high - low + 2 * beyond) * _PER_BANDWIDTH / bandwidth)
+        self._landmarks = np.linspace(low - beyond, high + beyond, n_landmarks)
+        kernel = gaussian_kernel(self._landmarks, self._landmarks, bandwidth)
+        values, vectors = np.linalg.eigh(kernel)
         kept = values > _LEAST_EIGENVALUE * values[-1]
-        object.__setattr__(self, "_weights", vectors[:, kept] / np.sqrt(values[kept]))
+        self._weights = vectors[:, kept] / np.sqrt(values[kept])  # from kernels with landmarks
 
     def __call__(self, numbers: Floats) -> Floats:
         """Return the features of (n,) numbers, (n, n_features)."""
-        features: Floats = gaussian_kernel(numbers, self._landmarks, self.bandwidth) @ self._weights
+        kernel = gaussian_kernel(numbers, self._landmarks, self._bandwidth)
+        features: Floats = kernel @ self._weights
         return features
 
     @classmethod

@@ -72,25 +72,23 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     Parameters
     ----------
     score : {"hsic", "spearman", "kendall", "iqr"}
-        How the dependence of residuals on the cause is measured; "hsic" is the root of HSIC.
+        How the dependence of residuals on the cause is measured; see `AdditiveNoiseModel`.
     epsilon : float > 0
         Budget of a fit: no result becomes more than e**epsilon times as probable by a row.
     delta : float in [0, 1)
-        Probability for which that need not hold. It must be > 0 where stability is tested: for
-        "iqr" of protected test rows. Well below 1 / n_rows is usual.
+        Probability for which that need not hold; > 0, well below 1 / n_rows, for "iqr" of protected
+        test rows, whose stability is tested.
     protect : {"both", "test", "train"}
         Whose rows are protected: all, those that test, or those that regressions are learned from.
-        The others may be told by the result. Each fit deals anew: over several, all rows are
-        protected only by "both".
+        Each fit deals anew: over several, all rows are protected only by "both".
     publish : {"scores", "direction"}
         Both scores, or the direction alone, which is hardly more often right for the same epsilon.
     x_bounds, y_bounds : (float, float)
         Between which the variables are known to be, from elsewhere than these rows; what is outside
-        is clipped, and how much that is, is not told.
+        is clipped.
     regularization : float >= 1e-6, optional
-        Lambda of kernel ridge regression, ``lambda / 2 |w|**2 + mean squared error``, where
-        training rows are not protected; variables are scaled to [-1, 1] and its bandwidth is 0.2.
-        By default both are chosen from the training rows.
+        Lambda of kernel ridge regression, ``lambda / 2 |w|**2 + mean squared error``, of bandwidth
+        0.2, where training rows are not protected; by default both are chosen from these.
     bandwidth : float >= 0.02
         Of the Gaussian kernels of HSIC, in half widths of the bounds.
     proposed : float > 0, optional
@@ -101,20 +99,17 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     noise : {"opendp", "simulated"}
         "simulated" is for studies of what comes of it, can be seeded, and protects nobody.
     ledger : PrivacyLedger, optional
-        Whose budget fits are paid from, which other releases may share. By default the model has
-        one of its own, for one fit. A ledger is not saved or pickled with the model; a pickled one
-        and its clones cannot fit until they are given another.
+        Whose budget fits are paid from; by default one of its own, for one fit. It is not saved or
+        pickled with the model, which then cannot fit until it is given another.
     random_state : int, SeedSequence, Generator or None
         Deals the rows, and seeds simulated noise; nothing seeds other noise.
 
     Attributes
     ----------
     release_ : DirectionRelease
-        All that was published: scores, direction, the probability that it is the one without noise,
-        what was spent, who is protected. The model keeps nothing else of the rows.
+        All that was published; the model keeps nothing else of the rows.
     direction_ : {"x->y", "y->x"} or None
-        None if the rows did not pass a test of stability, or if log IQRs that are published
-        exactly are -inf: half of the numbers are equal.
+        See `DirectionRelease`.
     epsilon_, delta_ : float
         What was spent.
     n_rows_ : int
@@ -171,8 +166,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         ParameterError
             If a parameter is out of its range, bounds are missing, or settings do not go together.
         DataError
-            If a cell is missing, infinite or no number (names the row), the lengths differ, or
-            there are fewer than 20 rows. Nothing is spent then.
+            If a cell is no finite number (names the row), the lengths differ, or rows are fewer
+            than 20. Nothing is spent then.
         PrivacyError
             If the budget is spent, as by an earlier fit; nothing is published.
         """
@@ -194,23 +189,12 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         is_test = deal(n_rows, n_rows, np.random.default_rng(dealing)) < n_test
         with single_threaded():
             published = self._published(protection, read.within(x_bounds, y_bounds), is_test, noise)
-        direction, scores, scale = published
+        cost = protection.cost
         self.release_ = DirectionRelease(
-            direction,
-            scores,
-            scale,
-            protection.regression_error(n_rows),
-            protection.cost.epsilon,
-            protection.cost.delta,
-            self.protect,
-            self.score,
-            n_rows - n_test,
-            n_test,
-            read.names,
-            x_bounds,
-            y_bounds,
+            *published, protection.regression_error(n_rows), cost.epsilon, cost.delta,
+            self.protect, self.score, n_rows - n_test, n_test, read.names, x_bounds, y_bounds,
             noise.is_private,
-        )
+        )  # fmt: skip
         self.n_rows_, self.names_ = n_rows, read.names
         return self
 
@@ -224,10 +208,9 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     ) -> Plan:
         """Say what a study needs so that noise leaves its direction as it is, or how often it does.
 
-        No row is needed, so nothing is spent. By Kusner (2016), theorem 4, with the bounds that are
-        used here; where stability is tested, given that the test is passed. Private
-        regressions must have an error of at most 0.05 half widths of the bounds; what is left of
-        their noise is not in it, and makes margins smaller.
+        No row is needed, so nothing is spent. By Kusner (2016), theorem 4; where stability is
+        tested, given that the test is passed. Private regressions must have an error of at most
+        0.05 half widths of the bounds; what is left of their noise makes margins smaller.
 
         Parameters
         ----------
@@ -243,7 +226,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         Returns
         -------
         Plan
-            The one that is left out is found. Printed, a sentence.
+            With the one that is left out.
 
         Raises
         ------
@@ -352,16 +335,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             )
         self.declares.check(self)
         self.declares.check_values(epsilon=epsilon)
-        return Protection(
-            self.score,
-            epsilon,
-            self.delta,
-            self.protect,
-            self.publish,
-            self.bandwidth,
-            self.proposed,
-            self.test_share,
-        )
+        settings = {name: getattr(self, name) for name in Protection.__dataclass_fields__}
+        return Protection(**{**settings, "epsilon": epsilon})
 
     def _spend(self, protection: Protection, names: Mapping[str, str]) -> None:
         """Pay for a fit from the ledger or, without one, once."""
@@ -401,13 +376,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             distance = iqr_distance([one for both in tested for one in both], each / 2)
             finite = np.nan_to_num(scores, neginf=0.0)  # distance 0: not published but by delta
             release = propose_test_release(
-                distance,
-                finite,
-                2 * each,
-                epsilon,
-                protection.delta,
-                noise,
-                error=ROUNDING,
+                distance, finite, 2 * each, epsilon, protection.delta, noise, error=ROUNDING
             )
         elif not each:  # of test rows that are not protected, by regressions that are private
             release = Release(np.array(scores), 0.0, protection.cost, noise.is_private)

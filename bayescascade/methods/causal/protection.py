@@ -151,10 +151,10 @@ def agreement(margin: float, scale: float) -> float:
 def credibility(margin: float, scale: float, largest: float) -> float:
     """Return the probability of an order, given a margin that was released with noise.
 
-    All margins without noise, from minus to plus `largest`, are taken to be equally probable
-    before: the noise is then in ``[margin - largest, margin + largest]``, and what is returned is
-    the part below the margin. margin >= 0 is that of the noisy scores; scale > 0 is that of the
-    noise on each; largest > 0 is infinite if nothing is known.
+    All margins without noise, from minus to plus `largest` (infinite if nothing is known), are
+    taken to be equally probable before: the noise is then in ``[margin - largest, margin +
+    largest]``, and what is returned is the part below the margin, >= 0, of the noisy scores. scale
+    > 0 is that of the noise on each.
     """
     if not math.isfinite(largest):
         return agreement(margin, scale)
@@ -172,27 +172,14 @@ def credibility(margin: float, scale: float, largest: float) -> float:
 
 @dataclass(frozen=True)
 class Plan(Readable):
-    """What a study needs, or what comes of it.
-
-    Parameters
-    ----------
-    n_rows : int
-    margin : float > 0
-        Difference of the scores without noise.
-    epsilon : float > 0
-    probability : float in (1/2, 1)
-        That the published direction is the one without noise.
-    protection : Protection
-    asked : str
-        Which of the four was found.
-    """
+    """What a study needs, or what comes of it."""
 
     n_rows: int
-    margin: float
+    margin: float  # > 0, difference of the scores without noise
     epsilon: float
-    probability: float
+    probability: float  # that the published direction is the one without noise
     protection: Protection
-    asked: str
+    asked: str  # which of the four was found
 
     def to_dict(self) -> dict[str, Any]:
         """Return the four numbers."""

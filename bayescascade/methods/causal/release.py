@@ -7,9 +7,15 @@ from typing import Any
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.files import json_ready
-from bayescascade.base.validation import check_choice, check_flag, check_integer, check_real
+from bayescascade.base.validation import (
+    check_bounds,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+)
 from bayescascade.methods.causal.pair import arrow, read_names
-from bayescascade.methods.causal.parameters import PRIVATE_SCORES, PROTECTED
+from bayescascade.methods.causal.parameters import PrivateNoiseParameters
 from bayescascade.methods.causal.posterior import DIRECTIONS
 from bayescascade.methods.causal.protection import MOST_ERROR, credibility
 from bayescascade.methods.causal.scores import SCORES
@@ -41,18 +47,16 @@ class DirectionRelease(Readable):
     Parameters
     ----------
     direction : {"x->y", "y->x"} or None
-        The direction of the lower private score, or drawn. None if the rows did not pass the test
-        of stability, so that nothing else was published; or if exact scores are infinite, so that
-        they cannot be compared.
+        Of the lower private score, or drawn. None if the rows did not pass the test of stability,
+        so that nothing else was published, or if exact scores are infinite.
     scores : mapping of str to float, or None
-        The score of each direction, with noise; may be out of the score's range. Exact log IQRs are
-        -inf where half of the numbers are equal. None where only the direction was published, or
-        nothing.
+        Of each direction, with noise; may be out of the score's range. Exact log IQRs are -inf
+        where half of the numbers are equal. None if they were not published.
     scale : float >= 0
         Of the Laplace noise on each score; 0 if there are none or they are exact.
     regression_error : float >= 0
-        How far off the regressions are, by their noise, in half widths of the bounds; 0 if they
-        have none. With more than 0.05, directions are not to be relied upon.
+        How far off the regressions are, by their noise, in half widths of the bounds. With more
+        than 0.05, directions are not to be relied upon.
     epsilon, delta : float
         What was spent.
     protects : {"test", "train", "both"}
@@ -94,9 +98,8 @@ class DirectionRelease(Readable):
     def probability(self) -> float | None:
         """The probability that noise on the scores left their order as it was, from both.
 
-        By the known law of the noise, and as if before all margins that the score can have were as
-        probable. None if there is no direction, there are no scores to tell it from, or the error
-        of private regressions is above 0.05, of which it does not know.
+        By the law of the noise, all margins that the score can have being as probable before. None
+        without direction or scores, or if the error of regressions is above 0.05.
         """
         is_known = self.direction is not None and self.regression_error <= MOST_ERROR
         if self.scores is None or not is_known:
@@ -167,28 +170,26 @@ class DirectionRelease(Readable):
     def from_record(cls, record: Mapping[str, Any]) -> "DirectionRelease":
         """Return what `record` told; raises ModelFileError or as the checks if it is odd."""
         fields = {name: record[name] for name in cls.__dataclass_fields__}
-        fields["names"] = read_names(fields["names"])
-        for name in ("x_bounds", "y_bounds"):
-            low, high = (check_real(name, bound) for bound in fields[name])
-            fields[name] = (low, high)
-        check_choice("score", fields["score"], PRIVATE_SCORES)
-        check_choice("protects", fields["protects"], PROTECTED)
+        PrivateNoiseParameters.check_values(
+            protect=fields["protects"], **{name: fields[name] for name in ("score", "delta")}
+        )
+        check_real("epsilon", fields["epsilon"], above=0.0)
         check_flag("is_private", fields["is_private"])
         for name in ("n_training", "n_test"):
             check_integer(name, fields[name], 1)
-        check_real("epsilon", fields["epsilon"], above=0.0)
-        check_real("delta", fields["delta"], minimum=0.0, below=1.0)
-        check_real("scale", fields["scale"], minimum=0.0)
-        check_real("regression_error", fields["regression_error"], minimum=0.0)
-        scores = fields["scores"]
+        for name in ("scale", "regression_error"):
+            check_real(name, fields[name], minimum=0.0)
+        fields["names"] = read_names(fields["names"])
+        for name in ("x_bounds", "y_bounds"):
+            fields[name] = check_bounds(name, fields[name])
+        scores, direction = fields["scores"], fields["direction"]
         if scores is not None:
             scores = {one: _read_score(fields["score"], scores[one]) for one in DIRECTIONS}
             fields["scores"] = scores
-        if fields["direction"] is not None:
-            check_choice("direction", fields["direction"], DIRECTIONS)
-        told = None if scores is None else direction_of(scores)
-        if scores is not None and fields["direction"] != told:
-            raise ModelFileError("a saved release's direction must be that of the lower score")
+            if direction != direction_of(scores):
+                raise ModelFileError("a saved release's direction must be that of the lower score")
+        if direction is not None:
+            check_choice("direction", direction, DIRECTIONS)
         return cls(**fields)
 
 

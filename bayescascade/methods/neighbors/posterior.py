@@ -251,14 +251,7 @@ class PrototypePosterior(ContinuousPosterior):
     def class_probabilities(self, state: State, X: Floats) -> Floats:
         """Return the probability that the neighbor of each row is of each class.
 
-        Parameters
-        ----------
-        state : (n_parameters,) float64
-        X : (n_rows, n_columns) array of float
-
-        Returns
-        -------
-        (n_rows, n_classes) float64
+        state (n_parameters,), X (n_rows, n_columns) float64; returned (n_rows, n_classes).
         """
         return class_probabilities(X, self.weights(state), self.starts)
 

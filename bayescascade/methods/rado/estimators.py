@@ -49,10 +49,9 @@ class RadoBoostClassifier(MatrixClassifier):
         Divides the coefficients that boosting finds; see `boosting`.
     learner : {"auto", "boost", "map", "moments"}
         RadoBoost; the maximum of `posterior_`; or that of its approximation by mean and covariance
-        of the rados, which is nearly least squares. Of rados of many rows the last errs least, as
-        a mean of exponentials is that of the few worst rados: on nine public sets 0.5 to 12
-        rows of a hundred fewer than boosting. So "auto" is "moments" of sums of over 50 rows, else
-        "boost". See `posterior`.
+        of the rados, which is nearly least squares. Of rados of many rows the last errs least: on
+        nine public sets on 0.5 to 12 rows of a hundred fewer than boosting. So "auto" is "moments"
+        of sums of over 50 rows, else "boost".
     prior_scale : float > 0
         Prior standard deviation of coefficients in `posterior_`, of features of deviation 1.
     n_rados, support, standardize, intercept, missing
@@ -60,9 +59,8 @@ class RadoBoostClassifier(MatrixClassifier):
         that are handed over should tell little of single rows.
     random_state : int, SeedSequence, Generator or None
     time_limit : float > 0 or None
-        Seconds after which `fit` or `fit_rados` stops, from its beginning, with what was found,
-        which then depends on the machine: fewer rados, for which there is half of the time, and
-        fewer rounds of boosting or iterations of learner "map".
+        Seconds after which a fit stops with what was found, which then depends on the machine:
+        fewer rados, for which there is half of the time, and fewer rounds or iterations.
 
     Attributes
     ----------

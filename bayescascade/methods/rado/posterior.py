@@ -197,12 +197,7 @@ class LogisticPosterior(_LinearPosterior):
     """
 
     def __init__(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        prior_scale: ArrayLike = 1.0,
-        names: Sequence[str] = (),
+        self, X: ArrayLike, y: ArrayLike, *, prior_scale: ArrayLike = 1.0, names: Sequence[str] = ()
     ) -> None:
         rows, labels = _checked("X", X), np.asarray(y)
         classes = np.unique(labels)

@@ -30,10 +30,9 @@ from bayescascade.methods.rado.signatures import Floats
 from bayescascade.methods.rado.two_values import (
     Two,
     codes_of_two,
+    declared_two,
     is_exact,
     middle_of,
-    two_levels,
-    two_of_type,
     with_truth_values,
 )
 
@@ -70,7 +69,7 @@ def read_hiding(
     if texts.is_text:  # then no cell decides on its type
         cells = by_column(texts, like)[0].iloc[:, at]
     if like is None:
-        levels = _values_of(cells, values)
+        levels = declared_two("values", "the two values of the feature", "it", values, cells)
     else:
         levels = _values_of_others(like, at, feature, values)
     codes = codes_of_two(f'column "{column_text(feature)}"', cells, levels)
@@ -87,19 +86,6 @@ def read_hiding(
     center, unit = reading.center[place], reading.units[place]
     matrix[:, place] = np.where(codes, center + unit, center - unit)
     return replace(rows, reading=reading, matrix=matrix), place
-
-
-def _values_of(cells: Cells, values: Any) -> Two:
-    """Return the two values of a feature, declared by the caller or by its type."""
-    if values is not None:
-        return two_levels("values", values)
-    found = two_of_type(cells)
-    if found is None:
-        raise ParameterError(
-            "values must be the two values of the feature, such as ('no', 'yes'), unless it is of "
-            "truth values or two categories: which of them occur is not public, got None"
-        )
-    return two_levels("values", found)
 
 
 def _values_of_others(like: Reading, at: int, feature: str | int, values: Any) -> Two:
@@ -138,13 +124,7 @@ def _with_values(reading: Reading, at: int, place: int, levels: Two) -> Reading:
 
 
 def read_declared(
-    X: Any,
-    y: Any,
-    classes: Any,
-    bounds: Bounds | None,
-    *,
-    intercept: bool,
-    like: Reading | None,
+    X: Any, y: Any, classes: Any, bounds: Bounds | None, *, intercept: bool, like: Reading | None
 ) -> Rows:
     """Read rows of which nothing is learned, in units of which declared bounds are -1 and 1.
 
@@ -187,13 +167,7 @@ def _classes(y: Any, classes: Any, like: Reading | None) -> tuple[Two, Cells]:
             raise ParameterError(f"classes must be those of like, and left out, got {classes!r}")
         low, high = like.classes.tolist()
         return (low, high), labels
-    found = two_of_type(labels) if classes is None else classes
-    if found is None:
-        raise ParameterError(
-            "classes must be the two classes, such as ('no', 'yes'), unless y is of truth values "
-            "or two categories: which of them occur is not public, got None"
-        )
-    levels = two_levels("classes", found)
+    levels = declared_two("classes", "the two classes", "y", classes, labels)
     if any(isinstance(one, float) for one in levels):
         raise ParameterError(
             f"classes must be texts, whole numbers or truth values, got {levels[0]} and {levels[1]}"

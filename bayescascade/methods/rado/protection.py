@@ -60,16 +60,15 @@ class Promise(Printed):
     Parameters
     ----------
     protects : {"feature", "rows"}
-        The coordinate of one feature, where data sets are neighbors if this feature differs in one
-        row; or all rados, where one row, its label included, is another.
+        The coordinate of one feature, which differs in one row of neighbors; or all rados, where
+        one row, its label included, is another.
     epsilon, delta : float
     feature : str
         The protected one; empty if rows are protected.
     noise : str
         What hides the rows, such as "Gaussian noise of scale 2.31 on each edge".
     is_private : bool
-        Whether randomness was the operating system's; else it was simulated, and nobody is
-        protected.
+        Whether randomness was the operating system's, and not simulated.
     """
 
     protects: str

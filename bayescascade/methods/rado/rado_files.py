@@ -5,7 +5,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,14 +21,8 @@ from bayescascade.model.record import contradictions_refused
 _FORMAT, _VERSION = "bayescascade rados", 1
 
 
-class ReadRados(NamedTuple):
-    """What a file says, as `Rados` has it."""
-
-    values: Floats
-    n_rows: int
-    support: int | None
-    reading: Reading
-    promise: Promise | None
+Content: TypeAlias = tuple[Floats, int, int | None, Reading, Promise | None]
+"""Values, number of rows, support, reading and promise, as `Rados` has them."""
 
 
 def write_arrays(path: str | Path, values: Floats, about: Mapping[str, Any]) -> None:
@@ -38,7 +32,7 @@ def write_arrays(path: str | Path, values: Floats, about: Mapping[str, Any]) -> 
         np.savez(file, values=values, about=np.array(text))
 
 
-def read_rados(path: str | Path) -> ReadRados:
+def read_rados(path: str | Path) -> Content:
     """Read what `Rados.save` wrote; raises ModelFileError as `Rados.load`."""
     try:
         with contradictions_refused():
@@ -50,7 +44,7 @@ def read_rados(path: str | Path) -> ReadRados:
         raise ModelFileError(f"{path}: {shortened(str(error))}") from None
 
 
-def _read(path: Path) -> ReadRados:
+def _read(path: Path) -> Content:
     values, about = _read_arrays(path)
     if (about["format"], about["version"]) != (_FORMAT, _VERSION):
         raise ModelFileError(f"format must be {_FORMAT}, version {_VERSION}")
@@ -68,7 +62,7 @@ def _read(path: Path) -> ReadRados:
         promise = Promise.from_record(promise)
         if promise.feature and promise.feature not in reading.columns:
             raise ModelFileError("a promise's feature must be one of the columns")
-    return ReadRados(np.ascontiguousarray(values), n_rows, support, reading, promise)
+    return np.ascontiguousarray(values), n_rows, support, reading, promise
 
 
 def _read_arrays(path: Path) -> tuple[Any, Any]:  # Any: whatever the file holds

@@ -106,24 +106,23 @@ class Rados(Printed):
             Labels of two classes.
         n_rados : int >= 1
         support : int from 1 to n_rows, "auto" or None
-            Rows in each sum, drawn uniformly; None: each row is in by a fair coin. Sums of few rows
-            are learned from better by boosting, and tell more of each row. "auto" is 10, or None
-            where rows are fewer than 20.
+            Rows in each sum, drawn uniformly; None: each row is in by a fair coin. Boosting learns
+            better from sums of few rows, which tell more of each. "auto" is 10, or None where rows
+            are fewer than 20.
         standardize : bool
-            Whether columns are centered at their mean and divided by their standard deviation; the
-            paper's are as they come.
+            Center columns at their mean, and divide by their standard deviation.
         intercept : bool
-            Whether a column of ones is added.
+            Add a column of ones.
         missing : {"level", "error"}
-            What a missing cell is: a level of its own in text and categories, and in numbers their
-            median, with a column of 0 and 1 that says so; or an error, as it is to private siblings
-            without `like`: medians are of the rows.
+            A missing cell is a level of text and categories, and of numbers their median, with a
+            column of 0 and 1 that says so; or an error, as it is to private siblings without
+            `like`: medians are of the rows.
         like : Rados, optional
-            Whose columns, classes and units to use, in place of the three above and of what these
-            rows say; without that, rados of different rows cannot be merged.
+            Whose columns, classes and units to use, in place of the three above; without that,
+            rados of different rows cannot be merged.
         time_limit : float > 0 or None
             Seconds after which no more are begun, and a warning says how many there are. Private
-            siblings have no such limit: that number would tell of the rows, as time does.
+            siblings have none: that number would tell of the rows, as time does.
         random_state : int, SeedSequence, Generator or None
 
         Raises
@@ -164,8 +163,7 @@ class Rados(Printed):
     ) -> "Rados":
         """Make rados of rows that come in parts, such as blocks of a file, by fair coins.
 
-        In memory are one part and the sums. All parts are read as `like` or, without it, as the
-        first part says, whose units and levels then stand for all.
+        In memory are one part and the sums. All parts are read as `like` or else the first part.
 
         Parameters
         ----------
@@ -207,32 +205,29 @@ class Rados(Printed):
     ) -> "Rados":
         """Make rados that hide one boolean feature of each row, in its own coordinate (DP-Feat).
 
-        That coordinate's law is known whatever the rows are; `protection` has it, what follows for
-        privacy, and what does not: the other coordinates are not protected. The feature is taken
-        as -1 and 1, and nothing else that is printed or saved depends on it. Its two values are
-        public: they are declared, and a cell that is neither is an error.
+        The law of that coordinate is known whatever the rows are (see `protection`); the others are
+        not protected. The feature is taken as -1 and 1, and nothing else that is printed or saved
+        depends on it. A cell that is neither of its two declared values is an error.
 
         Parameters
         ----------
         X, y, standardize, intercept, like : as of `sample`
             No cell is missing in a column that has no missing cells in `like`.
         feature : str or int
-            Name, or index where columns have none, of a column of two values. Chosen by what must
-            be hidden, never by looking at the rows.
+            Name of a column of two values, or index where columns have none.
         values : (level, level), optional
-            These two, such as (0, 1) or ("no", "yes"): the smaller is -1, or the first of texts
-            when they are sorted. Not needed of truth values, of a Categorical whose two categories
-            were declared and not taken from the rows, or with `like`.
+            These two, such as (0, 1) or ("no", "yes"): the smaller, or of texts the first in order,
+            is -1. Not needed of truth values, of a Categorical whose two categories were declared
+            and not taken from the rows, or with `like`.
         epsilon, delta : float > 0
             The budget of all these rados together.
         n_rados : int >= 1
         truncation : float in [0, 1/2)
             The paper's beta: signatures with fewer or more agreements than beta (m + 1) and m -
-            beta (m + 1) are not drawn. 1 / (1 + exp(epsilon / 2)) is the paper's choice, epsilon
-            that of one rado. More than 0 costs privacy.
+            beta (m + 1) are not drawn. The paper's is 1 / (1 + exp(epsilon / 2)), epsilon that of
+            one rado. More than 0 costs privacy.
         noise : {"system", "simulated"}
-            Where signatures come from. The operating system's cannot be drawn again; "simulated"
-            ones protect nobody.
+            Signatures are the operating system's, or simulated ones, which protect nobody.
         random_state : int, SeedSequence, Generator or None
             Of simulated ones alone.
 
@@ -255,8 +250,8 @@ class Rados(Printed):
             standardize=standardize, intercept=intercept, like=_reading(like),
         )  # fmt: skip
         rng = None if noise == "system" else np.random.default_rng(seed_sequence(random_state))
-        made = release_feature(rows, place, n_rados, epsilon, delta, truncation, rng)
-        return cls._checked(made.values, len(rows), None, rows.reading, made.promise)
+        made, promise = release_feature(rows, place, n_rados, epsilon, delta, truncation, rng)
+        return cls._checked(made, len(rows), None, rows.reading, promise)
 
     @classmethod
     def sample_gaussian(
@@ -279,12 +274,11 @@ class Rados(Printed):
     ) -> "Rados":
         """Make rados that hide each row, its label included, by Gaussian noise; see `releases`.
 
-        Noise that hides a row in each of many sums is much: where one private classifier is all
-        that is wanted, mechanisms that are made for one err far less for the same epsilon. The
-        number of rows, the names and types of columns and the two classes are public, and nothing
-        else that is printed or saved depends on the rows. Cells that are missing, infinite or of
-        another type, and other labels, are errors, and that is not private. Exact noise takes 0.01
-        to 0.1 ms a value; where that is more than ten seconds, a warning announces it.
+        Where one private classifier is all that is wanted, mechanisms that are made for one err far
+        less for the same epsilon. The number of rows, the names and types of columns and the two
+        classes are public, and nothing else that is printed or saved depends on the rows. Cells
+        that are missing, infinite or of another type, and other labels, are errors, and that is not
+        private. Exact noise takes 0.01 to 0.1 ms a value.
 
         Parameters
         ----------
@@ -298,11 +292,10 @@ class Rados(Printed):
             values or of two declared categories, or with `like`.
         edge_bounds : (float, float) or mapping of str to (float, float)
             Between which cells are known to be, from elsewhere than these rows: of all columns, or
-            by name, or "x0", "x1", ... where they have none. What is outside is clipped. Not needed
-            of columns of levels, nor with `like`.
+            by name ("x0", "x1", ... where they have none). Others are clipped. Not needed of
+            columns of levels, nor with `like`.
         n_rados, support, intercept : as of `sample`
         noise_on : {"edges", "rados"}
-            What noise is put on.
         like : Rados, optional
             Made by this function, too: whose columns, classes and bounds to use.
         noise : {"opendp", "simulated"}
@@ -348,10 +341,9 @@ class Rados(Printed):
         parts : sequence of Rados
             With the same columns, classes and units, as by `like`.
         rows : {"different", "same"}
-            Of different rows, as two hospitals have them, the k-th rados of all parts are added:
-            the sums are rados of all rows, and there must be as many in each part. Of the same
-            rows, those of all parts are kept; what they give away adds up. Rows are in by coins in
-            all parts or in none; in those of the same rows, as many.
+            Of different rows, the k-th rados of all parts are added, of which there must be as many
+            in each. Of the same rows, those of all parts are kept; what they give away adds up.
+            Rows are in by coins in all parts or in none.
 
         Raises
         ------
@@ -461,12 +453,7 @@ class Rados(Printed):
         reading: Reading,
         promise: Promise | None = None,
     ) -> "Rados":
-        if not np.isfinite(values).all():
-            place = int(np.argmin(np.isfinite(values).all(axis=0)))
-            raise DataError(
-                f'column "{reading.columns[place]}" must have cells whose sums floats hold, '
-                "got larger ones"
-            )
+        reading.check_sums(values)
         return cls(values, n_rows, support, reading, promise)
 
 

@@ -61,6 +61,15 @@ class Reading:
             cells = np.concatenate([cells, np.ones((len(cells), 1))], axis=1)
         return cells
 
+    def check_sums(self, sums: Floats) -> None:
+        """Raise DataError, which names the column, if one of (..., n_columns) sums overflowed."""
+        is_fine = np.isfinite(sums).reshape(-1, self.n_columns).all(axis=0)
+        if not is_fine.all():
+            raise DataError(
+                f'column "{self.columns[int(np.argmin(is_fine))]}" must have cells whose sums '
+                "floats hold, got larger ones"
+            )
+
     def agrees_with(self, other: "Reading") -> bool:
         """Return whether edges of both mean the same, so that they may be added."""
         return self.record() == other.record()

@@ -15,11 +15,10 @@ are exact.
 
 import time
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from bayescascade.base.errors import DataError
 from bayescascade.base.watch import Watch
 from bayescascade.methods.rado.protection import Promise, check_budget, cut_of, draw_agreements
 from bayescascade.methods.rado.reading import Rows
@@ -40,13 +39,6 @@ from bayescascade.privacy.noise import NoiseSource, noise_source
 _BLOCK_ROWS = 1 << 13
 _FINE = 2.0**20  # steps of an edge in [-1, 1]
 _MOST_SILENT = 10.0  # seconds
-
-
-class Release(NamedTuple):
-    """Sums, (n_rados, n_columns), and what they promise."""
-
-    values: Floats
-    promise: Promise
 
 
 def random_sums(
@@ -85,13 +77,11 @@ def release_feature(
     delta: float,
     truncation: float,
     rng: np.random.Generator | None,
-) -> Release:
-    """Return sums that hide the feature of a column; see `Rados.sample_feature_private`.
+) -> tuple[Floats, Promise]:
+    """Return sums, (n_rados, n_columns), that hide the feature of the column `place`.
 
-    `rows` have signs, as by `with_signs`; `place` is the feature's column; `rng` simulates
-    signatures, None draws the operating system's. Raises PrivacyError if the rows are too few for
-    the budget, which says what would do; DataError if the sum over all rows is too large for
-    floats, whatever signatures are drawn.
+    `rng` simulates signatures, None draws the operating system's. Raises as
+    `Rados.sample_feature_private`.
     """
     n_rows, cut = len(rows), cut_of(len(rows), truncation)
     draw, sizes, rounding = draw_by(rng), None, 0.0
@@ -110,7 +100,7 @@ def release_feature(
     how = "" if not cut else f"signatures of {cut:,} to {n_rows - cut:,} agreements"
     name = reading.columns[place]
     promise = Promise("feature", float(epsilon), reached, name, how, rng is None)
-    return Release(np.concatenate(parts), promise)
+    return np.concatenate(parts), promise
 
 
 def _check_sums(rows: Rows) -> None:
@@ -119,12 +109,7 @@ def _check_sums(rows: Rows) -> None:
     with np.errstate(over="ignore"):
         for first in range(0, len(rows), _BLOCK_ROWS):
             sizes += np.abs(edges(first, first + _BLOCK_ROWS)).sum(axis=0)
-    if not np.isfinite(sizes).all():
-        place = int(np.argmin(np.isfinite(sizes)))
-        raise DataError(
-            f'column "{rows.reading.columns[place]}" must have cells whose sums floats hold, '
-            "got larger ones"
-        )
+    rows.reading.check_sums(sizes)
 
 
 def release_rows(
@@ -138,11 +123,10 @@ def release_rows(
     noise: str,
     ledger: PrivacyLedger | None,
     random_state: Seed,
-) -> Release:
-    """Return sums that hide each row by Gaussian noise; see `Rados.sample_gaussian`.
+) -> tuple[Floats, Promise]:
+    """Return sums, (n_rados, n_columns), that hide each row by noise on edges, or on the sums.
 
-    The reading of `rows` must have bounds; noise is on the edges, or else (not `on_edges`) on their
-    sums. Raises PrivacyError if the ledger's budget does not allow for it; nothing is spent then.
+    The reading of `rows` must have bounds. Raises as `Rados.sample_gaussian`.
     """
     n_rows, n_columns = len(rows), rows.reading.n_columns
     subsets, drawing = seed_sequence(random_state).spawn(2)
@@ -166,7 +150,7 @@ def release_rows(
     what = "edge" if on_edges else "rado"
     how = f"Gaussian noise of scale {released.scale:.3g} on each {what}"
     promise = Promise("rows", float(epsilon), float(delta), "", how, released.is_private)
-    return Release(values, promise)
+    return values, promise
 
 
 def clipped(rows: Rows) -> Edges:

@@ -12,12 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.methods.rado.kernels.subsets import (
-    add_subsets,
-    count_members,
-    count_uses,
-    resize,
-)
+from bayescascade.methods.rado.kernels.subsets import add_subsets, count_members, count_uses, resize
 
 Floats: TypeAlias = NDArray[np.float64]
 Bits: TypeAlias = NDArray[np.uint8]

@@ -52,6 +52,20 @@ def two_levels(name: str, given: Any) -> Two:
     return low, high
 
 
+def declared_two(name: str, what: str, of: str, given: Any, cells: Cells) -> Two:
+    """Return two levels that are given, or that the type of cells declares.
+
+    Raises ParameterError if neither does: `what` says what they are, `of` whose type might.
+    """
+    found = two_of_type(cells) if given is None else given
+    if found is None:
+        raise ParameterError(
+            f"{name} must be {what}, such as ('no', 'yes'), unless {of} is of truth values or two "
+            "categories: which of them occur is not public, got None"
+        )
+    return two_levels(name, found)
+
+
 def two_of_type(cells: Cells) -> list[Any] | None:
     """Return the two values that the type of a column declares, or None."""
     if isinstance(cells.dtype, pd.CategoricalDtype):

@@ -17,12 +17,7 @@ from bayescascade.methods.causal.scores import (
     score_of,
     spearman,
 )
-from tests.methods.causal.problems import (
-    slow_hsic_root,
-    slow_kendall,
-    slow_ridge,
-    slow_spearman,
-)
+from tests.methods.causal.problems import slow_hsic_root, slow_kendall, slow_ridge, slow_spearman
 
 
 def draws(seed, m=30, n_values=None):
