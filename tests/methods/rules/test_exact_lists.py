@@ -4,7 +4,7 @@ A bound that is too low makes a list "optimal" that is not, and nobody would not
 """
 
 import signal
-from itertools import permutations
+from itertools import combinations, permutations
 from math import lgamma
 
 import numpy as np
@@ -227,6 +227,33 @@ def test_stopped_early_the_bound_holds(problem):
             break
     assert np.all(np.diff(upper_bounds) <= ROUNDING)
     assert found.is_optimal
+
+
+def test_of_prefixes_that_go_on_alike_the_better_is_followed(rng):
+    """In whatever order they are met: else the lists that the better begins would be lost."""
+    posterior = games(2, rng, noise=0.2)
+    prefix, sizes = Prefix(posterior, MEMORY), posterior.antecedents.sizes
+    pairs = []
+    for rules in combinations(range(len(sizes)), 2):
+        values = [(prefix.value(both), both) for both in (rules, rules[::-1])]
+        used = tuple(np.bincount(sizes[list(rules)], minlength=sizes.max() + 1).tolist())
+        prefix.enter(rules, used)
+        if prefix.bound() > -np.inf:
+            closed = prefix.closed()
+            pairs.append((*sorted((value - closed, both) for value, both in values), used))
+    worse, better, used = min(
+        (pair for pair in pairs if pair[1][0] > pair[0][0] + 1e-3), key=lambda p: p[1][0] - p[0][0]
+    )
+    assert better[0] < worse[0] + 1.0
+    for order, n_visited in (((worse, better), 2), ((better, worse), 1)):
+        search = search_module._Search(
+            Prefix(posterior, MEMORY), (-np.inf, ()), 0.0, np.inf, MEMORY, np.inf, None
+        )
+        search._likely = search.prefix.most_likely()
+        for value, rules in order:
+            search._look(rules, used, value, np.inf)
+        assert search.n_visited == n_visited
+        assert search.best[0] == pytest.approx(posterior.log_density(RuleList(search.best[1])))
 
 
 @pytest.mark.parametrize("name", ["three-columns", "noisy", "densities"])
