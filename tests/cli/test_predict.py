@@ -89,6 +89,7 @@ def test_averages_and_numbers(tmp_path: Path) -> None:
     probabilities = fitted.predict_proba(frame)
     written = read_written(out)
     np.testing.assert_array_equal(written[["P(2)", "P(3)", "P(10)"]], probabilities)
+    np.testing.assert_array_equal(written["row"], np.arange(1, 91))
     np.testing.assert_array_equal(written["label"], frame["y"])
     np.testing.assert_array_equal(written["predicted"], fitted.predict(frame))
     assert record["classes"] == [2, 3, 10]
