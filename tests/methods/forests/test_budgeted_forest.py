@@ -57,16 +57,6 @@ def test_result_does_not_depend_on_workers(thresholds, rng):
     assert not same_trees(models[0], other)
 
 
-def test_leaves_are_averaged(rng):
-    """Probabilities are means of the leaves' shares; votes would lose what leaves are unsure of."""
-    X, X_val, y, _ = numbers(rng)
-    model = small_forest(alpha=20.0, max_trees=3).fit(X, y)
-    shares = model.forest_.probabilities[model.forest_.apply(X_val.astype(np.float32))]
-    np.testing.assert_allclose(model.predict_proba(X_val), shares.mean(axis=1))
-    votes = np.array([np.bincount(row, minlength=3) / 3 for row in shares.argmax(axis=2)])
-    assert not np.allclose(model.predict_proba(X_val), votes)
-
-
 def test_bootstrap_is_an_option(rng):
     """Without it every tree sees each row once: with all columns, too, all are the same."""
     X, _, y, _ = numbers(rng)

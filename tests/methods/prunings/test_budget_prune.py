@@ -294,9 +294,6 @@ def test_wrong_parameters_and_forests_are_named(numbers, rng: np.random.Generato
     X, y = numbers
     frame = patients(rng, 60)
     for model, message in [
-        (BudgetPrune(tradeoff=-1), "tradeoff must be a finite number >= 0, got -1"),
-        (BudgetPrune(budget=np.nan), "budget must be a finite number >= 0, got nan"),
-        (BudgetPrune(errors="all"), "errors must be one of 'in_bag', 'out_of_bag', 'validation'"),
         (BudgetPrune(LogisticRegression()), "forest must be .*, got LogisticRegression"),
         (BudgetPrune(costs={"x": 1}), "costs must be of the columns"),
         (BudgetPrune(small_forest().fit(X[:, :5], y)), "forest must be fitted to the columns of X"),

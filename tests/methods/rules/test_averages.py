@@ -48,19 +48,14 @@ def quantiles(a, b, *levels):
     return mixture_quantiles(of_class, of_others, weights, levels)[0, 0]
 
 
-def test_far_apart_components():
-    """Half the draws say certainly yes, half certainly no: the interval is nearly everything."""
-    low, high = quantiles([5000.0, 1.0], [1.0, 5000.0], 0.025, 0.975)
-    assert low < 0.001
-    assert high > 0.999
-
-
-@pytest.mark.parametrize("size", [1e-12, 1e-3, 1e12])
+@pytest.mark.parametrize("size", [1e-12, 1e-3, 5000.0, 1e12])
 def test_extreme_components(size):
-    """Concentrations next to nothing, and tables of a million million rows."""
-    low, high = quantiles([size, 1.0], [1.0, size], 0.25, 0.75)
+    """Concentrations next to nothing, tables of a million million rows: certainly yes, or no."""
+    low, high = quantiles([size, 1.0], [1.0, size], 0.025, 0.975)
     assert 0 <= low <= high <= 1
     assert_allclose((low, high), (1 - high, 1 - low), atol=1e-9)
+    if size > 1:
+        assert low < 0.001 < 0.999 < high
 
 
 def random_draws(rng, n=5, classes=("a", "b", "c")):
