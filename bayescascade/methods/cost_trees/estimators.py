@@ -115,9 +115,10 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
         self,
         X: Any,
         y: Any,
-        sample_weight: ArrayLike | None = None,
         X_val: Any = None,
         y_val: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Find and sample trees.
 
@@ -129,12 +130,12 @@ class BudgetTreeClassifier(Sampled, BudgetedClassifier):
             Rows to learn from: numbers, truth values, text and categories; NaN or None is missing.
         y : (n_rows,) array, or str of files
             Labels, of at least two classes.
-        sample_weight : (n_rows,) array of float >= 0, optional
-            Weights of the rows, 1 each by default.
         X_val : as X, optional
             Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
         y_val : (n_validation_rows,) array, optional
             Their labels, which choose for a `budget`; without them, cross-validation does.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            Weights of the rows, 1 each by default.
 
         Raises
         ------
