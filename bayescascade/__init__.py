@@ -2,16 +2,33 @@
 
 `LeafCascade` and `BranchCascade` learn density trees, `DensityRuleList` lists of rules, and
 `RuleListClassifier` lists with labels; `DensityEstimationTree` and `SmoothedHistogram` are there to
-compare with, and `CascadeMixture` finds classes of rows. `BudgetPrune` and
+compare with, and `CascadeMixture` finds classes of rows. `BudgetPruneClassifier` and
 `BudgetedForestClassifier` classify where features cost something, as `FeatureCosts` says;
-`StochasticNeighborCompression` does by the nearest of a few prototypes,
+`NeighborCompressionClassifier` does by the nearest of a few prototypes,
 `RadoBoostClassifier` by sums of rows, `Rados`, that others may hold.
 `GibbsPosterior` takes an objective of your own. `Table` reads data, as `ReadAs` says; `load` reads
 saved models. Everything is imported when first used, so that ``import bayescascade`` is quick.
 """
 
+from typing import Any
+from warnings import warn
+
 import lazy_loader
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_imported, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+_FORMER = {
+    "BudgetPrune": "BudgetPruneClassifier",
+    "DensityList": "LearnedDensityList",
+    "DensityTree": "LearnedDensityTree",
+    "StochasticNeighborCompression": "NeighborCompressionClassifier",
+}
+
+
+def __getattr__(name: str) -> Any:  # Any: a public class or function
+    """Import a public name; one of before is today's, with a warning."""
+    if name in _FORMER:
+        warn(f"bayescascade.{name} is now {_FORMER[name]}", FutureWarning, stacklevel=2)
+    return _imported(_FORMER.get(name, name))

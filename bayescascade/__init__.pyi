@@ -24,7 +24,7 @@ from .data.schema import Schema as Schema
 from .data.table import Table as Table
 from .methods.cascade_mixtures.estimators import CascadeMixture as CascadeMixture
 from .methods.cascades.auto_cascade import AutoCascade as AutoCascade
-from .methods.cascades.density import DensityTree as DensityTree
+from .methods.cascades.density import LearnedDensityTree as LearnedDensityTree
 from .methods.cascades.det import DensityEstimationTree as DensityEstimationTree
 from .methods.cascades.estimators import BranchCascade as BranchCascade, LeafCascade as LeafCascade
 from .methods.cascades.evidence_grid import EvidenceGrid as EvidenceGrid, evidence as evidence
@@ -46,10 +46,10 @@ from .methods.forests.selected_forest import SelectedForestClassifier as Selecte
 from .methods.histogram.estimators import SmoothedHistogram as SmoothedHistogram
 from .methods.mixtures.density import MixtureDensity as MixtureDensity
 from .methods.neighbors.estimators import (
-    StochasticNeighborCompression as StochasticNeighborCompression,
+    NeighborCompressionClassifier as NeighborCompressionClassifier,
 )
 from .methods.neighbors.posterior import PrototypePosterior as PrototypePosterior
-from .methods.prunings.budget_prune import BudgetPrune as BudgetPrune
+from .methods.prunings.budget_prune import BudgetPruneClassifier as BudgetPruneClassifier
 from .methods.prunings.near_optimal import NearOptimalPrunings as NearOptimalPrunings
 from .methods.prunings.path import PruningPath as PruningPath
 from .methods.prunings.posterior import PruningPosterior as PruningPosterior
@@ -60,7 +60,7 @@ from .methods.rado.posterior import (
 )
 from .methods.rado.rados import Rados as Rados
 from .methods.rules.classifier import RuleListClassifier as RuleListClassifier
-from .methods.rules.density_list import DensityList as DensityList
+from .methods.rules.density_list import LearnedDensityList as LearnedDensityList
 from .methods.rules.estimators import DensityRuleList as DensityRuleList
 from .methods.rules.label_list import LabelList as LabelList
 from .methods.rules.posterior import (

@@ -24,13 +24,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bayescascade import (
-    BudgetPrune,
+    BudgetPruneClassifier,
     FeatureCosts,
     LeafCascade,
+    NeighborCompressionClassifier,
     RadoBoostClassifier,
     Rados,
     RuleListClassifier,
-    StochasticNeighborCompression,
 )
 from tests.benchmarks.pruning_baselines import CostComplexityPrune, TruncatedForest
 
@@ -132,7 +132,7 @@ def _pruned() -> dict[str, NDArray[np.float64]]:
     patients = pd.read_csv(ROOT / "data/liver_clinic.csv")
     costs = FeatureCosts.read_csv(ROOT / "data/liver_clinic_costs.csv")
     kinds = {
-        "BudgetPrune": (BudgetPrune, [9, 10, 12, 14, 16, 18, 20, 23, 26, 30, 34]),
+        "BudgetPrune": (BudgetPruneClassifier, [9, 10, 12, 14, 16, 18, 20, 23, 26, 30, 34]),
         "cost complexity": (CostComplexityPrune, [12, 14, 16, 18, 20, 23, 26, 30, 34]),
         "the first trees": (TruncatedForest, [25, 27, 30, 34]),
     }
@@ -153,7 +153,7 @@ def _pruned() -> dict[str, NDArray[np.float64]]:
 def prototypes(scheme: Scheme) -> Figure:
     """Draw rows of two classes, their prototypes, and where the nearest one changes its class."""
     X, y = make_moons(600, noise=0.2, random_state=0)
-    model = StochasticNeighborCompression(n_prototypes=8, random_state=0).fit(X, y)
+    model = NeighborCompressionClassifier(n_prototypes=8, random_state=0).fit(X, y)
     places, labels = np.asarray(model.prototypes_), np.asarray(model.prototype_labels_)
     figure = Figure(figsize=(7.6, 3.8))
     axes = figure.add_axes((0, 0, 1, 1))

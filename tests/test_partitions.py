@@ -77,7 +77,7 @@ def test_models_take_partitions_and_tell_them_lazily() -> None:
     for model in (
         bayescascade.RuleListClassifier(search="anneal", **settings),
         bayescascade.BudgetedForestClassifier(max_trees=2, random_state=1),
-        bayescascade.StochasticNeighborCompression(n_prototypes=4, random_state=1),
+        bayescascade.NeighborCompressionClassifier(n_prototypes=4, random_state=1),
         bayescascade.RadoBoostClassifier(n_rados=20, random_state=1),
     ):
         probabilities, labels = model.fit(X, y).predict_proba(X), model.predict(X)

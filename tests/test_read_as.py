@@ -14,11 +14,11 @@ from bayescascade import (
     DataError,
     LeafCascade,
     ModelFileError,
+    NeighborCompressionClassifier,
     ParameterError,
     Rados,
     ReadAs,
     RuleListClassifier,
-    StochasticNeighborCompression,
     Table,
     load,
 )
@@ -169,7 +169,7 @@ def _with_parts(rows):
     [
         lambda: RuleListClassifier(search="anneal", n_steps=300, n_chains=1, random_state=0),
         lambda: BudgetedForestClassifier(budget=3, random_state=0),
-        lambda: StochasticNeighborCompression(n_prototypes=8, random_state=0, max_iter=5),
+        lambda: NeighborCompressionClassifier(n_prototypes=8, random_state=0, max_iter=5),
     ],
     ids=["rules", "forest", "neighbors"],
 )

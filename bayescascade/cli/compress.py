@@ -21,7 +21,7 @@ from bayescascade.methods.neighbors.parameters import CompressionParameters
 
 if TYPE_CHECKING:
     from bayescascade.data.dealing import DealtRows
-    from bayescascade.methods.neighbors.estimators import StochasticNeighborCompression
+    from bayescascade.methods.neighbors.estimators import NeighborCompressionClassifier
     from bayescascade.report.page import Page
 
 MODELS: Models = {"": CompressionParameters}
@@ -56,11 +56,11 @@ def compress(context: click.Context, /, data: str, **options: Any) -> None:
     out, save = options["out"], options["save"]
     check_outputs({"--out": out, "--save": save}, {"DATA": data})
     from bayescascade.cli.rows import open_rows
-    from bayescascade.methods.neighbors.estimators import StochasticNeighborCompression
+    from bayescascade.methods.neighbors.estimators import NeighborCompressionClassifier
 
     share = options["test_share"]
     parts = read_dealt(open_rows(data), options, (1 - share, share), "compress")
-    model = StochasticNeighborCompression(
+    model = NeighborCompressionClassifier(
         **parameters_of({name: options[name] for name in _GIVEN}, CompressionParameters),
         random_state=parts.seed,
     )
@@ -92,7 +92,7 @@ def compress(context: click.Context, /, data: str, **options: Any) -> None:
 
 
 def _errors(
-    model: "StochasticNeighborCompression", parts: "DealtRows"
+    model: "NeighborCompressionClassifier", parts: "DealtRows"
 ) -> dict[str, tuple[int, float]]:
     """Return, by name, how many rows are kept and the part of the test rows taken wrong."""
     import numpy as np
@@ -107,7 +107,7 @@ def _errors(
 
 
 def _page(
-    model: "StochasticNeighborCompression",
+    model: "NeighborCompressionClassifier",
     parts: "DealtRows",
     errors: dict[str, tuple[int, float]],
 ) -> "Page":

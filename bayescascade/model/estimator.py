@@ -37,7 +37,7 @@ from bayescascade.model.posterior import TablePosterior
 from bayescascade.model.readable_model import ReadableModel, plot_learned
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.rounds import OF_CHAINS, Rounds
-from bayescascade.model.sampled import Sampled
+from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search, default_steps, most_blocks
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.solution import Solution
@@ -52,7 +52,7 @@ L = TypeVar("L", bound=Pictured)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PosteriorEstimator(Sampled, ReadableModel, Generic[S, C, L]):
+class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
     """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
 
     Subclasses document the parameters; those here are how to search and how to read columns.

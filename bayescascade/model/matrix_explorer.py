@@ -13,7 +13,7 @@ from bayescascade.base.validation import check_real
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.kept_draws import none_drawn, thinned
 from bayescascade.model.matrix_estimator import MatrixEstimator
-from bayescascade.model.sampled import Sampled
+from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import Page, Pieces
@@ -31,7 +31,7 @@ L = TypeVar("L", bound=Recorded)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MatrixExplorer(Sampled, MatrixEstimator, Generic[S, L]):
+class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
     """An estimator that explores a posterior over states S, and keeps of each what a user reads, L.
 
     A family has `_posterior`, `_learned`, `_read_learned` and `_page`, and answers by `_averaged`.

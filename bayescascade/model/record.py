@@ -23,17 +23,18 @@ NOT_SAVED = (
 )  # fmt: skip
 """Parameters of running a fit, not of the model."""
 
-_NAMES_OF_0_1 = {
+_FORMER_NAMES = {
     "leaf": "LeafCascade",
     "branch": "BranchCascade",
     "rules": "DensityRuleList",
     "rule_classifier": "RuleListClassifier",
-    "budget_prune": "BudgetPrune",
+    "budget_prune": "BudgetPruneClassifier",
     "budgeted_forest": "BudgetedForestClassifier",
     "det": "DensityEstimationTree",
     "histogram": "SmoothedHistogram",
+    "StochasticNeighborCompression": "NeighborCompressionClassifier",
 }
-"""Public names by the `model_name` that version 0.1 gave; what came later is saved by its own."""
+"""Public names by what files once called the same; what came later is saved by its own."""
 
 
 def load(path: str | Path) -> Any:  # Any: each family has its own estimators
@@ -71,9 +72,9 @@ def load(path: str | Path) -> Any:  # Any: each family has its own estimators
 def model_class(name: object) -> Any:  # Any: a subclass of `ReadableModel`, or None
     """Return the estimator that files call by a name, None if there is none."""
     package = import_module("bayescascade")  # its table of names is the registry
-    public = _NAMES_OF_0_1.get(name, name) if isinstance(name, str) else ""
+    public = _FORMER_NAMES.get(name, name) if isinstance(name, str) else ""
     found = getattr(package, public) if public in package.__all__ else None
-    return found if getattr(found, "model_name", None) == name is not None else None
+    return found if getattr(found, "model_name", None) in (name, public) else None
 
 
 @contextmanager

@@ -28,7 +28,7 @@ _MOST_POINTS = 2000  # of a chain
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Sampled:
+class HasDraws:
     """An estimator that explores a posterior, of which a file keeps what the summary says.
 
     Its parameters are those of every search by chains; subclasses document them, and declare those

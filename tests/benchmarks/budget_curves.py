@@ -1,7 +1,7 @@
 """Test error of budgeted classifiers at several costs, over five seeds.
 
     BAYESCASCADE_DATA=folder python -m tests.benchmarks.budget_curves [--data-sets digits ...]
-        [--costs unit random] [--seeds 5] [--methods BudgetPrune ...] [--within 1]
+        [--costs unit random] [--seeds 5] [--methods BudgetPruneClassifier ...] [--within 1]
 
 Every method gives many classifiers (a path of trade-offs, of levels, of numbers of trees). At each
 budget, a share of what all columns together cost, the one of least validation error among those
@@ -15,7 +15,7 @@ random forests, out of bag, and also prunes their first few trees alone.
 
 The lines below a data set: mean error in percent, standard error of the mean over seeds, and the
 mean cost as a percentage of all columns' with its standard error. "*" marks a method that is better
-than BudgetPrune by more than a standard error of the paired differences.
+than BudgetPruneClassifier by more than a standard error of the paired differences.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade import (
     BudgetedForestClassifier,
-    BudgetPrune,
+    BudgetPruneClassifier,
     FeatureCosts,
     SelectedForestClassifier,
 )
@@ -43,7 +43,7 @@ from tests.benchmarks.pruning_baselines import CostComplexityPrune, GreedyPrune,
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 N_TREES = 40
-FEW_TREES = (1, 3, 10)  # that BudgetPrune starts from, too
+FEW_TREES = (1, 3, 10)  # that BudgetPruneClassifier starts from, too
 NUMBERS_OF_TREES = (1, 2, 3, 5, 8, 13, 20, N_TREES)
 TRADEOFFS = tuple(np.geomspace(1e-3, 1.0, 10))  # error rate by cost of all columns
 ALPHAS = (0.0, 16.0)
@@ -194,17 +194,17 @@ def _prune(setting: Setting) -> Iterator[Judged]:
         whole = _whole(setting, forest)
         yield judge(whole, setting)
         for few in whole.path(FEW_TREES):
-            pruner = BudgetPrune(few, costs=setting.costs, tradeoff=0.0)
+            pruner = BudgetPruneClassifier(few, costs=setting.costs, tradeoff=0.0)
             yield from _pruned_at_tradeoffs(pruner, setting)
         has_bags = isinstance(forest, RandomForestClassifier)
         for rows in ("in_bag", "out_of_bag") if has_bags else ("in_bag",):
-            pruner = BudgetPrune(forest, costs=setting.costs, tradeoff=0.0, errors=rows)
+            pruner = BudgetPruneClassifier(forest, costs=setting.costs, tradeoff=0.0, errors=rows)
             yield from _pruned_at_tradeoffs(pruner, setting)
             for model in pruner.path(budgets=[share * setting.total for share in SHARES]):
                 yield judge(model, setting)
 
 
-def _pruned_at_tradeoffs(pruner: BudgetPrune, setting: Setting) -> Iterator[Judged]:
+def _pruned_at_tradeoffs(pruner: BudgetPruneClassifier, setting: Setting) -> Iterator[Judged]:
     for model in _fitted(pruner, setting).path([each / setting.total for each in TRADEOFFS]):
         yield judge(model, setting)
 

@@ -7,7 +7,7 @@ A fifth of the rows, drawn by class, is held out. adult has its official split, 
 rows 10,000 are drawn; its levels are columns of 0 and 1. mnist_10k is projected to 50 principal
 components of the training rows, isolet to 100. Columns of letter, covertype and adult, whose units
 differ, are divided by their standard deviations, those of other sets by one number;
-`StochasticNeighborCompression` gets them as they are, and decides by itself.
+`NeighborCompressionClassifier` gets them as they are, and decides by itself.
 
 "SNC, 2" has that prior scale, which rows held out choose by default. "condensed" are rows
 by Hart's rule (1968): each is one that those kept before it take wrong, until there are enough.
@@ -35,7 +35,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 
-from bayescascade import StochasticNeighborCompression
+from bayescascade import NeighborCompressionClassifier
 from bayescascade.methods.neighbors.starting import shares_of_classes
 from tests.benchmarks.figures import parser, say, timed
 
@@ -191,7 +191,7 @@ def contenders(name: str, split: Split, seed: int) -> dict[str, Contender]:
 
     def learned(**options: Any) -> Contender:
         def learn(ratio: float) -> tuple[NDArray[Any], float]:
-            model = StochasticNeighborCompression(
+            model = NeighborCompressionClassifier(
                 compression=ratio, dtype="float32", n_jobs=N_JOBS, random_state=seed, **options
             )
             _, seconds = timed(lambda: model.fit(split.rows, split.labels), clock=process_time)

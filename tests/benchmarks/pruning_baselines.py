@@ -1,4 +1,4 @@
-"""What BudgetPrune is compared with: forests along one line, from the whole one to less.
+"""What BudgetPruneClassifier is compared with: forests along one line, from the whole one to less.
 
 `GreedyPrune` removes features, `TruncatedForest` trees. `CostComplexityPrune` prunes every tree by
 itself, for its size and not its cost.
@@ -156,7 +156,7 @@ class GreedyPrune(BaselinePruner, TradeoffPruner):
         In-bag error rate that a unit of cost is worth, in choosing what to remove and how much.
         None: to choose what to remove, a quarter of what the whole forest lessens that rate by for
         a unit of its cost; and how much, unless `n_removed` or a `budget` says it, what rows decide
-        on that nothing was fitted to, as of `BudgetPrune`.
+        on that nothing was fitted to, as of `BudgetPruneClassifier`.
     n_removed : int >= 0 or None
         Features to remove, at most all; None: as many as leave the least ``error + tradeoff x
         cost``.

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade import BudgetPrune
+from bayescascade import BudgetPruneClassifier
 from bayescascade.methods.prunings.solvers import FlowSolver
 from tests.benchmarks.figures import Figure, timed
 from tests.benchmarks.workloads import rows_like_covertype
@@ -34,16 +34,16 @@ def rows() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 @pytest.fixture(scope="module", params=FORESTS)
 def fitted(
     request: pytest.FixtureRequest, rows: tuple[NDArray[np.float32], NDArray[np.int64]]
-) -> tuple[str, BudgetPrune]:
+) -> tuple[str, BudgetPruneClassifier]:
     """Return forests that look at all columns for each split, or at few, pruned."""
     X, y = rows
     forest = FORESTS[request.param].fit(X[:N_TRAINING], y[:N_TRAINING])
-    model = BudgetPrune(forest).fit(X[:N_TRAINING], y[:N_TRAINING], X[N_TRAINING:])
+    model = BudgetPruneClassifier(forest).fit(X[:N_TRAINING], y[:N_TRAINING], X[N_TRAINING:])
     return f"{N_TREES} trees of {request.param}", model
 
 
 def test_one_tradeoff(
-    fitted: tuple[str, BudgetPrune],
+    fitted: tuple[str, BudgetPruneClassifier],
     rows: tuple[NDArray[np.float32], NDArray[np.int64]],
     report: Callable[[Figure], None],
 ) -> None:
@@ -55,7 +55,7 @@ def test_one_tradeoff(
     # where the whole forest is as good as none, the cut is hardest to find
     hardest = program.base_error / program.cost(np.ones(program.n_splits, np.bool_))
     for tradeoff in (DEFAULT, float(hardest)):
-        pruner = BudgetPrune(model.estimator_, tradeoff=tradeoff)
+        pruner = BudgetPruneClassifier(model.estimator_, tradeoff=tradeoff)
         _, seconds = timed(
             lambda pruner=pruner: pruner.fit(X[:N_TRAINING], y[:N_TRAINING], X[N_TRAINING:])
         )
@@ -64,7 +64,9 @@ def test_one_tradeoff(
     report(Figure("  memory so far", memory, "GB", at_most=4.0))
 
 
-def test_ten_tradeoffs(fitted: tuple[str, BudgetPrune], report: Callable[[Figure], None]) -> None:
+def test_ten_tradeoffs(
+    fitted: tuple[str, BudgetPruneClassifier], report: Callable[[Figure], None]
+) -> None:
     """Warm started, beside as many cold starts."""
     name, model = fitted
     _, cold = timed(lambda: [FlowSolver(model.program_).solve(float(t)) for t in TRADEOFFS])
@@ -73,7 +75,9 @@ def test_ten_tradeoffs(fitted: tuple[str, BudgetPrune], report: Callable[[Figure
     report(Figure("  largest gap", float(path.gaps.max()), "", at_most=1e-3))
 
 
-def test_budgets(fitted: tuple[str, BudgetPrune], report: Callable[[Figure], None]) -> None:
+def test_budgets(
+    fitted: tuple[str, BudgetPruneClassifier], report: Callable[[Figure], None]
+) -> None:
     """A tenth to nine tenths of what the whole forest costs."""
     name, model = fitted
     full = model.program_.cost(np.ones(model.program_.n_splits, np.bool_))
@@ -82,7 +86,7 @@ def test_budgets(fitted: tuple[str, BudgetPrune], report: Callable[[Figure], Non
 
 
 def test_prediction(
-    fitted: tuple[str, BudgetPrune],
+    fitted: tuple[str, BudgetPruneClassifier],
     rows: tuple[NDArray[np.float32], NDArray[np.int64]],
     report: Callable[[Figure], None],
 ) -> None:
@@ -100,7 +104,9 @@ def test_prediction(
         report(Figure(told, pruned, "s", at_most=baseline, baseline=baseline))
 
 
-def test_linear_programs(fitted: tuple[str, BudgetPrune], report: Callable[[Figure], None]) -> None:
+def test_linear_programs(
+    fitted: tuple[str, BudgetPruneClassifier], report: Callable[[Figure], None]
+) -> None:
     """HiGHS on the same problem, in a form with two entries a row."""
     name, model = fitted
     if "few" in name:

@@ -15,7 +15,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
-from bayescascade import StochasticNeighborCompression
+from bayescascade import NeighborCompressionClassifier
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from tests.benchmarks.figures import ROOT, Figure, timed
 from tests.benchmarks.neighbors import read, scaled
@@ -24,11 +24,11 @@ N_ROWS, N_PROTOTYPES, N_COLUMNS, N_CLASSES = 16_000, 640, 16, 26
 FOLDER = Path(os.environ.get("BAYESCASCADE_DATA", "."))
 MILLION = """
 import numpy as np
-from bayescascade import StochasticNeighborCompression
+from bayescascade import NeighborCompressionClassifier
 rng = np.random.default_rng(0)
 rows = rng.normal(size=(1_000_000, 50))
 labels = (rows[:, :3] > 0.0) @ [1, 2, 4]
-StochasticNeighborCompression(
+NeighborCompressionClassifier(
     n_prototypes=2_000, optimizer="minibatch", max_iter=1, batch_size=8_192, dtype="float32",
     standardize="no", n_jobs=2, random_state=0,
 ).fit(rows, labels)
@@ -64,7 +64,7 @@ def test_evaluation(dtype: str, n_threads: int, report: Callable[[Figure], None]
 def test_prediction(name: str, report: Callable[[Figure], None]) -> None:
     """Rows held out, classified by prototypes, 4 % of the rows, and by all rows."""
     split = read(name, FOLDER, 0)
-    model = StochasticNeighborCompression(dtype="float32", n_jobs=2, random_state=0)
+    model = NeighborCompressionClassifier(dtype="float32", n_jobs=2, random_state=0)
     _, seconds = timed(lambda: model.fit(split.rows, split.labels))
     report(Figure(f"{name}: fit", seconds, "s"))
     even = scaled(name, split)

@@ -16,7 +16,7 @@ from bayescascade.methods.cost_trees import estimators as cost_trees
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
 from bayescascade.methods.listed import BUDGET_LEARNERS
-from bayescascade.methods.prunings.budget_prune import BudgetPrune
+from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
 from bayescascade.methods.prunings.frontier import Frontier
 from tests.cli.conftest import CLINIC, COSTS, assert_error, run
 
@@ -321,13 +321,13 @@ def test_a_forest_is_pruned_for_each_budget(tmp_path: Path) -> None:
 
 def test_ways_to_spend_a_budget_are_compared_by_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """On digits, one forest of few columns a split erred 22 % without them and 12 % with them."""
-    fit, given = BudgetPrune.fit, []
+    fit, given = BudgetPruneClassifier.fit, []
 
     def spy(self, *arguments, **others):
         given.extend([*arguments, *others.values()])
         return fit(self, *arguments, **others)
 
-    monkeypatch.setattr(BudgetPrune, "fit", spy)
+    monkeypatch.setattr(BudgetPruneClassifier, "fit", spy)
     assert run("budget", CLINIC, *PRUNE, "--budgets", 8).exit_code == 0
     assert [len(rows) for rows in given] == [751, 751, 375, 375]
 

@@ -15,7 +15,7 @@ from bayescascade import (
     BranchCascade,
     BranchPosterior,
     BudgetedForestClassifier,
-    BudgetPrune,
+    BudgetPruneClassifier,
     BudgetTreeClassifier,
     CascadeMixture,
     DensityEstimationTree,
@@ -25,12 +25,12 @@ from bayescascade import (
     LeafCascade,
     LeafPosterior,
     LogisticPosterior,
+    NeighborCompressionClassifier,
     RadoBoostClassifier,
     RadoPosterior,
     RuleListClassifier,
     SelectedForestClassifier,
     SmoothedHistogram,
-    StochasticNeighborCompression,
 )
 from bayescascade.model.continuous import ContinuousPosterior
 from tests.methods.cascades.problems import MULTIWAY
@@ -124,14 +124,14 @@ ESTIMATORS = {
         {"costs": COSTS, "n_trees": 4, "budget": 6.0, "random_state": 0},
         True,
     ),
-    "prune": Case(BudgetPrune, {**_PRUNED, "budget": 5.0}, True),
+    "prune": Case(BudgetPruneClassifier, {**_PRUNED, "budget": 5.0}, True),
     "tree": Case(
         BudgetTreeClassifier,
         {"costs": COSTS, **CHAINS},
         True,
     ),
     "neighbors": Case(
-        StochasticNeighborCompression,
+        NeighborCompressionClassifier,
         {**CHAINS, "search": "ascent+langevin", "n_prototypes": 6, "max_iter": 60},
         True,
     ),

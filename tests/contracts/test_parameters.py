@@ -9,12 +9,12 @@ import pytest
 from bayescascade import (
     AdditiveNoiseModel,
     ModelFileError,
+    NeighborCompressionClassifier,
     ParameterError,
     PrivateAdditiveNoiseModel,
     RadoBoostClassifier,
     Rados,
     RuleListClassifier,
-    StochasticNeighborCompression,
 )
 from bayescascade.base.parameters import Flag, LooseInteger, Other
 from bayescascade.cli import rados
@@ -100,7 +100,7 @@ def test_commands_have_an_option_for_each_and_say_its_default(command, models, n
 
 SOME = [
     (causal, DIRECTIONS, dict(zip(DIRECTIONS, OF_PAIRS, strict=True))),
-    (compress, COMPRESSED, {"": StochasticNeighborCompression}),
+    (compress, COMPRESSED, {"": NeighborCompressionClassifier}),
     (rados.fit, rados.LEARNED, {"": RadoBoostClassifier}),
     (rados.make, rados.MADE, {}),
 ]

@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 import bayescascade
 from bayescascade import (
     BranchCascade,
-    BudgetPrune,
+    BudgetPruneClassifier,
     LeafCascade,
     ParameterError,
     explore,
@@ -76,7 +76,7 @@ def labels(n: int, n_columns: int, n_levels: int) -> pd.Series:
 def large_forest() -> Any:
     """Return a fitted forest whose best pruning within a budget takes seconds."""
     forest = RandomForestClassifier(60, n_jobs=2, random_state=0)
-    whole = BudgetPrune(forest, tradeoff=0.0)
+    whole = BudgetPruneClassifier(forest, tradeoff=0.0)
     return whole.fit(rows(*OF_FOREST), labels(*OF_FOREST)).estimator_
 
 

@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_validate
 
-from bayescascade import LeafCascade, StochasticNeighborCompression, explore
+from bayescascade import LeafCascade, NeighborCompressionClassifier, explore
 from tests.commands import run
 from tests.contracts.listed import ESTIMATORS, gibbs, rows
 from tests.people import DECLARED
@@ -53,7 +53,7 @@ def test_what_is_sure_is_silent():
         warnings.simplefilter("error")
         LeafCascade(search="exact", partitions="levels", random_state=0, **DECLARED).fit(rows())
         LeafCascade(**{**BRIEF, "search": "anneal"}, **DECLARED).fit(rows())
-        StochasticNeighborCompression(n_prototypes=4, random_state=0).fit(
+        NeighborCompressionClassifier(n_prototypes=4, random_state=0).fit(
             rows(), ESTIMATORS["tree"].labels()
         )
         explore(gibbs(), n_steps=10_000, random_state=0)

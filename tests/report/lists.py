@@ -7,7 +7,7 @@ import numpy as np
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Antecedent, Condition
-from bayescascade.methods.rules.density_list import DensityList
+from bayescascade.methods.rules.density_list import LearnedDensityList
 from bayescascade.methods.rules.label_list import LabelList
 from tests.report.trees import TITANIC
 
@@ -15,10 +15,10 @@ CREW_MEN = (Condition(0, 3, 4), Condition(1, 1, 2))
 POOR_ADULTS = (Condition(0, 2, 3), Condition(2, 1, 2))
 
 
-def titanic_list() -> DensityList:
+def titanic_list() -> LearnedDensityList:
     """Return a list of two rules."""
     counts = np.array([862.0, 627.0, 712.0])
-    return DensityList(TITANIC, (CREW_MEN, POOR_ADULTS), counts, counts / 2201)
+    return LearnedDensityList(TITANIC, (CREW_MEN, POOR_ADULTS), counts, counts / 2201)
 
 
 def label_list(classes: list[Any], counts: list[list[float]]) -> LabelList:

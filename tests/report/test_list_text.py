@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Condition
-from bayescascade.methods.rules.density_list import DensityList
+from bayescascade.methods.rules.density_list import LearnedDensityList
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.report.page import render
 from tests.report.lists import label_list, random_rules, titanic_list, wide_schema
@@ -104,7 +104,7 @@ def test_every_part_is_told_within_the_width(rng: np.random.Generator, width: in
     schema = wide_schema()
     rules = random_rules(rng, schema, 30)
     counts = rng.exponential(1e6, 31)
-    density = DensityList(schema, rules, counts, counts / counts.sum())
+    density = LearnedDensityList(schema, rules, counts, counts / counts.sum())
     labels = LabelList(schema, np.array(["no", "yes"]), rules, rng.exponential(1e6, (31, 2)), 1.0)
     for text in (render(printed.page(), width=width) for printed in (density, labels)):
         lines = text.splitlines()
@@ -124,7 +124,7 @@ def test_numbers_that_leave_no_room_stand_below(width: int) -> None:
     schema = Schema(tuple(Column(f"c{i}", "continuous", (), (0.0, 1e-9, 1.0)) for i in range(40)))
     counts = np.array([123_456_789_012.5, 0.25])
     probabilities = np.array([1 - 1e-12, 1e-12])
-    density = DensityList(schema, ((Condition(0, 0, 1),),), counts, probabilities)
+    density = LearnedDensityList(schema, ((Condition(0, 0, 1),),), counts, probabilities)
     lines = render(density.page(), width=width).splitlines()
     assert max(map(len, lines)) <= width
     assert lines[1].startswith("if c0 is in [0, 1e-09)" if width == 60 else "if c0 is in ")

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import CountedTree
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.estimators import LeafCascade
 from bayescascade.model.draws import Diagnostic
 from bayescascade.model.kept_draws import Draws
@@ -43,7 +43,7 @@ SUMMARY = FitSummary(
 
 
 def model(
-    density: DensityTree | None = None,
+    density: LearnedDensityTree | None = None,
     parameters: Mapping[str, Any] | None = None,
     cls: type = LeafCascade,
     **changed: Any,

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade import (
     AdditiveNoiseModel,
-    BudgetPrune,
+    BudgetPruneClassifier,
     LeafCascade,
     PrivacyLedger,
     Rados,
@@ -41,7 +41,9 @@ def kinds():
     frame = patients(rng)
     labels = diagnoses(frame, rng)
     forest = RandomForestClassifier(5, max_depth=3, random_state=0)
-    pruned = BudgetPrune(forest, costs=COSTS, tradeoff=0.01, random_state=0).fit(frame, labels)
+    pruned = BudgetPruneClassifier(forest, costs=COSTS, tradeoff=0.01, random_state=0).fit(
+        frame, labels
+    )
     plain = PlainForest(costs=COSTS).fit(frame, labels)
     table = Table.from_frame(frame[["sex", "ward"]])
     spent = PrivacyLedger(epsilon=1.0)

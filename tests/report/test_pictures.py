@@ -19,7 +19,7 @@ from bayescascade.base.errors import DataError
 from bayescascade.base.files import FileError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.model.pictures import plot_ranks, plot_sizes, plot_traces
 from bayescascade.model.trace import Trace
 from bayescascade.report.pair_arcs import PairArcs, plot_arcs
@@ -37,7 +37,7 @@ LONG = Schema(
 )
 
 
-def drawn_boxes(density: DensityTree) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def drawn_boxes(density: LearnedDensityTree) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return the boxes and the text lines as drawn, (left, bottom, right, top) in pixels."""
     figure = Figure(figsize=(60, 120), dpi=50)
     canvas = FigureCanvasAgg(figure)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
 
 TITANIC = Schema(
@@ -22,7 +22,7 @@ TITANIC = Schema(
 
 def density_tree(
     schema: Schema, nested: Any, leaf_counts: Sequence[float], alpha: float = 0.0
-) -> DensityTree:
+) -> LearnedDensityTree:
     """Return the density of a nested tree whose leaves, in its order, have these counts."""
     tree = Tree.from_nested(nested, [column.kind == "nominal" for column in schema.columns])
     counts, probabilities = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
@@ -32,10 +32,10 @@ def density_tree(
     for node in range(tree.n_nodes - 1, 0, -1):
         counts[tree.parent[node]] += counts[node]
         probabilities[tree.parent[node]] += probabilities[node]
-    return DensityTree(schema, tree, counts, probabilities, {})
+    return LearnedDensityTree(schema, tree, counts, probabilities, {})
 
 
-def titanic_tree() -> DensityTree:
+def titanic_tree() -> LearnedDensityTree:
     """Return a small tree with nominal and ordinal splits."""
     by_age = (2, [((0,), None), ((1,), None)])
     by_class = (0, [((0, 1), None), ((2, 3), None)])
@@ -45,7 +45,7 @@ def titanic_tree() -> DensityTree:
 
 def random_density(
     rng: np.random.Generator, schema: Schema, n_splits: int, depth_bias: float = 0.0
-) -> DensityTree:
+) -> LearnedDensityTree:
     """Return a tree of random splits; with a bias of 1, always of the deepest leaf."""
     root: list[Any] = [None]
     leaves: list[tuple[list[Any], int, list[list[int]], int]] = [
@@ -75,7 +75,9 @@ def random_density(
     return density_tree(schema, root[0], counts.tolist(), alpha=2.0)
 
 
-def with_independent_leaves(rng: np.random.Generator, density: DensityTree) -> DensityTree:
+def with_independent_leaves(
+    rng: np.random.Generator, density: LearnedDensityTree
+) -> LearnedDensityTree:
     """Return a density with the same tree, and random probabilities inside its leaves."""
     schema = density.schema
     left = levels_left(schema, leaf_boxes(schema, density.tree))

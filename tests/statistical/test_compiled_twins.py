@@ -26,9 +26,9 @@ for problem, model in (*PLAIN, *WITH_OPTIONS):
             counts.best_state.to_flat(), dict(counts.accepted), int(rng.integers(2**60)),
         ]))
     schema = problem.table.schema
-    from bayescascade.methods.cascades.density import DensityTree
+    from bayescascade.methods.cascades.density import LearnedDensityTree
     weights, _ = posterior.node_statistics(state)
-    density = DensityTree(
+    density = LearnedDensityTree(
         schema, state, weights, posterior.model.probabilities(state, weights), {}
     )
     codes = schema.encode(problem.table)

@@ -30,7 +30,7 @@ from bayescascade.methods.cascade_mixtures.learning import (
 )
 from bayescascade.methods.cascade_mixtures.parameters import MixtureParameters
 from bayescascade.methods.cascades.auto_cascade import AutoCascade
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.mixtures.choosing import NUMBERS, SMOOTHINGS, Chooser
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, Settings
@@ -47,7 +47,7 @@ _INSIDE = {"independent": "independent columns", "dependent": "a tree of columns
 
 
 @dataclass(eq=False, repr=False)
-class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
+class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     """Classes of rows, each with a density of its own: latent class analysis, and beyond.
 
     Parameters
@@ -73,7 +73,7 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
 
     Attributes
     ----------
-    mixture_, learned_ : MixtureDensity or DensityTree
+    mixture_, learned_ : MixtureDensity or LearnedDensityTree
         The classes, the largest first; of a cascade its best tree, while scores and draws are those
         of the average over trees.
     cascade_ : AutoCascade or None
@@ -200,7 +200,7 @@ class CascadeMixture(Baseline[MixtureDensity | DensityTree]):
     # -- what was found ----------------------------------------------------------------------------
 
     @property
-    def learned_(self) -> MixtureDensity | DensityTree:
+    def learned_(self) -> MixtureDensity | LearnedDensityTree:
         """The classes, the largest first, or a cascade's best tree."""
         found = self._found_by_now
         return found if isinstance(found, MixtureDensity) else found.learned_

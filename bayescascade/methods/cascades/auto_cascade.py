@@ -24,7 +24,7 @@ from bayescascade.data.declarations import declared
 from bayescascade.data.table import Table, without_unusable
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.held_out import MOST_READ, Candidate, chain_nanoseconds
 from bayescascade.methods.cascades.mixture_beside import MixtureBeside
@@ -53,7 +53,7 @@ _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes of subtr
 
 
 @dataclass(eq=False, repr=False)
-class AutoCascade(Baseline[DensityTree]):
+class AutoCascade(Baseline[LearnedDensityTree]):
     """The density tree that suits a table: kinds of leaves, splits and prior chosen by the rows.
 
     Parameters
@@ -92,7 +92,7 @@ class AutoCascade(Baseline[DensityTree]):
         What was weighed, the best first: settings, log evidence (nats of the normalized prior; NaN
         where not all trees can be summed over), nats behind the largest, mean log density of rows
         held out, leaves of the best tree, seconds, and seconds expected.
-    tree_, learned_ : DensityTree
+    tree_, learned_ : LearnedDensityTree
         The best tree of `cascade_`, or what `tree` asks for.
     summary_, run_, exact_, posterior_, log_posterior_, leaf_
         Those of `cascade_`.
@@ -238,7 +238,7 @@ class AutoCascade(Baseline[DensityTree]):
         )
 
     @property
-    def learned_(self) -> DensityTree:
+    def learned_(self) -> LearnedDensityTree:
         """The tree that `tree` asks for, of the cascade that was chosen."""
         check_is_fitted(self)
         return self._asked.learned_

@@ -29,7 +29,7 @@ from bayescascade.methods.cascades.counted_tree import (
     log_inside_leaves,
     readable_tree,
 )
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.dependence import pair_counts
 from bayescascade.methods.cascades.det import greedy_start, quick_tree
 from bayescascade.methods.cascades.leaf_choice import (
@@ -71,7 +71,7 @@ _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
+class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     """What both cascades do; the subclasses document the parameters."""
 
     purpose: ClassVar[str] = (
@@ -115,12 +115,12 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
     posterior_: CascadePosterior = field(init=False)
 
     @property
-    def tree_(self) -> DensityTree:
+    def tree_(self) -> LearnedDensityTree:
         """The tree that `tree` asks for, with counts, volumes and probabilities."""
         return self.learned_
 
     @property
-    def learned_(self) -> DensityTree:
+    def learned_(self) -> LearnedDensityTree:
         """The tree that `tree` asks for, as `tree_`."""
         check_is_fitted(self, "_best")
         return self._readable(self._shown_tree)
@@ -360,7 +360,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             choice.best[leaf] = posterior.log_density(quick_tree(posterior))
         return choice
 
-    def density_tree(self, tree: Tree) -> DensityTree:
+    def density_tree(self, tree: Tree) -> LearnedDensityTree:
         """Return a state as what a user reads, such as a draw in ``run_.draws``.
 
         Parameters
@@ -370,7 +370,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
 
         Returns
         -------
-        DensityTree
+        LearnedDensityTree
             With counts of the rows that the model was fitted to, which a loaded model lacks.
 
         Raises
@@ -412,13 +412,15 @@ class Cascade(DensityEstimator[Tree, CountedTree, DensityTree]):
             pairs = pair_counts(self.schema_, self.posterior_.arrays, boxes)
         return CountedTree(state, counts, levels, pairs)
 
-    def _readable_draws(self, counted: Sequence[CountedTree]) -> Sequence[DensityTree]:
+    def _readable_draws(self, counted: Sequence[CountedTree]) -> Sequence[LearnedDensityTree]:
         if are_large(counted, self.memory_limit * 1e9):
             return MappedSequence(self._readable, counted)
         made: dict[Any, Any] = {}
         return [self._readable(one, made) for one in counted]
 
-    def _readable(self, counted: CountedTree, made: dict[Any, Any] | None = None) -> DensityTree:
+    def _readable(
+        self, counted: CountedTree, made: dict[Any, Any] | None = None
+    ) -> LearnedDensityTree:
         check_choice("density", self.density, DENSITIES)
         return readable_tree(
             self.schema_, counted, self._model(), self.density == "empirical", made

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_probability
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.dependence import DependentTree
 from bayescascade.methods.cascades.models import (
     CascadeModel,
@@ -178,7 +178,7 @@ def readable_tree(
     model: CascadeModel,
     is_empirical: bool,
     made: dict[Any, Any] | None = None,
-) -> DensityTree:
+) -> LearnedDensityTree:
     """Return a tree with probabilities, or shares of rows; `made` is what equal leaves share."""
     tree, counts = counted.tree, counted.counts
     if is_empirical:
@@ -192,11 +192,11 @@ def readable_tree(
     if counted.level_counts is not None:
         boxes = leaf_boxes(schema, tree)
         levels = independent_probabilities(schema, boxes, counted.level_counts, a)
-    return DensityTree(schema, tree, counts, probabilities, level_probabilities=levels)
+    return LearnedDensityTree(schema, tree, counts, probabilities, level_probabilities=levels)
 
 
 def log_inside_leaves(
-    schema: Schema, counted: CountedTree, readable: DensityTree, model: CascadeModel
+    schema: Schema, counted: CountedTree, readable: LearnedDensityTree, model: CascadeModel
 ) -> Floats:
     """Return the log likelihood, nats, of where rows are inside their leaves, (n_nodes,)."""
     tree = counted.tree
@@ -258,7 +258,7 @@ def _drawn_scores(
         if counted.level_counts is not None:  # of Dirichlet distributions; 0 for levels not left
             left = levels_left(schema, leaf_boxes(schema, tree))
             parameters = np.where(left, counted.level_counts + model.leaf_concentration, 0.0)
-        boxes = DensityTree(schema, tree, counts, np.ones(tree.n_nodes))
+        boxes = LearnedDensityTree(schema, tree, counts, np.ones(tree.n_nodes))
         log_probabilities = _draw_log_probabilities(rng, model, tree, counts, times)
         for drawn in log_probabilities:
             log_levels = None if parameters is None else _draw_log_levels(rng, schema, parameters)

@@ -1,7 +1,7 @@
 """A density tree: a cascade with what its leaves hold, and everything a user asks of it.
 
-`DensityTree` needs no data: counts of its nodes, probabilities and the schema are all there is to
-print it, score rows (missing cells integrated out), draw rows, condition on evidence and save it.
+It needs no data: counts of its nodes, probabilities and the schema are all there is to print it,
+score rows (missing cells integrated out), draw rows, condition on evidence and save it.
 Inside a uniform leaf of probability ``p`` and volume ``v`` the density is ``p / v``: per cell of
 nominal and ordinal columns, per unit of continuous ones. Inside an independent leaf each column has
 its own probabilities ``q`` of the levels that are left, of widths ``w``; the density of a row is
@@ -41,7 +41,7 @@ _MOST_STANDOUTS = 2  # levels that stand out inside an independent leaf
 
 
 @dataclass(frozen=True, eq=False)
-class DensityTree(TreeParts):
+class LearnedDensityTree(TreeParts):
     """A density that is uniform, or a product over columns, inside each leaf of a tree.
 
     Its parameters are those of `TreeParts`.
@@ -324,7 +324,7 @@ class DensityTree(TreeParts):
 
 
 def _codes_dict(column: Column, codes: list[int]) -> dict[str, Any]:
-    """Return codes of a column, ascending, as plain data; see `DensityTree.node_dict`."""
+    """Return codes of a column, ascending, as plain data; see `LearnedDensityTree.node_dict`."""
     missing = column.has_missing_level and codes[-1] == column.n_levels - 1
     if column.kind != "continuous":
         levels = [column.levels[code] for code in codes[: len(codes) - missing]]

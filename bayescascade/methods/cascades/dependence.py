@@ -43,7 +43,7 @@ from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.jit import sparing
 from bayescascade.data.evidence import Evidence
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
 from bayescascade.methods.cascades.kernels.layout import TableArrays, new_dependence_work
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
@@ -206,7 +206,7 @@ class _GivenLeaf(DependentLeaf):
 
 
 @dataclass(frozen=True, eq=False)
-class DependentTree(DensityTree):
+class DependentTree(LearnedDensityTree):
     """A density whose leaves, `inside` from left to right, average over trees of their columns."""
 
     inside: Sequence[DependentLeaf] = ()
@@ -308,7 +308,7 @@ class DependentTree(DensityTree):
         )
 
     def node_dict(self, node: int = 0) -> dict[str, Any]:
-        """Return the tree as nested plain data, as in `DensityTree`.
+        """Return the tree as nested plain data, as in `LearnedDensityTree`.
 
         Leaves also have ``"pairs": [{"features": [one, other], "levels": [words, words],
         "probability": p, "together": q, "apart": r}, ...]``, see `JoinedPair`.

@@ -35,7 +35,7 @@ from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.data.dealing import deal
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.greedy import GrownTree, grow, leaf_totals, prune, weakest_links
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
 from bayescascade.methods.cascades.parameters import DetParameters
@@ -52,7 +52,7 @@ _QUICK = 1.0  # seconds that a greedy tree may take where Ctrl-C came before any
 
 
 @dataclass(eq=False, repr=False)
-class DensityEstimationTree(Baseline[DensityTree]):
+class DensityEstimationTree(Baseline[LearnedDensityTree]):
     """Density tree grown greedily by squared error and pruned by cross-validation.
 
     Ram and Gray, *Density Estimation Trees*, KDD 2011; the module says what departs from it.
@@ -72,7 +72,7 @@ class DensityEstimationTree(Baseline[DensityTree]):
 
     Attributes
     ----------
-    tree_, learned_ : DensityTree
+    tree_, learned_ : LearnedDensityTree
         The tree, with counts, volumes and probabilities. Every split has two branches, which are
         any two sets of the levels of a nominal column.
     complexity_ : float
@@ -116,12 +116,12 @@ class DensityEstimationTree(Baseline[DensityTree]):
     _counted: CountedTree = field(init=False)
 
     @property
-    def tree_(self) -> DensityTree:
+    def tree_(self) -> LearnedDensityTree:
         """The tree, with counts, volumes and probabilities."""
         return self.learned_
 
     @property
-    def learned_(self) -> DensityTree:
+    def learned_(self) -> LearnedDensityTree:
         """The tree, with counts, volumes and probabilities."""
         check_is_fitted(self, "_counted")
         DetParameters.density.check(self.density)
@@ -130,7 +130,7 @@ class DensityEstimationTree(Baseline[DensityTree]):
             probabilities = empirical_probabilities(tree, counts)
         else:
             probabilities = LeafModel(concentration=self.concentration).probabilities(tree, counts)
-        return DensityTree(self.schema_, tree, counts, probabilities)
+        return LearnedDensityTree(self.schema_, tree, counts, probabilities)
 
     @property
     def feature_importances_(self) -> Floats:

@@ -113,7 +113,7 @@ class LeafCascade(Cascade):
 
     Attributes
     ----------
-    tree_ : DensityTree
+    tree_ : LearnedDensityTree
         The most probable tree found, or what `tree` asks for.
     log_posterior_ : float
         The log posterior density of the most probable one, nats, unnormalized.

@@ -19,7 +19,7 @@ from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.canonical import strongest_splits_first
 from bayescascade.methods.cascades.chain_starts import cooling, random_tree
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.kernel_arrays import WorkSpaces, arrays_of_model, arrays_of_table
 from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.sweep import count_levels, sweep
@@ -142,7 +142,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     # -- the contract ------------------------------------------------------------------------------
 
-    def log_prior(self, state: Tree | DensityTree) -> float:
+    def log_prior(self, state: Tree | LearnedDensityTree) -> float:
         """Return the log prior of a tree, nats, unnormalized."""
         tree, (known, value) = _structure(state), self._last_prior
         if tree is not known:  # it is often asked for twice: in the density, and by `describe`
@@ -151,7 +151,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
             self._last_prior = tree, value
         return value
 
-    def log_likelihood(self, state: Tree | DensityTree) -> float:
+    def log_likelihood(self, state: Tree | LearnedDensityTree) -> float:
         """Return the log likelihood of a tree, nats, leaf probabilities integrated out."""
         tree = _structure(state)
         with sparing(self._n_cells_of(tree)):
@@ -174,7 +174,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
                 inside += self.model.rate
         return self.model.log_likelihood(tree, counts, inside)
 
-    def log_density(self, state: Tree | DensityTree) -> float:
+    def log_density(self, state: Tree | LearnedDensityTree) -> float:
         """Return log prior plus log likelihood, nats."""
         return self.log_prior(state) + self.log_likelihood(state)
 
@@ -473,5 +473,5 @@ def _columns_of(tree: Tree) -> Sequence[int]:
     return columns
 
 
-def _structure(state: Tree | DensityTree) -> Tree:
-    return state.tree if isinstance(state, DensityTree) else state
+def _structure(state: Tree | LearnedDensityTree) -> Tree:
+    return state.tree if isinstance(state, LearnedDensityTree) else state

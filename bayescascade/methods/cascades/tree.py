@@ -1,7 +1,7 @@
 """The state of a cascade: a tree whose inner nodes split one column's remaining levels.
 
 `Tree` is the structure alone: which column each inner node splits and which block of its levels
-each branch keeps. Counts, volumes and probabilities belong to `density.DensityTree`. Nodes stand
+each branch keeps. Counts, volumes and probabilities belong to a learned density. Nodes stand
 in preorder, siblings in the order of their blocks' lowest codes, so that equal trees are equal
 arrays: two trees differ exactly if some node's column or unordered partition differs.
 

@@ -25,7 +25,7 @@ from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.rows import ReadRows
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.kept_draws import thinned
-from bayescascade.model.sampled import Sampled
+from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import DEFAULT_STEPS
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.summary import FitSummary
@@ -40,7 +40,7 @@ _LEAST = 1e-9  # of the costs of everything, where all is free
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BudgetTreeClassifier(Sampled, BudgetedClassifier):
+class BudgetTreeClassifier(HasDraws, BudgetedClassifier):
     """One small tree that weighs what its features cost, or the average of many such trees.
 
     Parameters

@@ -44,7 +44,7 @@ _EPOCHS = 5  # that `refine` takes by default
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class StochasticNeighborCompression(
+class NeighborCompressionClassifier(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc] # untyped
     TransformerMixin,  # type: ignore[misc]
     MatrixExplorer[State, Compressed],
@@ -134,14 +134,14 @@ class StochasticNeighborCompression(
     Examples
     --------
     >>> import numpy as np
-    >>> from bayescascade import StochasticNeighborCompression
+    >>> from bayescascade import NeighborCompressionClassifier
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> model = StochasticNeighborCompression(compression=0.04, random_state=0)
+    >>> model = NeighborCompressionClassifier(compression=0.04, random_state=0)
     >>> model.fit(X, X[:, 0] > X[:, 1]).prototypes_.shape
     (12, 2)
     """
 
-    model_name: ClassVar[str] = "StochasticNeighborCompression"
+    model_name: ClassVar[str] = "NeighborCompressionClassifier"
     title: ClassVar[str] = "neighbor compression"
     purpose: ClassVar[str] = (
         "Which class a row is of, by a few prototypes that stand in for all rows."

@@ -10,7 +10,7 @@ METRICS = ("scaled", "diagonal", "linear")
 
 
 class CompressionParameters(ChainParameters):
-    """Of `StochasticNeighborCompression`."""
+    """Of `NeighborCompressionClassifier`."""
 
     compression = Real(
         0.04, "Prototypes, as a part of the rows that are learned from", above=0.0, maximum=1.0

@@ -1,4 +1,4 @@
-"""BudgetPrune: the best pruning of a forest for its errors and what its features cost.
+"""BudgetPruneClassifier: the best pruning of a forest for its errors and what its features cost.
 
 Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized,
 `solvers` minimize it, `frontier` does so within a budget.
@@ -43,7 +43,7 @@ from bayescascade.model.search import Search, Seed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BudgetPrune(TradeoffPruner):
+class BudgetPruneClassifier(TradeoffPruner):
     """A forest pruned, all trees together, to what its features are worth.
 
     A pruning minimizes ``error + tradeoff x cost``: the mean error rate of the trees, each by
@@ -108,10 +108,10 @@ class BudgetPrune(TradeoffPruner):
     Examples
     --------
     >>> import numpy as np
-    >>> from bayescascade import BudgetPrune
+    >>> from bayescascade import BudgetPruneClassifier
     >>> X = np.random.default_rng(0).normal(size=(500, 20))
     >>> y = X[:, 3] + X[:, 7] > 0
-    >>> model = BudgetPrune(tradeoff=0.05, random_state=0).fit(X[:300], y[:300], X[300:])
+    >>> model = BudgetPruneClassifier(tradeoff=0.05, random_state=0).fit(X[:300], y[:300], X[300:])
     >>> np.flatnonzero(model.feature_shares_).tolist()
     [3, 7]
     >>> model.duality_gap_ < 1e-9

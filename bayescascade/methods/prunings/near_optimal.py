@@ -125,7 +125,7 @@ def near_optimal(
     n_draws: int,
     temperature: float | None = None,
 ) -> NearOptimalPrunings:
-    """Sample prunings that are nearly as good as the best one; see `BudgetPrune.near_optimal`.
+    """Sample prunings nearly as good as the best; see `BudgetPruneClassifier.near_optimal`.
 
     The program's uses are of `items`; best (n_splits,) bool is the best pruning at tradeoff >= 0:
     each chain is heated from there, then cooled, and then sampled. temperature > 0 is by default

@@ -17,7 +17,7 @@ class PrunerParameters(ForestParameters):
 
 
 class BudgetPruneParameters(PrunerParameters):
-    """Of `BudgetPrune`."""
+    """Of `BudgetPruneClassifier`."""
 
     tradeoff = Real(None, "Error rate that a unit of cost is worth", minimum=0.0, none="by rows")
     errors = Choice("in_bag", "The rows that errors are measured on", words=ERRORS)
@@ -32,5 +32,9 @@ def _random_forest(n_trees: int) -> Mapping[str, Any]:
 
 
 PRUNED = ListedBudgetLearner(
-    "prune", "BudgetPrune", BudgetPruneParameters, "prune a random forest", of_trees=_random_forest
+    "prune",
+    "BudgetPruneClassifier",
+    BudgetPruneParameters,
+    "prune a random forest",
+    of_trees=_random_forest,
 )

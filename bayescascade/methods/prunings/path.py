@@ -29,7 +29,7 @@ class PruningPath(Printed, Generic[P]):
         Whether Ctrl-C came before all were found.
     knob : str
         The parameter that they differ by, if it is not the budget. Only of "tradeoff", that is of
-        `BudgetPrune`, there are tradeoffs, objectives, gaps and errors.
+        `BudgetPruneClassifier`, there are tradeoffs, objectives, gaps and errors.
     """
 
     models: tuple[P, ...]
@@ -54,7 +54,7 @@ class PruningPath(Printed, Generic[P]):
     def to_frame(self) -> pd.DataFrame:
         """Return a row per pruning: budget if there are any, knob, cost, n_trees, n_splits.
 
-        Of `BudgetPrune`, tree_error, least_error, objective and gap follow: see the properties.
+        Proved ones have tree_error, least_error, objective and gap, too: see the properties.
         """
         budgets, forests = self.budgets, [model.forest_ for model in self.models]
         columns: dict[str, Any] = {} if budgets is None else {"budget": budgets}

@@ -117,23 +117,22 @@ class ForestPruner(BudgetedClassifier):
             Rows that costs are measured on. Without them those of `X` are, on which the cost is a
             little smaller than on new rows.
         y_val : (n_validation_rows,) array, optional
-            Their labels, of rows that a fitted forest has not seen. `BudgetPrune` needs them for
-            `errors="validation"`. If they are given, it chooses the tradeoff by
+            Their labels, of rows that a fitted forest has not seen. `errors="validation"`
+            needs them. If they are given, it chooses the tradeoff by
             them where nothing says how much is left, unless they serve for something else already,
-            and `BudgetPrune` compares on them the ways to spend what a best pruning leaves of a
-            budget.
+            and the ways to spend what a best pruning leaves of a budget are compared on them.
 
         Raises
         ------
         ParameterError
             If a parameter is out of its range, the forest is none that can be pruned or was fitted
-            to other columns, or what `errors` needs is missing; of `BudgetPrune`
+            to other columns, or what `errors` needs is missing; of `BudgetPruneClassifier`
             where nothing says how much is left, also if there are no rows to choose the tradeoff
             by: neither `y_val` nor bags, as of a `DecisionTreeClassifier`, that no tree or pruning
             was fitted to.
         BudgetError
-            If nothing that can be left of it is within the budget, which `BudgetPrune` never says;
-            names the least feasible one.
+            If nothing that can be left of it is within the budget, which a
+            `BudgetPruneClassifier` never says; names the least feasible one.
         DataError
             If the rows or labels cannot be used, or `y` has classes that a fitted forest has not.
         """

@@ -1,11 +1,10 @@
 """A density list: rules with what their parts hold, and everything a user asks of them.
 
-`DensityList` needs no data: the rules as conditions, counts, probabilities and the schema are all
-there is to print it, score rows (missing cells integrated out), draw rows, condition on evidence
-and save it. Part ``l`` holds the cells that satisfy rule ``l`` and none before it, the last part,
-`else`, those that satisfy none. Within a part the density is uniform, so a part of probability
-``p`` and volume ``v`` has density ``p / v``: per cell of nominal and ordinal columns, per unit of
-continuous ones.
+It needs no data: the rules as conditions, counts, probabilities and the schema are all there is to
+print it, score rows (missing cells integrated out), draw rows, condition on evidence and save it.
+Part ``l`` holds the cells that satisfy rule ``l`` and none before it, the last part, `else`, those
+that satisfy none. Within a part the density is uniform, so a part of probability ``p`` and volume
+``v`` has density ``p / v``: per cell of nominal and ordinal columns, per unit of continuous ones.
 """
 
 from collections.abc import Iterator
@@ -38,7 +37,7 @@ _GIVEN_WIDTH = 60  # characters of a line below a picture
 
 
 @dataclass(frozen=True, eq=False)
-class DensityList(ListedRules, DensityParts):
+class LearnedDensityList(ListedRules, DensityParts):
     """A density that is constant on the parts of a list.
 
     Parameters

@@ -28,7 +28,7 @@ from bayescascade.base.validation import check_choice
 from bayescascade.data.table import Table
 from bayescascade.methods.rules import models
 from bayescascade.methods.rules.antecedents import Antecedent
-from bayescascade.methods.rules.density_list import DensityList
+from bayescascade.methods.rules.density_list import LearnedDensityList
 from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.parameters import DensityListParameters, ListParameters
 from bayescascade.methods.rules.posterior import (
@@ -198,7 +198,8 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
 @dataclass(eq=False, repr=False)
 class DensityRuleList(
-    RuleListEstimator[DensityList], DensityEstimator[RuleList, DensityList, DensityList]
+    RuleListEstimator[LearnedDensityList],
+    DensityEstimator[RuleList, LearnedDensityList, LearnedDensityList],
 ):
     """Density as a list of rules, "if ..., else if ..., else" (Goh 2018, Model III).
 
@@ -243,7 +244,7 @@ class DensityRuleList(
 
     Attributes
     ----------
-    rules_ : DensityList
+    rules_ : LearnedDensityList
         The most probable list found.
     n_candidates_ : (min(max_size, n_columns) + 1,) int64
         Number of candidates for rules of 0 (none), 1, .. conditions.
@@ -307,21 +308,23 @@ class DensityRuleList(
         # in more columns lists are longer, and it takes ever longer to count what a rule captures
         return 1_000_000 * min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 3)
 
-    def _list(self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]) -> DensityList:
+    def _list(
+        self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]
+    ) -> LearnedDensityList:
         check_choice("density", self.density, DENSITIES)
         if self.density == "empirical":
             probabilities = counts / counts.sum()
         else:
             probabilities = models.part_probabilities(counts, self.concentration)
-        return DensityList(self.schema_, rules, counts, probabilities)
+        return LearnedDensityList(self.schema_, rules, counts, probabilities)
 
-    def _read_counted(self, record: Mapping[str, Any]) -> DensityList:
+    def _read_counted(self, record: Mapping[str, Any]) -> LearnedDensityList:
         listed = self._list(*read_rules(record, self.schema_, self._n_candidates))
         if np.isneginf(listed.log_volumes).any():
             raise ModelFileError("every part of a saved density list must capture a cell")
         return listed
 
-    def _log_likelihood(self, counted: DensityList) -> float:
+    def _log_likelihood(self, counted: LearnedDensityList) -> float:
         return models.density_log_likelihood(
             counted.counts, counted.log_volumes, self.concentration
         )

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from bayescascade.base.errors import DataError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.models import empirical_probabilities, independent_probabilities
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from tests import reference
@@ -40,7 +40,7 @@ def density_of(problem, model, tree, density="posterior_mean"):
             posterior.level_counts(tree)[tree.leaves],
             0.0 if density == "empirical" else posterior.model.leaf_concentration,
         )
-    return DensityTree(schema, tree, counts, probabilities, {}, level_probabilities=levels)
+    return LearnedDensityTree(schema, tree, counts, probabilities, {}, level_probabilities=levels)
 
 
 @each(BINS, FRACTIONAL)
@@ -80,7 +80,7 @@ def grades():
     counts[tree.leaves] = [10.0, 4.0, 5.0, 1.0]
     for node in range(tree.n_nodes - 1, 0, -1):
         counts[tree.parent[node]] += counts[node]
-    return DensityTree(schema, tree, counts, counts / counts[0], {})
+    return LearnedDensityTree(schema, tree, counts, counts / counts[0], {})
 
 
 def test_plain_data_of_a_tree():
@@ -111,7 +111,7 @@ def test_plain_data_of_a_tree():
 def test_a_single_leaf_is_a_leaf():
     """The smallest model is one density for all cells."""
     schema = MULTIWAY.table.schema
-    root = DensityTree(schema, Tree.root(), np.array([5.0]), np.array([1.0]), {})
+    root = LearnedDensityTree(schema, Tree.root(), np.array([5.0]), np.array([1.0]), {})
     assert root.node_dict() == {
         "count": 5.0,
         "volume": pytest.approx(6.0),
@@ -150,7 +150,7 @@ def test_explanations_of_rows_with_missing_cells_list_every_leaf():
 def test_volumes_and_densities_are_logarithms():
     """300 binary columns have more cells than a float can count."""
     schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(1200)))
-    density = DensityTree(schema, Tree.root(), np.array([1.0]), np.array([1.0]), {})
+    density = LearnedDensityTree(schema, Tree.root(), np.array([1.0]), np.array([1.0]), {})
     assert density.log_densities[0] == pytest.approx(-1200 * math.log(2))
     scored = density.score_codes(np.zeros((1200, 1), np.int32))
     assert scored[0] == pytest.approx(-1200 * math.log(2))

@@ -10,7 +10,7 @@ from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import CountedTree
-from bayescascade.methods.cascades.density import DensityTree
+from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.tree import Tree
 from tests.methods.cascades.problems import (
     BINS,
@@ -46,7 +46,7 @@ def weather(blue=None, grey=None, counts=(30.0, 90.0)):
         rows.append(np.concatenate([inside[name] for name in WEATHER.names]))
     tree = Tree.from_nested((0, [((0,), None), ((1,), None)]), [True, False, False, True])
     weights = np.array([sum(counts), *counts])
-    return DensityTree(
+    return LearnedDensityTree(
         WEATHER, tree, weights, weights / weights[0], {}, level_probabilities=np.array(rows, float)
     )
 
@@ -105,7 +105,7 @@ def test_draws_follow_the_levels_inside(rng):
     cells, volumes = cells_of(WEATHER)
     drawn = np.ravel_multi_index(density.sample_codes(5000, rng), WEATHER.n_levels)
     assert fits(drawn, np.exp(density.score_codes(cells)) * volumes)
-    uniform = DensityTree(WEATHER, density.tree, density.counts, density.probabilities, {})
+    uniform = LearnedDensityTree(WEATHER, density.tree, density.counts, density.probabilities, {})
     assert not fits(drawn, np.exp(uniform.score_codes(cells)) * volumes)
 
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import bayescascade
-from bayescascade import BudgetPrune, BudgetTreeClassifier
+from bayescascade import BudgetPruneClassifier, BudgetTreeClassifier
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.limits import BudgetError
 from bayescascade.methods.cost_trees import estimators
@@ -131,7 +131,7 @@ def test_everything_that_is_learned_shares_the_time():
 def test_a_tree_to_prune_is_given_the_validation_rows():
     """They were taken for weights, which was an error."""
     X, y = table(0, is_learnable=True)
-    pruned = BudgetPrune(BudgetTreeClassifier(**QUICK), tradeoff=0.01)
+    pruned = BudgetPruneClassifier(BudgetTreeClassifier(**QUICK), tradeoff=0.01)
     pruned.fit(X[:80], y[:80], X[80:], y[80:])
     assert (pruned.predict(X) != y).mean() < 0.1
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import bayescascade
 from bayescascade import (
     BudgetedForestClassifier,
-    BudgetPrune,
+    BudgetPruneClassifier,
     BudgetTreeClassifier,
     FeatureCosts,
     PolynomialImpurity,
@@ -113,7 +113,7 @@ GROWN = BudgetedForestClassifier(
 
 ESTIMATORS = [
     BudgetedForestClassifier(max_trees=3, random_state=0),
-    BudgetPrune(RandomForestClassifier(3), random_state=0),
+    BudgetPruneClassifier(RandomForestClassifier(3), random_state=0),
     BudgetTreeClassifier(n_steps=50, n_chains=1, random_state=0),
     GreedyPrune(RandomForestClassifier(2), random_state=0),
     SelectedForestClassifier(n_trees=3, random_state=0),

@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import bayescascade
-from bayescascade import BudgetedForestClassifier, BudgetPrune, SelectedForestClassifier
+from bayescascade import BudgetedForestClassifier, BudgetPruneClassifier, SelectedForestClassifier
 from bayescascade.base.errors import ModelFileError
 from bayescascade.costs import choice
 from bayescascade.methods.forests.base import BudgetedClassifier
@@ -16,7 +16,7 @@ from tests.benchmarks.pruning_baselines import GreedyPrune, TruncatedForest
 FOREST = RandomForestClassifier(7, random_state=0)
 MODELS = [
     BudgetedForestClassifier(budget=4.0, max_trees=5, alpha=0.0, random_state=0),
-    BudgetPrune(FOREST, budget=3.0),
+    BudgetPruneClassifier(FOREST, budget=3.0),
     GreedyPrune(FOREST, budget=3.0),
     TruncatedForest(FOREST, budget=4.0),
     SelectedForestClassifier(budget=40.0, n_trees=5, random_state=0),
@@ -93,7 +93,7 @@ def test_cross_validation_judges_each_row_by_the_others(monkeypatch):
 def test_each_of_a_path_of_budgets_is_compared():
     """The command prunes one forest for all budgets: each must be what its budget alone gives."""
     X, y = table(1, is_learnable=True)
-    alone = [BudgetPrune(FOREST, budget=amount).fit(X, y) for amount in (0.5, 3.0)]
+    alone = [BudgetPruneClassifier(FOREST, budget=amount).fit(X, y) for amount in (0.5, 3.0)]
     path = alone[1].path(budgets=[0.5, 3.0])
     assert [one.choice_ for one in path] == [one.choice_ for one in alone]
     assert [one.validation_cost_ for one in path] == [one.validation_cost_ for one in alone]
@@ -118,7 +118,7 @@ def test_a_class_of_one_row_can_be_crossed():
     X, y = table(3, is_learnable=True)
     y = y.astype("<U4")
     y[5] = "rare"
-    assert BudgetPrune(FOREST, budget=3.0).fit(X, y).choice_.is_better
+    assert BudgetPruneClassifier(FOREST, budget=3.0).fit(X, y).choice_.is_better
     y = np.where(np.arange(len(X)) == 5, "b", "a")
     for model in MODELS:
         assert not copy.deepcopy(model).fit(X, y).validation_cost_
@@ -128,8 +128,8 @@ def test_a_fitted_forest_is_judged_by_the_rows_out_of_its_bags():
     """It cannot be grown anew on folds; of other rows than its own, nothing is known."""
     X, y = table(0, is_learnable=True)
     fitted = copy.deepcopy(FOREST).fit(X, y)
-    assert BudgetPrune(fitted, budget=3.0).fit(X, y).choice_.rows == "out-of-bag rows"
-    assert BudgetPrune(fitted, budget=3.0).fit(X[:90], y[:90]).choice_ is None
+    assert BudgetPruneClassifier(fitted, budget=3.0).fit(X, y).choice_.rows == "out-of-bag rows"
+    assert BudgetPruneClassifier(fitted, budget=3.0).fit(X[:90], y[:90]).choice_ is None
 
 
 def test_a_file_keeps_what_decided(tmp_path):

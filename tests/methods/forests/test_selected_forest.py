@@ -4,7 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescascade import BudgetError, BudgetPrune, FeatureCosts, SelectedForestClassifier, load
+from bayescascade import (
+    BudgetError,
+    BudgetPruneClassifier,
+    FeatureCosts,
+    SelectedForestClassifier,
+    load,
+)
 from bayescascade.methods.forests.selected_forest import _purchases, _selected
 
 
@@ -60,7 +66,7 @@ def test_a_selected_forest_is_pruned_by_rows_that_did_not_select_it(patients, tm
     X, y, costs = patients
     forest = SelectedForestClassifier(costs=costs, budget=60.0, n_trees=10, random_state=0)
     given = X[:300], y[:300], X[300:], y[300:]
-    pruned = BudgetPrune(forest, costs=costs).fit(*given)
+    pruned = BudgetPruneClassifier(forest, costs=costs).fit(*given)
     assert 0 < pruned.validation_cost_ <= pruned.estimator_.validation_cost_
     pruned.estimator_.save(tmp_path / "model.json")
     again = load(tmp_path / "model.json")

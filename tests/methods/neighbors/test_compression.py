@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
 import bayescascade
-from bayescascade import DataError, ModelFileError, ParameterError, StochasticNeighborCompression
+from bayescascade import DataError, ModelFileError, NeighborCompressionClassifier, ParameterError
 from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.starting import shares_of_classes
@@ -29,7 +29,7 @@ def digits():
 
 @pytest.fixture(scope="module")
 def fitted(digits):
-    return StochasticNeighborCompression(random_state=0).fit(*digits[:2])
+    return NeighborCompressionClassifier(random_state=0).fit(*digits[:2])
 
 
 def test_four_percent_of_the_rows_do(digits, fitted):
@@ -55,7 +55,7 @@ def test_more_prototypes_err_no_more_than_fewer():
 
     def lost(prior_scale):  # in standard errors
         few, many = (
-            StochasticNeighborCompression(
+            NeighborCompressionClassifier(
                 compression=part, prior_scale=prior_scale, standardize="no", random_state=0
             ).fit(X, y)
             for part in (0.08, 0.16)
@@ -70,7 +70,7 @@ def test_more_prototypes_err_no_more_than_fewer():
 def test_what_chose_the_prior_is_printed_and_saved(tmp_path):
     """In files of before nothing did: a number was given."""
     X, y = blobs(200)
-    model = StochasticNeighborCompression(n_prototypes=9, prior_scale="auto", **QUICK).fit(X, y)
+    model = NeighborCompressionClassifier(n_prototypes=9, prior_scale="auto", **QUICK).fit(X, y)
     assert model.prior_scale_ in (2.0, 16.0)
     words = f"prior scale {model.prior_scale_:g}, chosen on 39 rows held out"
     assert words in str(model).splitlines()
@@ -108,7 +108,7 @@ def test_prototypes_are_in_the_units_of_the_rows(digits, fitted):
 def test_scikit_learn_takes_the_prototypes(metric, algorithm):
     X, names = blobs(120)
     y = np.unique(names, return_inverse=True)[1]  # scikit-learn 1.6 fails on text here
-    model = StochasticNeighborCompression(n_prototypes=9, metric=metric, **QUICK).fit(X, y)
+    model = NeighborCompressionClassifier(n_prototypes=9, metric=metric, **QUICK).fit(X, y)
     plain = model.to_sklearn(algorithm=algorithm)
     np.testing.assert_array_equal(plain.predict(X), model.predict(X))
     near = model.transform(X)
@@ -121,7 +121,7 @@ def test_scikit_learn_takes_the_prototypes(metric, algorithm):
 
 def test_rules_agree_where_there_is_one_prototype_a_class():
     X, y = blobs(120)
-    model = StochasticNeighborCompression(n_prototypes=3, **QUICK).fit(X, y)
+    model = NeighborCompressionClassifier(n_prototypes=3, **QUICK).fit(X, y)
     nearest = model.predict(X)
     model.set_params(rule="stochastic")
     np.testing.assert_array_equal(model.predict(X), nearest)
@@ -142,7 +142,7 @@ def test_classes_that_share_all_places_are_told_by_most_rows(seed):
     X = rng.integers(2, size=(1000, 3)).astype(float)
     shares = np.where(X.all(axis=1), 0.7, 0.2 + 0.1 * X[:, 0])
     y = np.where(rng.random(1000) < shares, "rare", "usual")
-    model = StochasticNeighborCompression(random_state=seed).fit(X, y)
+    model = NeighborCompressionClassifier(random_state=seed).fit(X, y)
     assert model.n_kept_ == 40
     assert model.score(X, y) >= np.mean(y == "usual")
     plain = model.to_sklearn().predict(X)
@@ -165,7 +165,7 @@ def test_whoever_is_worse_than_the_most_frequent_class_is_told():
     X, y = blobs(120, 2, 2)
     X[y == "a"] += 5.0
     chosen = np.concatenate([np.flatnonzero(y == "a")[:15], np.flatnonzero(y == "b")])
-    model = StochasticNeighborCompression(n_prototypes=2, rule="neighbors", n_neighbors=2, **QUICK)
+    model = NeighborCompressionClassifier(n_prototypes=2, rule="neighbors", n_neighbors=2, **QUICK)
     words = "more rows wrong than the most frequent class alone"
     with pytest.warns(ConvergenceWarning, match=words) as caught:
         model.fit(X[chosen], y[chosen])
@@ -179,7 +179,7 @@ def test_draws_tell_how_sure_predictions_are():
     """Between two classes they disagree, far from the boundary they do not."""
     X, y = blobs(200, 2, 2, seed=4)
     options = {"search": "ascent+langevin", "n_chains": 2, "n_steps": 400, "predictive": "average"}
-    model = StochasticNeighborCompression(n_prototypes=4, **options, **QUICK).fit(X, y)
+    model = NeighborCompressionClassifier(n_prototypes=4, **options, **QUICK).fit(X, y)
     means = np.array([X[y == c].mean(axis=0) for c in "ab"])
     apart = means[1] - means[0]
     places = np.array([means[0] - 2 * apart, means.mean(axis=0), means[1] + 2 * apart])
@@ -205,7 +205,7 @@ def test_every_class_has_its_share():
 
 def test_prototypes_of_each_class_can_be_told():
     X, y = blobs()
-    model = StochasticNeighborCompression(n_prototypes={"a": 1, "b": 4, "c": 2}, **QUICK)
+    model = NeighborCompressionClassifier(n_prototypes={"a": 1, "b": 4, "c": 2}, **QUICK)
     labels = model.fit(X, y).prototype_labels_
     assert labels.tolist() == list("abbbbcc")
 
@@ -215,14 +215,14 @@ def test_the_units_of_columns_do_not_matter_where_they_are_standardized():
     X, y = blobs(150)
     units = np.array([1e-6, 1.0, 1e6])
     options = {"standardize": "yes", "n_prototypes": 9, **QUICK}
-    one = StochasticNeighborCompression(**options).fit(X, y)
-    other = StochasticNeighborCompression(**options).fit(X * units + 7 * units, y)
+    one = NeighborCompressionClassifier(**options).fit(X, y)
+    other = NeighborCompressionClassifier(**options).fit(X * units + 7 * units, y)
     np.testing.assert_allclose(
         other.prototypes_, one.prototypes_ * units + 7 * units, rtol=1e-4, atol=1e-9
     )
-    chosen = StochasticNeighborCompression(n_prototypes=9, **QUICK).fit(X * units, y)
+    chosen = NeighborCompressionClassifier(n_prototypes=9, **QUICK).fit(X * units, y)
     assert np.mean(chosen.predict(X * units) == y) > np.mean(
-        StochasticNeighborCompression(n_prototypes=9, standardize="no", **QUICK)
+        NeighborCompressionClassifier(n_prototypes=9, standardize="no", **QUICK)
         .fit(X * units, y)
         .predict(X * units)
         == y
@@ -232,11 +232,11 @@ def test_the_units_of_columns_do_not_matter_where_they_are_standardized():
 def test_minibatches_come_near_the_top():
     X, y = blobs(600, 2)
     start = {"n_prototypes": 9, "random_state": 0}
-    full = StochasticNeighborCompression(**start).fit(X, y)
-    batches = StochasticNeighborCompression(
+    full = NeighborCompressionClassifier(**start).fit(X, y)
+    batches = NeighborCompressionClassifier(
         **start, optimizer="minibatch", batch_size=50, max_iter=60
     ).fit(X, y)
-    begun = StochasticNeighborCompression(**start, max_iter=1).fit(X, y)
+    begun = NeighborCompressionClassifier(**start, max_iter=1).fit(X, y)
     gained = batches.log_posterior_ - begun.log_posterior_
     assert gained > 0.5 * (full.log_posterior_ - begun.log_posterior_)
 
@@ -249,7 +249,7 @@ def test_ctrl_c_keeps_what_was_found(optimizer, after, monkeypatch):
     density_of = interrupted(after * 10, PrototypePosterior.density_of)
     monkeypatch.setattr(PrototypePosterior, "density_of", density_of)
     options = {"n_prototypes": 9, "optimizer": optimizer, "max_iter": 400, "random_state": 0}
-    model = StochasticNeighborCompression(**options).fit(X, y)
+    model = NeighborCompressionClassifier(**options).fit(X, y)
     assert density_of.n_calls >= after * 10
     assert model.run_.interrupted
     assert "interrupted: best found so far" in str(model)
@@ -260,7 +260,7 @@ def test_ctrl_c_keeps_what_was_found(optimizer, after, monkeypatch):
 def test_refining_learns_what_is_new(tmp_path):
     """A class moves; rows of the others leave theirs about where they were."""
     X, y = blobs(300, 2, seed=2)
-    model = StochasticNeighborCompression(n_prototypes=9, **QUICK).fit(X, y)
+    model = NeighborCompressionClassifier(n_prototypes=9, **QUICK).fit(X, y)
     model.save(tmp_path / "m.json")
     moved = X + np.where(y == "a", 3.0, 0.0)[:, np.newaxis]
     before = np.mean(model.predict(moved) == y)
@@ -279,8 +279,8 @@ def test_refining_learns_what_is_new(tmp_path):
 def test_what_is_set_later_does_not_change_what_was_learned():
     """A parameter of fitting is one; the metric that prototypes stand in stays."""
     X, y = blobs(200)
-    model = StochasticNeighborCompression(n_prototypes=9, **QUICK).fit(X, y)
-    again = StochasticNeighborCompression(n_prototypes=9, **QUICK).fit(X, y)
+    model = NeighborCompressionClassifier(n_prototypes=9, **QUICK).fit(X, y)
+    again = NeighborCompressionClassifier(n_prototypes=9, **QUICK).fit(X, y)
     model.set_params(metric="linear").refine(X, y)
     again.refine(X, y)
     np.testing.assert_allclose(model.prototypes_, again.prototypes_, rtol=1e-6)
@@ -289,7 +289,7 @@ def test_what_is_set_later_does_not_change_what_was_learned():
 def test_a_frame_of_prototypes_has_all_columns():
     X, y = blobs()
     frame = pd.DataFrame(X, columns=["u", "v", "label"])
-    model = StochasticNeighborCompression(n_prototypes=4, **QUICK).fit(frame, y)
+    model = NeighborCompressionClassifier(n_prototypes=4, **QUICK).fit(frame, y)
     assert list(model.prototypes_frame("kind")) == ["u", "v", "label", "kind"]
     with pytest.raises(ParameterError, match="target must be the name of no column"):
         model.prototypes_frame()
@@ -307,7 +307,7 @@ def test_a_frame_of_prototypes_has_all_columns():
 )
 def test_bad_parameters_are_named(options, words):
     with pytest.raises(ParameterError, match=words):
-        StochasticNeighborCompression(**{**QUICK, **options}).fit(*blobs())
+        NeighborCompressionClassifier(**{**QUICK, **options}).fit(*blobs())
 
 
 def test_rows_with_missing_cells_are_learned_from(tmp_path):
@@ -317,7 +317,7 @@ def test_rows_with_missing_cells_are_learned_from(tmp_path):
     y = rng.random(300) < 0.5
     frame["u"] = frame["u"].where(~y, np.nan)
     frame.loc[:20, "v"] = None
-    model = StochasticNeighborCompression(n_prototypes=6, **QUICK).fit(frame, y)
+    model = NeighborCompressionClassifier(n_prototypes=6, **QUICK).fit(frame, y)
     assert model.score(frame, y) == 1.0
     assert "missing cells are the median and a column of u" in str(model)
     model.save(tmp_path / "model.json")
@@ -327,7 +327,7 @@ def test_rows_with_missing_cells_are_learned_from(tmp_path):
 
 def test_bad_rows_are_named():
     X, y = blobs()
-    model = StochasticNeighborCompression(**QUICK)
+    model = NeighborCompressionClassifier(**QUICK)
     frame = pd.DataFrame(X, columns=["u", "v", "w"])
     with pytest.raises(DataError, match='column "v" has a missing cell'):
         model.set_params(missing="error").fit(frame.assign(v=np.nan), y)
@@ -337,6 +337,6 @@ def test_bad_rows_are_named():
     assert model.prototypes_[:, 1] == pytest.approx(3.0)
 
 
-@follow_scikit_learn([StochasticNeighborCompression(max_iter=5)])
+@follow_scikit_learn([NeighborCompressionClassifier(max_iter=5)])
 def test_follows_scikit_learn(estimator, check):
     check(estimator)

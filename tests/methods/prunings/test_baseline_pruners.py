@@ -1,4 +1,4 @@
-"""GreedyPrune, CostComplexityPrune and TruncatedForest: what BudgetPrune is compared with."""
+"""GreedyPrune, CostComplexityPrune and TruncatedForest, as BudgetPrune is compared with them."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade import (
-    BudgetPrune,
+    BudgetPruneClassifier,
     FeatureCosts,
     cost_accuracy_curve,
 )
@@ -99,7 +99,7 @@ def test_greedy_pruning_stops_where_the_objective_is_least(data):
     assert len(model.removed_) == model.n_removed_
     used = model.features_used(data[0])
     assert not used[model.removed_].to_numpy().any()
-    best = fitted(BudgetPrune, data, tradeoff=0.05)
+    best = fitted(BudgetPruneClassifier, data, tradeoff=0.05)
     assert best.objective_ <= min(objectives) + 1e-12
 
 

@@ -1,4 +1,4 @@
-"""BudgetPrune: from rows to a pruned forest."""
+"""BudgetPruneClassifier: from rows to a pruned forest."""
 
 import itertools
 import pickle
@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 import bayescascade
-from bayescascade import BudgetedForestClassifier, BudgetPrune, FeatureCosts
+from bayescascade import BudgetedForestClassifier, BudgetPruneClassifier, FeatureCosts
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings import solvers
@@ -39,7 +39,7 @@ def test_a_pruned_forest_predicts_as_the_forest_with_cuts(numbers) -> None:
     """What is certified would not be what is predicted with."""
     X, y = numbers
     forest = small_forest().fit(X[:160], y[:160])
-    model = BudgetPrune(forest, tradeoff=0.01).fit(X[:160], y[:160], X[160:])
+    model = BudgetPruneClassifier(forest, tradeoff=0.01).fit(X[:160], y[:160], X[160:])
     assert model.estimator_ is forest
     whole = Forest.from_sklearn(forest)
     is_split = np.isin(np.arange(whole.n_nodes), model.program_.node[model.kept_])
@@ -59,7 +59,7 @@ def test_a_pruned_forest_predicts_as_the_forest_with_cuts(numbers) -> None:
 def test_what_is_said_of_a_pruning_is_its_own(numbers) -> None:
     """An objective or a gap that is not the one of the pruning would be reported."""
     X, y = numbers
-    model = BudgetPrune(small_forest(), tradeoff=0.02).fit(X[:160], y[:160], X[160:])
+    model = BudgetPruneClassifier(small_forest(), tradeoff=0.02).fit(X[:160], y[:160], X[160:])
     program = model.program_
     assert model.objective_ == pytest.approx(program.objective(model.kept_, 0.02))
     assert model.tradeoff_ == 0.02
@@ -72,7 +72,7 @@ def test_columns_of_text_groups_and_missing_cells_are_pruned(rng: np.random.Gene
     """Costs must follow the columns through the encoding."""
     frame = patients(rng, 150, missing=0.05)
     y = diagnoses(frame, rng)
-    model = BudgetPrune(small_forest(), costs=COSTS, tradeoff=0.002)
+    model = BudgetPruneClassifier(small_forest(), costs=COSTS, tradeoff=0.002)
     model.fit(frame[:100], y[:100], frame[100:])
     assert model.validation_cost_ == pytest.approx(model.program_.cost(model.kept_))
     assert model.validation_cost_ < COSTS.resolve(list(frame)).costs.sum()
@@ -82,11 +82,15 @@ def test_columns_of_text_groups_and_missing_cells_are_pruned(rng: np.random.Gene
 def test_a_budget_is_kept_and_spent(numbers) -> None:
     """A user who may pay 3 must not pay 4, nor get a forest for 1."""
     X, y = numbers
-    whole = BudgetPrune(small_forest(max_features=None), tradeoff=0.0).fit(X[:160], y[:160])
+    whole = BudgetPruneClassifier(small_forest(max_features=None), tradeoff=0.0).fit(
+        X[:160], y[:160]
+    )
     full = whole.program_.cost(np.ones(whole.program_.n_splits, np.bool_))
     errors = []
     for budget in [0.0, 0.5, 1.0, 2.0, 3.0, 4.0, full]:
-        model = BudgetPrune(small_forest(max_features=None), budget=budget).fit(X[:160], y[:160])
+        model = BudgetPruneClassifier(small_forest(max_features=None), budget=budget).fit(
+            X[:160], y[:160]
+        )
         assert model.validation_cost_ <= budget * (1 + 1e-9)
         assert model.lower_bound_ <= model.objective_
         errors.append(model.program_.error(model.kept_))
@@ -102,7 +106,7 @@ def test_a_budget_between_all_and_nothing_is_spent_on_some_trees(numbers) -> Non
     """Forests whose trees share little would be cut down entirely, whatever the budget."""
     X, y = numbers
     forest = small_forest(max_features=1).fit(X, y)
-    models = [BudgetPrune(forest, budget=budget).fit(X, y) for budget in (2.5, 4.0, 5.5)]
+    models = [BudgetPruneClassifier(forest, budget=budget).fit(X, y) for budget in (2.5, 4.0, 5.5)]
     for model, budget in zip(models, (2.5, 4.0, 5.5), strict=True):
         assert 0.7 * budget < model.validation_cost_ <= budget
     accuracy = [model.score(X, y) for model in models]
@@ -112,7 +116,7 @@ def test_a_budget_between_all_and_nothing_is_spent_on_some_trees(numbers) -> Non
 def test_paths_are_the_fits_they_stand_for(numbers) -> None:
     """Warm starts must not show, and each model must know its own parameters."""
     X, y = numbers
-    model = BudgetPrune(small_forest(), tradeoff=0.01, random_state=0).fit(
+    model = BudgetPruneClassifier(small_forest(), tradeoff=0.01, random_state=0).fit(
         X[:160], y[:160], X[160:]
     )
     tradeoffs = [0.02, 0.001, 0.1]
@@ -137,13 +141,13 @@ def test_paths_are_the_fits_they_stand_for(numbers) -> None:
 def test_a_path_prints_as_a_table(numbers) -> None:
     """Users choose from it."""
     X, y = numbers
-    path = BudgetPrune(small_forest()).fit(X, y).path([0.0, 0.02, 0.5])
+    path = BudgetPruneClassifier(small_forest()).fit(X, y).path([0.0, 0.02, 0.5])
     lines = str(path).splitlines()
     assert lines[0] == "3 prunings of a forest"
     assert lines[2].split() == ["tradeoff", "cost", "tree", "error", "splits", "objective", "gap"]
     assert [line.split()[0] for line in lines[3:]] == ["nothing", "0", "0.0200", "0.500"]
     assert all(len(line) <= 80 for line in lines)
-    path = BudgetPrune(small_forest()).fit(X, y).path(budgets=[0.5, 3, 4])
+    path = BudgetPruneClassifier(small_forest()).fit(X, y).path(budgets=[0.5, 3, 4])
     lines = str(path).splitlines()
     assert lines[1].startswith("budget 0.5 buys nothing, and ")
     lines = lines[lines.index("") - 1 :]
@@ -163,7 +167,11 @@ def test_no_pruning_within_a_budget_errs_less_than_is_said(rng: np.random.Genera
     X = rng.integers(0, 3, (60, 4)).astype(np.float64)
     y = np.where(X.sum(axis=1) + rng.normal(size=60) > 4, "yes", "no")
     forest = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y)
-    path = BudgetPrune(forest, costs=[1, 2, 0.5, 1]).fit(X, y).path(budgets=[0.3, 0.8, 1.4, 2.2, 9])
+    path = (
+        BudgetPruneClassifier(forest, costs=[1, 2, 0.5, 1])
+        .fit(X, y)
+        .path(budgets=[0.3, 0.8, 1.4, 2.2, 9])
+    )
     program = path[0].program_
     prunings = [
         kept
@@ -176,18 +184,18 @@ def test_no_pruning_within_a_budget_errs_less_than_is_said(rng: np.random.Genera
         assert least - 1e-12 <= best <= error + 1e-12
     assert path.least_errors[-1] == pytest.approx(errors.min())
     assert (path.least_errors[:-1] > 0.5 * path.errors[:-1]).all()
-    assert BudgetPrune(forest).fit(X, y).path([0.1]).budgets is None
+    assert BudgetPruneClassifier(forest).fit(X, y).path([0.1]).budgets is None
 
 
 def test_the_text_tells_the_certificate(numbers) -> None:
     """What was proved would be known to those only who look for attributes."""
     X, y = numbers
-    text = str(BudgetPrune(small_forest(), tradeoff=0.02).fit(X, y))
+    text = str(BudgetPruneClassifier(small_forest(), tradeoff=0.02).fit(X, y))
     assert "tradeoff 0.02   objective 0." in text
     assert text.splitlines()[2].endswith("   optimal")
-    text = str(BudgetPrune(small_forest(max_features=1), budget=4.0).fit(X, y))
+    text = str(BudgetPruneClassifier(small_forest(max_features=1), budget=4.0).fit(X, y))
     assert "budget 4   tree error at most " in text
-    text = str(BudgetPrune(small_forest(max_features=1), budget=99.0).fit(X, y))
+    text = str(BudgetPruneClassifier(small_forest(max_features=1), budget=99.0).fit(X, y))
     assert "budget 99   optimal" in text
 
 
@@ -196,7 +204,7 @@ def test_errors_may_be_those_of_other_rows(numbers, errors: str) -> None:
     """The wrong rows would make every deep split look useful."""
     X, y = numbers
     forest = small_forest().fit(X[:160], y[:160])
-    model = BudgetPrune(forest, tradeoff=0.0, errors=errors)
+    model = BudgetPruneClassifier(forest, tradeoff=0.0, errors=errors)
     model.fit(X[:160], y[:160], X[160:], y[160:])
     program, n_nodes = model.program_, model.whole_forest_.n_nodes
     rates = []
@@ -228,10 +236,10 @@ def test_errors_may_be_those_of_other_rows(numbers, errors: str) -> None:
 def test_forests_of_all_kinds_are_pruned(numbers, forest) -> None:
     """The README says which may be."""
     X, y = numbers
-    model = BudgetPrune(forest, tradeoff=0.02, random_state=3).fit(X[:160], y[:160])
+    model = BudgetPruneClassifier(forest, tradeoff=0.02, random_state=3).fit(X[:160], y[:160])
     assert model.score(X[160:], y[160:]) > 0.75
     assert model.validation_cost_ < 6
-    again = BudgetPrune(model.estimator_, tradeoff=0.02).fit(X[:160], y[:160])
+    again = BudgetPruneClassifier(model.estimator_, tradeoff=0.02).fit(X[:160], y[:160])
     np.testing.assert_array_equal(again.kept_, model.kept_)
     if forest is not None:
         assert not hasattr(forest, "classes_")
@@ -241,26 +249,26 @@ def test_a_forest_of_text_columns_is_pruned_again(rng: np.random.Generator) -> N
     """Comparing prunings of one forest would need a way around the classes that prune."""
     frame = patients(rng, 120)
     y = diagnoses(frame, rng)
-    model = BudgetPrune(small_forest(), tradeoff=0.01, random_state=1).fit(frame, y)
+    model = BudgetPruneClassifier(small_forest(), tradeoff=0.01, random_state=1).fit(frame, y)
     for forest in (model.estimator_, pickle.loads(pickle.dumps(model.estimator_))):
-        again = BudgetPrune(forest, tradeoff=0.01).fit(frame, y)
+        again = BudgetPruneClassifier(forest, tradeoff=0.01).fit(frame, y)
         assert again.estimator_ is forest
         np.testing.assert_array_equal(again.kept_, model.kept_)
         np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
-    less = BudgetPrune(model, tradeoff=0.05).fit(frame, y)
+    less = BudgetPruneClassifier(model, tradeoff=0.05).fit(frame, y)
     assert less.forest_.n_splits < model.forest_.n_splits
     with pytest.raises(ParameterError, match="fitted to columns of the same names and levels"):
-        BudgetPrune(model.estimator_).fit(frame[frame.columns[::-1]], y)
+        BudgetPruneClassifier(model.estimator_).fit(frame[frame.columns[::-1]], y)
     with pytest.raises(ParameterError, match="fitted to columns of the same names and levels"):
-        BudgetPrune(model.estimator_).fit(frame[["age", "iron"]], y)
+        BudgetPruneClassifier(model.estimator_).fit(frame[["age", "iron"]], y)
     elsewhere = model.estimator_.fit(frame[["age", "iron"]], y)
-    assert BudgetPrune(elsewhere).fit(frame[["age", "iron"]], y).n_features_in_ == 2
+    assert BudgetPruneClassifier(elsewhere).fit(frame[["age", "iron"]], y).n_features_in_ == 2
 
 
 def test_costs_are_given_to_forests_without(numbers) -> None:
     """A forest would be grown for others than those it is pruned for."""
     X, y = numbers
-    grown = BudgetPrune(
+    grown = BudgetPruneClassifier(
         BudgetedForestClassifier(max_trees=2), costs=[1, 2, 3, 4, 5, 6], tradeoff=0.01
     ).fit(X, y)
     assert grown.estimator_.costs == [1, 2, 3, 4, 5, 6]
@@ -270,7 +278,9 @@ def test_a_frozen_forest_stays_in_grid_searches(numbers) -> None:
     """Clones of fitted forests are unfitted, so a grid search would prune others."""
     X, y = numbers
     forest = small_forest().fit(X, y)
-    search = GridSearchCV(BudgetPrune(FrozenEstimator(forest)), {"tradeoff": [0.001, 0.05]}, cv=2)
+    search = GridSearchCV(
+        BudgetPruneClassifier(FrozenEstimator(forest)), {"tradeoff": [0.001, 0.05]}, cv=2
+    )
     search.fit(X, y)
     assert search.best_estimator_.estimator_ is forest
 
@@ -281,12 +291,12 @@ def test_a_fitted_forest_may_know_more_classes(numbers) -> None:
     three = np.where(X[:, 0] > 0.8, "a third", y)
     forest = small_forest().fit(X, three)
     some = three != "a third"
-    model = BudgetPrune(forest, tradeoff=0.0, errors="validation")
+    model = BudgetPruneClassifier(forest, tradeoff=0.0, errors="validation")
     model.fit(X[some], three[some], X[some], three[some])
     assert list(model.classes_) == ["a third", "no", "yes"]
     assert model.program_.error(np.ones_like(model.kept_)) < 0.2
     with pytest.raises(DataError, match="y must have labels of the forest's classes 'no', 'yes'"):
-        BudgetPrune(small_forest().fit(X, y)).fit(X, three)
+        BudgetPruneClassifier(small_forest().fit(X, y)).fit(X, three)
 
 
 def test_wrong_parameters_and_forests_are_named(numbers, rng: np.random.Generator) -> None:
@@ -294,19 +304,22 @@ def test_wrong_parameters_and_forests_are_named(numbers, rng: np.random.Generato
     X, y = numbers
     frame = patients(rng, 60)
     for model, message in [
-        (BudgetPrune(LogisticRegression()), "forest must be .*, got LogisticRegression"),
-        (BudgetPrune(costs={"x": 1}), "costs must be of the columns"),
-        (BudgetPrune(small_forest().fit(X[:, :5], y)), "forest must be fitted to the columns of X"),
+        (BudgetPruneClassifier(LogisticRegression()), "forest must be .*, got LogisticRegression"),
+        (BudgetPruneClassifier(costs={"x": 1}), "costs must be of the columns"),
         (
-            BudgetPrune(errors="validation"),
+            BudgetPruneClassifier(small_forest().fit(X[:, :5], y)),
+            "forest must be fitted to the columns of X",
+        ),
+        (
+            BudgetPruneClassifier(errors="validation"),
             'X_val and y_val must be given for errors="validation", got None',
         ),
         (
-            BudgetPrune(small_forest(bootstrap=False), errors="out_of_bag"),
+            BudgetPruneClassifier(small_forest(bootstrap=False), errors="out_of_bag"),
             "needs a forest of scikit-learn with bootstrap=True",
         ),
         (
-            BudgetPrune(small_forest().fit(X[:100], y[:100]), errors="out_of_bag"),
+            BudgetPruneClassifier(small_forest().fit(X[:100], y[:100]), errors="out_of_bag"),
             "needs the rows that the forest was fitted on, 100, got 240",
         ),
     ]:
@@ -314,19 +327,19 @@ def test_wrong_parameters_and_forests_are_named(numbers, rng: np.random.Generato
             model.fit(X, y)
     named = small_forest().fit(frame[["age", "iron"]], diagnoses(frame, rng))
     with pytest.raises(ParameterError, match="got one of 'age', 'iron' for 'iron', 'age'"):
-        BudgetPrune(named).fit(frame[["iron", "age"]], diagnoses(frame, rng))
+        BudgetPruneClassifier(named).fit(frame[["iron", "age"]], diagnoses(frame, rng))
     with pytest.raises(
         ParameterError, match="got a fitted RandomForestClassifier and column 'sex'"
     ):
-        BudgetPrune(named).fit(frame[["iron", "sex"]], diagnoses(frame, rng))
+        BudgetPruneClassifier(named).fit(frame[["iron", "sex"]], diagnoses(frame, rng))
     with pytest.raises(DataError, match="class"):
-        BudgetPrune().fit(X, np.ones(len(X)))
+        BudgetPruneClassifier().fit(X, np.ones(len(X)))
 
 
 def test_wrong_paths_are_named(numbers, tmp_path) -> None:
     """A saved model has no forest to prune."""
     X, y = numbers
-    model = BudgetPrune(small_forest(), costs=FeatureCosts(default=2.0)).fit(X, y)
+    model = BudgetPruneClassifier(small_forest(), costs=FeatureCosts(default=2.0)).fit(X, y)
     with pytest.raises(ParameterError, match="either tradeoffs or budgets must be given, got neit"):
         model.path()
     with pytest.raises(ParameterError, match="either tradeoffs or budgets must be given, got both"):
@@ -342,7 +355,7 @@ def test_wrong_paths_are_named(numbers, tmp_path) -> None:
         model.path([0.1, -1])
     model.save(tmp_path / "model.json")
     with pytest.raises(
-        NotFittedError, match="BudgetPrune must be fitted, and not read from a file"
+        NotFittedError, match="BudgetPruneClassifier must be fitted, and not read from a file"
     ):
         bayescascade.load(tmp_path / "model.json").path([0.1])
 
@@ -350,7 +363,7 @@ def test_wrong_paths_are_named(numbers, tmp_path) -> None:
 def test_ctrl_c_ends_a_path_with_what_was_found(numbers, monkeypatch: pytest.MonkeyPatch) -> None:
     """Minutes of work would be lost."""
     X, y = numbers
-    model = BudgetPrune(small_forest()).fit(X, y)
+    model = BudgetPruneClassifier(small_forest()).fit(X, y)
     measure = interrupted(30, solvers.measure_distances)
     monkeypatch.setattr(solvers, "measure_distances", measure)
     path = model.path(np.linspace(0.0, 0.1, 50).tolist())
@@ -363,7 +376,7 @@ def test_ctrl_c_ends_a_path_with_what_was_found(numbers, monkeypatch: pytest.Mon
         model.path([0.1])
     for n_calls in range(1, 12):
         measure.n_calls, measure.at = 0, n_calls
-        cut_short = BudgetPrune(model.estimator_, budget=3.0).fit(X, y)
+        cut_short = BudgetPruneClassifier(model.estimator_, budget=3.0).fit(X, y)
         assert cut_short.validation_cost_ <= 3.0
 
 
@@ -374,7 +387,7 @@ def test_a_budget_that_buys_nothing_is_told_what_would_do():
     costs = FeatureCosts({"x0": 3.0, "blood": 2.0}, groups={"blood": ["x0"]}, default=9.0)
     frame = pd.DataFrame(X, columns=["x0", "x1"])
     forest = RandomForestClassifier(3, max_features=None, random_state=0)
-    model = BudgetPrune(forest, costs=costs, budget=1.5).fit(frame, y)
+    model = BudgetPruneClassifier(forest, costs=costs, budget=1.5).fit(frame, y)
     told = (
         "budget 1.5 buys nothing, and the cheapest feature that its trees begin with, x0, blood "
         "(group), costs 5: all rows get the same answer"

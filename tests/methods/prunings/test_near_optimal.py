@@ -12,7 +12,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings import near_optimal as pruning_sampler
-from bayescascade.methods.prunings.budget_prune import BudgetPrune
+from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.model.search import Search
@@ -27,7 +27,7 @@ WIDE = PruningProblem(
 
 
 def near_optimal(*problem, n_steps=None, n_chains=4, random_state=None, **settings):
-    """Sample as `BudgetPrune.near_optimal` does."""
+    """Sample as `BudgetPruneClassifier.near_optimal` does."""
     search = Search("metropolis", n_steps, n_chains, None, random_state, None, False, None)
     settings = {"tolerance": 0.01, "n_draws": 500, **settings}
     return pruning_sampler.near_optimal(*problem, search, **settings)
@@ -111,7 +111,7 @@ def pruned():
     X = np.random.default_rng(1).standard_normal((300, 6))
     y = X[:, 0] + X[:, 1] > 0
     forest = RandomForestClassifier(5, max_depth=4, max_features=None, random_state=0)
-    return BudgetPrune(forest, tradeoff=0.01).fit(X[:200], y[:200], X[200:])
+    return BudgetPruneClassifier(forest, tradeoff=0.01).fit(X[:200], y[:200], X[200:])
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.methods.prunings.budget_prune import BudgetPrune
+from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
 from bayescascade.methods.prunings.posterior import KeptSplits, PruningPosterior
 from tests.methods.prunings.problems import DEEP, PAIR, PROBLEMS, THREE, each
 
@@ -99,5 +99,7 @@ def test_impossible_parameters_are_refused(settings, message):
 
 def test_a_model_is_no_program():
     """The error would come from within compiled code."""
-    with pytest.raises(ParameterError, match=r"a PruningProgram, model.program_, got BudgetPrune"):
-        PruningPosterior(BudgetPrune(), 0.1, 0.1)
+    with pytest.raises(
+        ParameterError, match=r"a PruningProgram, model.program_, got BudgetPruneClassifier"
+    ):
+        PruningPosterior(BudgetPruneClassifier(), 0.1, 0.1)

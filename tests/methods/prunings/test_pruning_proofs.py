@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bayescascade
-from bayescascade import BudgetPrune
+from bayescascade import BudgetPruneClassifier
 from bayescascade.base.errors import InternalError
 from bayescascade.methods.prunings.path import gap_text
 from bayescascade.methods.prunings.program import Pruning
@@ -96,7 +96,7 @@ def test_optimal_is_said_of_proofs_alone():
 def test_saved_proofs_say_what_they_said(tmp_path, rng):
     """And files of before, which have no rounding, are read."""
     X = rng.normal(size=(120, 4))
-    model = BudgetPrune(tradeoff=0.05, random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
+    model = BudgetPruneClassifier(tradeoff=0.05, random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
     assert model.duality_gap_ == 0.0
     assert "optimal" in str(model)
     model.save(tmp_path / "m.json")

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 import bayescascade
 from bayescascade import (
     BudgetedForestClassifier,
-    BudgetPrune,
+    BudgetPruneClassifier,
     FeatureCosts,
     ParameterError,
 )
@@ -32,7 +32,9 @@ def test_defaults_keep_what_predicts_and_save_the_rest(liver, is_given):
     """Of the liver clinic's tests: better than the commonest outcome, for half of the costs."""
     costs, X, X_test, y, y_test = liver
     given = train_test_split(X, y, random_state=0) if is_given else [X, None, y, None]
-    model = BudgetPrune(costs=costs, random_state=0).fit(given[0], given[2], given[1], given[3])
+    model = BudgetPruneClassifier(costs=costs, random_state=0).fit(
+        given[0], given[2], given[1], given[3]
+    )
     assert 0 < model.forest_.n_splits < model.whole_forest_.n_splits
     majority = np.mean(y_test != y.mode()[0])
     error = np.mean(model.predict(X_test) != y_test)
@@ -46,7 +48,7 @@ def test_defaults_keep_what_predicts_and_save_the_rest(liver, is_given):
     assert model.duality_gap_ < 1e-9
 
 
-@pytest.mark.parametrize("pruner", [BudgetPrune, GreedyPrune])
+@pytest.mark.parametrize("pruner", [BudgetPruneClassifier, GreedyPrune])
 def test_the_unit_of_costs_does_not_matter(liver, pruner):
     """In cents, or in thousands, the same tests are worth their price."""
     costs, X, _, y, _ = liver
@@ -64,7 +66,7 @@ def test_the_unit_of_costs_does_not_matter(liver, pruner):
 
 def test_free_features_are_all_worth_it(rng):
     X = rng.normal(size=(200, 4))
-    model = BudgetPrune(RandomForestClassifier(8, random_state=0), costs=[0.0] * 4)
+    model = BudgetPruneClassifier(RandomForestClassifier(8, random_state=0), costs=[0.0] * 4)
     assert model.fit(X, X[:, 0] > 0).tradeoff_ == 0.0
 
 
@@ -73,9 +75,9 @@ def test_where_no_rows_can_decide_a_user_must(rng):
     X = rng.normal(size=(100, 3))
     y = X[:, 0] > 0
     with pytest.raises(ParameterError, match="tradeoff=None without y_val or a budget needs"):
-        BudgetPrune(DecisionTreeClassifier()).fit(X, y)
-    BudgetPrune(DecisionTreeClassifier()).fit(X[:50], y[:50], X[50:], y[50:])
-    BudgetPrune(DecisionTreeClassifier(), budget=1.0).fit(X, y)
+        BudgetPruneClassifier(DecisionTreeClassifier()).fit(X, y)
+    BudgetPruneClassifier(DecisionTreeClassifier()).fit(X[:50], y[:50], X[50:], y[50:])
+    BudgetPruneClassifier(DecisionTreeClassifier(), budget=1.0).fit(X, y)
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_rows_that_prunings_were_fitted_to_decide_on_none(halves, monkeypatch, e
 
     monkeypatch.setattr(tradeoffs, "wrong_out_of_bag", watched)
     forest = RandomForestClassifier(8, random_state=0)
-    model = BudgetPrune(forest, errors=errors).fit(*halves)
+    model = BudgetPruneClassifier(forest, errors=errors).fit(*halves)
     assert bool(asked) == (decider == "out of bag")
     assert "chosen on other rows" in str(model)
 
@@ -112,13 +114,15 @@ def test_where_all_other_rows_are_taken_a_user_must_decide(halves):
     bagged, tree = RandomForestClassifier(4, random_state=0), DecisionTreeClassifier(random_state=0)
     said = r'tradeoff must be given with errors="out_of_bag", or a budget, or y_val .* got None'
     with pytest.raises(ParameterError, match=said):
-        BudgetPrune(bagged, errors="out_of_bag").fit(X, y)
+        BudgetPruneClassifier(bagged, errors="out_of_bag").fit(X, y)
     said = r'without other rows than y_val, of errors="validation", or a budget needs a forest'
     with pytest.raises(ParameterError, match=said):
-        BudgetPrune(tree, errors="validation").fit(X, y, X_val, y_val)
+        BudgetPruneClassifier(tree, errors="validation").fit(X, y, X_val, y_val)
     for given in ({"tradeoff": 0.01}, {"budget": 2.0}):
-        BudgetPrune(bagged, errors="out_of_bag", **given).fit(X, y)
-        told = str(BudgetPrune(tree, errors="validation", **given).fit(X, y, X_val, y_val))
+        BudgetPruneClassifier(bagged, errors="out_of_bag", **given).fit(X, y)
+        told = str(
+            BudgetPruneClassifier(tree, errors="validation", **given).fit(X, y, X_val, y_val)
+        )
         assert "chosen on other rows" not in told
 
 
@@ -132,8 +136,8 @@ def test_rows_that_chose_the_forest_choose_no_tradeoff(halves, tmp_path, is_fitt
         plain.fit(*halves)
         refused = [chosen, bayescascade.load(tmp_path / "model.json")]
     else:
-        refused = [chosen, BudgetPrune(plain, tradeoff=0.0)]
+        refused = [chosen, BudgetPruneClassifier(plain, tradeoff=0.0)]
     for forest in refused:
         with pytest.raises(ParameterError, match=r"than y_val, of a \w+ that may be chosen by"):
-            BudgetPrune(forest).fit(*halves)
-    assert "chosen on other rows" in str(BudgetPrune(plain).fit(*halves))
+            BudgetPruneClassifier(forest).fit(*halves)
+    assert "chosen on other rows" in str(BudgetPruneClassifier(plain).fit(*halves))

@@ -13,7 +13,7 @@ from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules import parts as draws
 from bayescascade.methods.rules.antecedents import Condition
-from bayescascade.methods.rules.density_list import DensityList
+from bayescascade.methods.rules.density_list import LearnedDensityList
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.parts import parts_of_codes
 from tests import rules_reference as reference
@@ -27,7 +27,7 @@ def random_list(rng, schema, n_rules=3, max_size=2):
     """Return a density list of random rules, counts and probabilities."""
     rules = random_rules(rng, schema, n_rules, max_size)
     counts = rng.integers(0, 20, len(rules) + 1).astype(float)
-    return DensityList(schema, rules, counts, rng.dirichlet(np.ones(len(rules) + 1)))
+    return LearnedDensityList(schema, rules, counts, rng.dirichlet(np.ones(len(rules) + 1)))
 
 
 def parts_by_hand(density, cells):
@@ -102,8 +102,8 @@ def test_draws_of_another_density_are_noticed(rng):
     """The test above must be able to fail: rules in another order, volumes left out."""
     rules = ((Condition(0, 0, 1),), (Condition(1, 0, 1),))
     shares = np.array([0.5, 0.3, 0.2])
-    density = DensityList(LEVELS, rules, shares, shares)
-    turned = DensityList(LEVELS, rules[::-1], shares, shares)
+    density = LearnedDensityList(LEVELS, rules, shares, shares)
+    turned = LearnedDensityList(LEVELS, rules[::-1], shares, shares)
     cells, volumes = cells_of(LEVELS)
     probabilities = np.exp(density.score_codes(cells)) * volumes
     assert fits(drawn_cells(density, 3000, rng), probabilities)
@@ -118,7 +118,7 @@ def test_draws_from_a_sliver_of_the_domain(rng):
     schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(18)))
     rules = tuple((Condition(j, 1, 2),) for j in range(16))
     shares = np.append(np.full(16, 0.1 / 16), 0.9)
-    density = DensityList(schema, rules, 100 * shares, shares)
+    density = LearnedDensityList(schema, rules, 100 * shares, shares)
     codes = density.sample_codes(4000, rng)
     parts = parts_of_codes(codes, rules)
     assert fits(parts, shares)
@@ -156,7 +156,7 @@ def test_successive_draws_are_independent(rng):
     schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(12)))
     rules = tuple((Condition(j, 1, 2), Condition(j + 1, 1, 2)) for j in range(10))
     shares = np.append(np.zeros(10), 1.0)
-    codes = DensityList(schema, rules, shares, shares).sample_codes(4000, rng)
+    codes = LearnedDensityList(schema, rules, shares, shares).sample_codes(4000, rng)
     first, second = codes[:, :2000].mean(axis=1), codes[:, 2000:].mean(axis=1)
     assert (np.abs(first - second) < 0.08).all()
 
@@ -179,7 +179,7 @@ def incomes():
         (Condition(2, 3, 4),),
     )
     counts = np.array([10.0, 5.0, 3.0, 2.0])
-    return DensityList(schema, rules, counts, counts / 20)
+    return LearnedDensityList(schema, rules, counts, counts / 20)
 
 
 def test_evidence_shortens_the_list():
@@ -215,7 +215,7 @@ def test_counts_given_evidence_are_expected():
 def test_evidence_of_probability_zero_is_an_error():
     """With plug-in densities a part can be impossible; nothing follows from it."""
     density = incomes()
-    impossible = DensityList(
+    impossible = LearnedDensityList(
         density.schema, density.rules, density.counts, np.array([0.0, 0.5, 0.3, 0.2])
     )
     with pytest.raises(DataError, match="positive probability"):
@@ -249,7 +249,7 @@ def test_explanations_of_rows_with_missing_cells_list_every_part():
 
 def test_a_list_without_rules():
     """The smallest model is one density for all cells."""
-    density = DensityList(LEVELS, (), np.array([5.0]), np.array([1.0]))
+    density = LearnedDensityList(LEVELS, (), np.array([5.0]), np.array([1.0]))
     leaf = {"count": 5.0, "volume": 6.0, "probability": 1.0, "density": pytest.approx(1 / 6)}
     assert density.to_dict() == {"n_rules": 0, "rules": [], "else": leaf}
     assert density.explain({"a": "x", "b": 0}).startswith("any row: 5 of 5 rows")
@@ -280,7 +280,7 @@ def test_numbers_of_cells_are_whole():
     """A count of cells that is printed as 5.999999999999997 looks like a mistake."""
     rules = ((Condition(0, 0, 1), Condition(1, 0, 1)), (Condition(0, 1, 2),))
     counts = np.array([1.0, 2.0, 3.0])
-    record = DensityList(LEVELS, rules, counts, counts / 6).to_dict()
+    record = LearnedDensityList(LEVELS, rules, counts, counts / 6).to_dict()
     assert [rule["volume"] for rule in record["rules"]] == [1.0, 2.0]
     assert record["else"]["volume"] == 3.0
 
@@ -288,7 +288,9 @@ def test_numbers_of_cells_are_whole():
 def test_volumes_and_densities_are_logarithms():
     """1,200 binary columns have more cells than a float can count."""
     schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(1200)))
-    density = DensityList(schema, ((Condition(7, 0, 1),),), np.ones(2), np.array([0.75, 0.25]))
+    density = LearnedDensityList(
+        schema, ((Condition(7, 0, 1),),), np.ones(2), np.array([0.75, 0.25])
+    )
     codes = np.zeros((1200, 2), np.int32)
     codes[:, 1] = -1
     scores = density.score_codes(codes)

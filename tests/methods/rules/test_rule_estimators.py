@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import bayescascade
 import samplers
-from bayescascade import DensityList, DensityRuleList, RuleListClassifier
+from bayescascade import DensityRuleList, LearnedDensityList, RuleListClassifier
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
@@ -30,7 +30,7 @@ def test_samples_of_the_average_are_not_grouped_by_draw(monkeypatch):
     """The first rows are as good a sample as all, though each list's rows are drawn together."""
     model = fitted(predictive="average")
     female = ((Condition(0, 0, 1),),)
-    sure = [DensityList(model.schema_, female, 200 * p, p) for p in np.eye(2)]
+    sure = [LearnedDensityList(model.schema_, female, 200 * p, p) for p in np.eye(2)]
     monkeypatch.setattr(model, "_drawn", lambda: (sure, np.array([0.5, 0.5])))
     is_female = (model.sample(400, random_state=0)["sex"] == "female").to_numpy()
 
