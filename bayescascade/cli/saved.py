@@ -98,12 +98,12 @@ def show(
     from bayescascade.model.record import load
     from bayescascade.model.roles import (
         Conditional,
-        Drawn,
+        HasPicture,
         Graphed,
         Joining,
         Reporting,
         Typical,
-        Wooded,
+        HasTrees,
     )
 
     fitted = load(model)
@@ -127,14 +127,14 @@ def show(
         shown = density.condition(parse_given(evidence, continuous))
     which: dict[str, Any] = {}
     if tree is not None:
-        in_role(Wooded, fitted, "--tree", model)
+        in_role(HasTrees, fitted, "--tree", model)
         which["tree"] = tree
     if png is not None and joined:
         learned = getattr(shown, "learned_", shown)
         joining: Joining = in_role(Joining, learned, "--joined", model)
         save_plot(joining.plot_joined, png)
     elif png is not None:
-        drawn: Drawn = in_role(Drawn, shown, "--png", model)
+        drawn: HasPicture = in_role(HasPicture, shown, "--png", model)
         save_plot(partial(drawn.plot, **which), png)
     elif dot:
         graphed: Graphed = in_role(Graphed, shown, "--dot", model)

@@ -44,7 +44,7 @@ class Reporting(Protocol):
 
 
 @runtime_checkable
-class Drawn(Protocol):
+class HasPicture(Protocol):
     """What has a picture, such as a tree or a list."""
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
@@ -68,7 +68,7 @@ class Graphed(Protocol):
 
 
 @runtime_checkable
-class Wooded(Protocol):
+class HasTrees(Protocol):
     """What has trees that are drawn one by one, as well as together."""
 
     forest_: Any
@@ -223,10 +223,10 @@ class OnlineLearner(Protocol):
 
 
 ROLE_WORDS: Mapping[type, str] = {
-    Drawn: "a model that has a picture",
+    HasPicture: "a model that has a picture",
     Joining: "a tree of dependent leaves",
     Graphed: "a tree or a forest",
-    Wooded: "a forest",
+    HasTrees: "a forest",
     Typical: "a density tree with draws",
     Reporting: "a model that makes reports",
     Conditional: "a density",

@@ -42,25 +42,25 @@ Bools = NDArray[np.bool_]
 
 
 class BaselinePruner(ForestPruner):
-    """A pruner whose `knob` alone says how much is left of the forest.
+    """A pruner whose `strength` alone says how much is left of the forest.
 
     A `budget` leaves as much of it as it allows.
     """
 
     @abstractmethod
     def _values(self) -> Sequence[Any]:
-        """Return values of the knob; from one to the next, no row pays more."""
+        """Return values of the strength; from one to the next, no row pays more."""
 
     @abstractmethod
     def _untold(self, training: TrainingRows) -> Any:
-        """Return the value where neither the knob nor a budget is given."""
+        """Return the value where neither the strength nor a budget is given."""
 
     @abstractmethod
     def _valid(self, name: str, value: Any) -> Any:
-        """Return a value that may be one of the knob; raise ParameterError if it is none."""
+        """Return a value that may be one of the strength; raise ParameterError if it is none."""
 
     def _checked(self, name: str, value: Any) -> Any:
-        """Return a value of the knob for this forest; raise ParameterError if it is none."""
+        """Return a value of the strength for this forest; raise ParameterError if it is none."""
         return self._valid(name, value)
 
     def _few_values(self) -> Sequence[Any]:
@@ -75,7 +75,7 @@ class BaselinePruner(ForestPruner):
         Parameters
         ----------
         values : sequence, optional
-            Of the knob; by default, all that make a difference, or a choice of them.
+            Of the strength; by default, all that make a difference, or a choice of them.
         budgets : sequence of float >= 0, optional
             Instead of these values.
 
@@ -101,19 +101,19 @@ class BaselinePruner(ForestPruner):
         if values is None:
             wanted = self._few_values()
         elif isinstance(values, str) or not isinstance(values, Iterable):
-            raise ParameterError(f"values must be a list of {self.knob}, got {values!r}")
+            raise ParameterError(f"values must be a list of {self.strength}, got {values!r}")
         else:
             wanted = [self._checked(f"values[{i}]", value) for i, value in enumerate(values)]
-        return self._path(self.knob, wanted, lambda value: value)
+        return self._path(self.strength, wanted, lambda value: value)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if getattr(self, self.knob) is not None:
-            self._valid(self.knob, getattr(self, self.knob))
+        if getattr(self, self.strength) is not None:
+            self._valid(self.strength, getattr(self, self.strength))
 
     def _tuned(self, training: TrainingRows) -> Any:
-        value = getattr(self, self.knob)
-        return self._untold(training) if value is None else self._checked(self.knob, value)
+        value = getattr(self, self.strength)
+        return self._untold(training) if value is None else self._checked(self.strength, value)
 
     def _within(self, budget: float) -> Any:
         """Return the value that leaves most of the forest within a budget."""
@@ -125,20 +125,20 @@ class BaselinePruner(ForestPruner):
         return values[place]
 
     def _cost(self, value: Any) -> float:
-        """Return the mean cost of the validation rows at a value of the knob."""
+        """Return the mean cost of the validation rows at a value of the strength."""
         return float(self._costs(self._left(value), self._validation_rows).mean())
 
     def _take(self, value: Any) -> None:
-        """Be fitted to what is left at a value of the knob."""
-        setattr(self, f"{self.knob}_", value)
+        """Be fitted to what is left at a value of the strength."""
+        setattr(self, f"{self.strength}_", value)
         self._become(self._left(value).without_bare_roots(), self._validation_rows, watch_in_use())
 
     def _own_record(self) -> dict[str, Any]:
-        value = getattr(self, f"{self.knob}_")
-        return {self.knob: value.tolist() if isinstance(value, np.ndarray) else value}
+        value = getattr(self, f"{self.strength}_")
+        return {self.strength: value.tolist() if isinstance(value, np.ndarray) else value}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        setattr(self, f"{self.knob}_", self._valid(self.knob, record[self.knob]))
+        setattr(self, f"{self.strength}_", self._valid(self.strength, record[self.strength]))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -179,7 +179,7 @@ class GreedyPrune(BaselinePruner, TradeoffPruner):
 
     model_name: ClassVar[str] = "greedy_prune"
     title: ClassVar[str] = "greedily pruned forest"
-    knob: ClassVar[str] = "n_removed"
+    strength: ClassVar[str] = "n_removed"
 
     tradeoff: float | None = None
     n_removed: int | None = None
@@ -251,7 +251,7 @@ class TruncatedForest(BaselinePruner):
 
     model_name: ClassVar[str] = "truncated_forest"
     title: ClassVar[str] = "truncated forest"
-    knob: ClassVar[str] = "n_trees"
+    strength: ClassVar[str] = "n_trees"
 
     n_trees: int | None = None
 
@@ -299,7 +299,7 @@ class CostComplexityPrune(BaselinePruner):
 
     model_name: ClassVar[str] = "cost_complexity_prune"
     title: ClassVar[str] = "cost-complexity pruned forest"
-    knob: ClassVar[str] = "level"
+    strength: ClassVar[str] = "level"
 
     level: float | None = None
 

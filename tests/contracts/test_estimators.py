@@ -24,7 +24,7 @@ from bayescascade import (
 )
 from bayescascade.model import record as saved
 from bayescascade.model.readable_model import ReadableModel
-from bayescascade.model.roles import Classifier, Density, Drawn, Graphed, Predicted, Predictor
+from bayescascade.model.roles import Classifier, Density, HasPicture, Graphed, Predicted, Predictor
 from samplers import CheckpointError
 from tests.benchmarks.pruning_baselines import TruncatedForest
 from tests.commands import invoke
@@ -272,7 +272,7 @@ def test_commands_do_what_the_model_can(name, tmp_path):
     assert is_density == ("needs a density" not in given) == ("needs a density" not in sampled)
     assert isinstance(model, Graphed) == drawn.startswith("digraph")
     pictured = command("show", path, "--png", tmp_path / "model.png")
-    assert isinstance(model, Drawn) == (tmp_path / "model.png").exists() == (pictured == "")
+    assert isinstance(model, HasPicture) == (tmp_path / "model.png").exists() == (pictured == "")
     assert is_density == (sampled.splitlines()[0] == "sex,crew,age,fare")
     target = ["--target", "label"] if isinstance(model, Classifier) else []
     scored = json.loads(command("score", path, data, *target, "--json"))

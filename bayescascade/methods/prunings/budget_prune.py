@@ -122,7 +122,7 @@ class BudgetPruneClassifier(TradeoffPruner):
 
     model_name: ClassVar[str] = "budget_prune"
     title: ClassVar[str] = "budget-pruned forest"
-    knob: ClassVar[str] = "tradeoff"
+    strength: ClassVar[str] = "tradeoff"
 
     declares = BudgetPruneParameters
 

@@ -27,14 +27,14 @@ class PruningPath(Printed, Generic[P]):
     models : tuple of classifiers
     interrupted : bool
         Whether Ctrl-C came before all were found.
-    knob : str
+    strength : str
         The parameter that they differ by, if it is not the budget. Only of "tradeoff", that is of
         `BudgetPruneClassifier`, there are tradeoffs, objectives, gaps and errors.
     """
 
     models: tuple[P, ...]
     interrupted: bool = False
-    knob: str = "tradeoff"
+    strength: str = "tradeoff"
 
     def __len__(self) -> int:
         return len(self.models)
@@ -52,19 +52,19 @@ class PruningPath(Printed, Generic[P]):
         return self.models[place]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per pruning: budget if there are any, knob, cost, n_trees, n_splits.
+        """Return a row per pruning: budget if there are any, strength, cost, n_trees, n_splits.
 
         Proved ones have tree_error, least_error, objective and gap, too: see the properties.
         """
         budgets, forests = self.budgets, [model.forest_ for model in self.models]
         columns: dict[str, Any] = {} if budgets is None else {"budget": budgets}
         columns |= {
-            self.knob: self._each(f"{self.knob}_"),
+            self.strength: self._each(f"{self.strength}_"),
             "cost": self.costs,
             "n_trees": [forest.n_trees for forest in forests],
             "n_splits": [forest.n_splits for forest in forests],
         }
-        if self.knob == "tradeoff":
+        if self.strength == "tradeoff":
             columns |= {
                 "tree_error": self.errors,
                 "least_error": self.least_errors,
@@ -126,10 +126,10 @@ class PruningPath(Printed, Generic[P]):
         each by itself; ``gap`` says by what share the objective could be lower at most. Of budgets,
         ``at least`` is what the tree error of no pruning within the budget is below.
         """
-        has_errors = self.knob == "tradeoff" and len(self) > 0
+        has_errors = self.strength == "tradeoff" and len(self) > 0
         nothing = [""] if has_errors else []  # cells of the line of nothing
         n_splits = Numbers("splits", nothing + [f"{model.forest_.n_splits:,}" for model in self])
-        given = self._each(f"{self.knob}_") if self.budgets is None else self.budgets
+        given = self._each(f"{self.strength}_") if self.budgets is None else self.budgets
         labels = [f"{value:.12g}" for value in given]
         columns = [Numbers("cost", cost_texts([0.0] * len(nothing) + self.costs.tolist()))]
         if not has_errors:
@@ -149,7 +149,7 @@ class PruningPath(Printed, Generic[P]):
                 columns += [n_splits, Numbers("objective", nothing + objectives)]
                 columns.append(Numbers("gap", nothing + gaps))
         labels = ["nothing"] * len(nothing) + labels
-        table = Table(labels, columns, self.knob if self.budgets is None else "budget")
+        table = Table(labels, columns, self.strength if self.budgets is None else "budget")
         heading = Heading([f"{counted(len(self), 'pruning')} of a forest"])
         told = "interrupted: those not found by then are missing"
         warned = [told] if self.interrupted else []

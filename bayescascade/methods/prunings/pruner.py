@@ -54,7 +54,7 @@ class ForestPruner(BudgetedClassifier):
         What features cost; None: 1 each. See `FeatureCosts`.
     budget : float >= 0 or None
         The most that a row may cost, on average over the validation rows, instead of a value of the
-        parameter named by `knob`.
+        parameter named by `strength`.
     n_jobs : int or None
         Given to a forest to fit that has none itself.
     random_state : int, SeedSequence, Generator or None
@@ -66,7 +66,7 @@ class ForestPruner(BudgetedClassifier):
 
     Attributes
     ----------
-    knob : str
+    strength : str
         Name of the parameter that says how much is left, if no `budget` does. Its fitted value has
         a trailing underscore.
     forest_ : Forest
@@ -82,7 +82,7 @@ class ForestPruner(BudgetedClassifier):
         As of every `BudgetedClassifier`.
     """
 
-    knob: ClassVar[str]
+    strength: ClassVar[str]
 
     declares: ClassVar[type[PrunerParameters]] = PrunerParameters
 
@@ -199,7 +199,7 @@ class ForestPruner(BudgetedClassifier):
         if wanted and not found:
             raise KeyboardInterrupt
         models = tuple(found[value] for value in wanted if value in found)
-        return PruningPath(models, len(found) < len(set(wanted)), self.knob)
+        return PruningPath(models, len(found) < len(set(wanted)), self.strength)
 
     @abstractmethod
     def _prepare(self, training: TrainingRows) -> None:

@@ -61,9 +61,9 @@ def test_a_path_leads_from_the_whole_forest_to_less(baseline, data):
     np.testing.assert_allclose(path[0].predict_proba(X), whole.predict_proba(matrix), atol=1e-12)
     for model in path[:3]:
         assert model.acquisition_cost(X[200:]).mean() == pytest.approx(model.validation_cost_)
-        knob = KNOBS[baseline]
-        assert getattr(model, knob) == getattr(model, f"{knob}_")
-        again = fitted(baseline, data, **{knob: getattr(model, knob)})
+        strength = KNOBS[baseline]
+        assert getattr(model, strength) == getattr(model, f"{strength}_")
+        again = fitted(baseline, data, **{strength: getattr(model, strength)})
         np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert len(cost_accuracy_curve(path, X, y).points) == len(path)
     frame, lines = path.to_frame(), str(path).splitlines()
@@ -72,7 +72,7 @@ def test_a_path_leads_from_the_whole_forest_to_less(baseline, data):
     assert frame["cost"].tolist() == costs
     assert lines[2].split() == [KNOBS[baseline], "cost", "splits"]
     assert len(lines) == len(path) + 3
-    assert (path[:2].knob, len(path[:2])) == (KNOBS[baseline], 2)
+    assert (path[:2].strength, len(path[:2])) == (KNOBS[baseline], 2)
 
 
 @pytest.mark.parametrize("baseline", BASELINES)
