@@ -157,22 +157,24 @@ class Schema:
         cells = self.cells_of(frame, first_row)
         return self._encode_cells(cells, allow_missing, first_row, unknown)
 
-    def cells_of(self, frame: pd.DataFrame, first_row: int = 1) -> pd.DataFrame:
-        """Return a frame's cells in the schema's columns, in their order, parts of dates made."""
+    def cells_of(self, frame: pd.DataFrame, first_row: int = 1) -> list[Cells]:
+        """Return a frame's cells in each column of the schema, parts of dates made."""
         frame = with_date_parts(frame, self.names, first_row)
         names = [str(name) for name in frame.columns]
         check_distinct_names([name for name in names if name in set(self.names)])
         check_present(self.names, names)
-        is_same = names == list(self.names)
-        return frame if is_same else frame.iloc[:, [names.index(name) for name in self.names]]
+        return [frame.iloc[:, names.index(name)] for name in self.names]
 
     def _encode_cells(
-        self, frame: pd.DataFrame, allow_missing: bool, first_row: int, unknown: UnknownCells | None
+        self,
+        columns: Sequence[Cells],
+        allow_missing: bool,
+        first_row: int,
+        unknown: UnknownCells | None,
     ) -> NDArray[np.int32]:
-        """Return the codes of rows of the schema's columns, in their order; see `encode`."""
-        codes = np.empty((self.n_columns, len(frame)), dtype=np.int32)
-        for place, (column, column_codes) in enumerate(zip(self.columns, codes, strict=True)):
-            cells = frame.iloc[:, place]
+        """Return the codes of rows, given their cells in each column; see `encode`."""
+        codes = np.empty((self.n_columns, len(columns[0])), dtype=np.int32)
+        for column, cells, column_codes in zip(self.columns, columns, codes, strict=True):
             column_codes[:] = column.encode(cells, first_row, allow_unknown=unknown is not None)
             if unknown is not None:
                 unknown.note(column.name, cells, column_codes)
@@ -194,7 +196,8 @@ class Schema:
         with located_errors(source):
             for cells in source.blocks(self.names):
                 noted = None if unknown is None else UnknownCells()
-                parts.append(self._encode_cells(cells, allow_missing, row, noted))
+                columns = [cells[name] for name in self.names]
+                parts.append(self._encode_cells(columns, allow_missing, row, noted))
                 if unknown is not None and noted is not None:
                     unknown.append(noted)
                 row += len(cells)

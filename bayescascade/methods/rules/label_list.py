@@ -88,11 +88,11 @@ def encode_for_labels(
     appended to a `whole`, else an `UnknownLevelWarning` names these. Raises DataError, which names
     column, value and row, if a column is missing, or a cell has no code.
     """
-    frame = schema.cells_of(frame, first_row)
     found = UnknownCells()
     codes = np.empty((schema.n_columns, len(frame)), np.int32)
-    for place, (column, column_codes) in enumerate(zip(schema.columns, codes, strict=True)):
-        cells = without_codes(frame.iloc[:, place], column.missing_codes)
+    columns = zip(schema.columns, schema.cells_of(frame, first_row), codes, strict=True)
+    for column, given, column_codes in columns:
+        cells = without_codes(given, column.missing_codes)
         is_missing = cells.isna().to_numpy(dtype=np.bool_)
         is_refused = missing == "error" or (
             missing == "level" and not column.has_missing_level and unknown == "error"
