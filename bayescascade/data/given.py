@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -125,6 +125,12 @@ class GivenRows:
         array = self._array()
         return array if array.dtype.kind in "biuf" else None
 
+    def named(self, names: Sequence[str] | None) -> pd.DataFrame:
+        """Return the cells as a DataFrame, an array's columns called so; see `frame_from_array`."""
+        return (
+            cast(pd.DataFrame, self.cells) if self.is_named else frame_from_array(self.cells, names)
+        )
+
     def frame(self, names: Sequence[str] | None = None, owner: str = "") -> pd.DataFrame:
         """Return rows as a DataFrame whose columns have text for names.
 
@@ -142,8 +148,7 @@ class GivenRows:
         if not len(self.cells) or not columns:
             shape = self.cells.shape
             raise DataError(f"X must have at least one row and column, got shape {shape}")
-        frame: pd.DataFrame = self.cells.set_axis(columns, axis=1)
-        return frame
+        return self.named(None).set_axis(columns, axis=1)
 
     def _array(self) -> NDArray[Any]:
         if isinstance(self.cells, np.ndarray):

@@ -22,7 +22,7 @@ from bayescascade.data.changed_source import with_parts
 from bayescascade.data.column import MISSING, Column
 from bayescascade.data.date_parts import needed_dates, with_date_parts
 from bayescascade.data.files import Paths, are_paths, located_errors, open_files
-from bayescascade.data.given import GivenRows, frame_from_array, frame_from_mapping
+from bayescascade.data.given import GivenRows, frame_from_mapping
 from bayescascade.data.levels import Cells
 from bayescascade.data.names import check_distinct_names, check_known, check_present
 from bayescascade.data.unknown import UnknownCells
@@ -152,9 +152,7 @@ class Schema:
             dates = needed_dates(self.names, list(data))
             used = [*self.names, *(column for column, _ in dates.values())]
             data = frame_from_mapping({name: data[name] for name in used if name in data})
-        rows = GivenRows.of(data)
-        frame = rows.cells if rows.is_named else frame_from_array(rows.cells, self.names)
-        cells = self.cells_of(frame, first_row)
+        cells = self.cells_of(GivenRows.of(data).named(self.names), first_row)
         return self._encode_cells(cells, allow_missing, first_row, unknown)
 
     def cells_of(self, frame: pd.DataFrame, first_row: int = 1) -> list[Cells]:

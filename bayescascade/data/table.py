@@ -21,7 +21,7 @@ from bayescascade.data.arrow_frames import as_frame, is_partitioned
 from bayescascade.data.column import Column
 from bayescascade.data.declarations import Declarations, Declared, by_name
 from bayescascade.data.files import Paths, are_paths, open_files
-from bayescascade.data.given import GivenRows, frame_from_array
+from bayescascade.data.given import GivenRows
 from bayescascade.data.inference import reason_words
 from bayescascade.data.levels import level_text
 from bayescascade.data.merging import merge_counted
@@ -152,10 +152,8 @@ class Table:
                 raise DataError(
                     "rows must be a table, got a Series: pass rows.to_frame() for a column"
                 )
-            given = GivenRows.of(rows)
             found = schema.names if names is None and schema else names
-            frame = given.cells if given.is_named else frame_from_array(given.cells, found)
-            opened = FrameSource(frame, source)
+            opened = FrameSource(GivenRows.of(rows).named(found), source)
         Declarations(**declared)  # checks the shapes, before numbers are replaced
         named: Any = {
             option: value if option == "missing" else by_name(option, value, opened.names)

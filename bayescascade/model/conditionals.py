@@ -7,8 +7,8 @@ of the average over a posterior where scores are.
 """
 
 import math
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol, cast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.column import MISSING, Column
-from bayescascade.data.given import GivenRows, frame_from_array
+from bayescascade.data.given import GivenRows
 from bayescascade.data.levels import Cells, level_text, plain_level
 from bayescascade.data.names import check_known
 from bayescascade.data.schema import (
@@ -277,14 +277,11 @@ def _batches(questions: Iterable[Question]) -> Iterator[list[Question]]:
         yield batch
 
 
-def _frame_of(given: GivenRows, names: tuple[str, ...], target: str | None = None) -> pd.DataFrame:
+def _frame_of(given: GivenRows, names: Sequence[str], target: str | None = None) -> pd.DataFrame:
     """Return rows as a DataFrame, a target's cells perhaps not among them."""
-    rows = given.cells
-    if given.is_named:
-        return cast(pd.DataFrame, rows)
-    if target is not None and np.ndim(rows) == 2 and np.shape(rows)[1] == len(names) - 1:
-        return frame_from_array(rows, [name for name in names if name != target])
-    return frame_from_array(rows, names)
+    if target is not None and np.shape(given.cells)[1:] == (len(names) - 1,):
+        names = [name for name in names if name != target]
+    return given.named(names)
 
 
 def _without(frame: pd.DataFrame, target: str) -> pd.DataFrame:
