@@ -7,8 +7,6 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import issparse
-from sklearn.utils import check_array
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.arrow_frames import as_column, as_frame
@@ -87,7 +85,7 @@ class GivenRows:
         X = as_frame(X)
         if isinstance(X, pd.Series):
             X = X.to_dict()
-        if isinstance(X, Mapping) and not issparse(X):
+        if isinstance(X, Mapping) and not hasattr(X, "tocoo"):  # a sparse matrix may be one
             X = frame_from_mapping(X)
         if isinstance(X, list | tuple):  # NumPy would turn all cells into text if some are
             X = np.array(X, dtype=object)
@@ -151,6 +149,10 @@ class GivenRows:
         return self.named(None).set_axis(columns, axis=1)
 
     def _array(self) -> NDArray[Any]:
+        from sklearn.utils import (
+            check_array,  # which a Table, whose rows have names, can do without
+        )
+
         if isinstance(self.cells, np.ndarray):
             check_no_records(self.cells)
         array: NDArray[Any] = check_array(self.cells, dtype=None, ensure_all_finite=False)
