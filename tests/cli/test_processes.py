@@ -26,38 +26,39 @@ def finished(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+HELP_LACKS = {"numpy", "pandas", "numba", "arviz", "matplotlib", "sklearn", "rich", "joblib"}
+MAIN = "from bayescascade.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+
+
+def printed_without(modules: set[str], code: str) -> str:
+    """Return what a program prints that must not import some modules."""
+    code = f"import sys\n{code}\nprint(sorted({modules} & set(sys.modules)), file=sys.stderr)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
+    )
+    assert found.stderr == "[]\n"
+    return found.stdout
+
+
 @pytest.mark.parametrize(
-    ("command", "option"),
-    [("fit", "--expected-leaves"), ("compare", "--repeats")],
+    ("command", "option"), [("fit", "--expected-leaves"), ("compare", "--repeats")]
 )
 def test_help_is_quick_because_nothing_heavy_is_imported(command: str, option: str) -> None:
     """Half a second for --help is long; compiled and plotting libraries would take three."""
-    code = (
-        f"import sys; sys.argv = ['bayescascade', {command!r}, '--help']\n"
-        "from bayescascade.cli import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'pandas', 'numba', 'arviz', 'matplotlib', 'sklearn', 'rich', 'joblib'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
-    )
-    assert option in found.stdout
-    assert found.stderr == "[]\n"
+    code = f"sys.argv = ['bayescascade', {command!r}, '--help']\n{MAIN}"
+    assert option in printed_without(HELP_LACKS, code)
 
 
 def test_showing_a_model_imports_no_plots(fitted: Fitted) -> None:
-    code = (
-        f"import sys; sys.argv = ['bayescascade', 'show', {fitted.model!r}]\n"
-        "from bayescascade.cli import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print(sorted({'arviz', 'matplotlib'} & set(sys.modules)), file=sys.stderr)"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
-    )
-    assert found.stdout == fitted.stdout
-    assert found.stderr == "[]\n"
+    code = f"sys.argv = ['bayescascade', 'show', {fitted.model!r}]\n{MAIN}"
+    assert printed_without({"arviz", "matplotlib"}, code) == fitted.stdout
+
+
+def test_tables_are_read_without_what_estimators_need() -> None:
+    """scikit-learn takes longer to import than a million rows of Parquet to count."""
+    path = Path(__file__).parents[2] / "data" / "titanic.csv"
+    code = f"from bayescascade import Table\nprint(Table.from_csv({str(path)!r}).n_rows)"
+    assert printed_without({"sklearn", "numba", "scipy"}, code) == "2201\n"
 
 
 def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
