@@ -98,12 +98,12 @@ def show(
     from bayescascade.model.record import load
     from bayescascade.model.roles import (
         Conditional,
-        HasPicture,
         Graphed,
+        HasPicture,
+        HasTrees,
         Joining,
         Reporting,
         Typical,
-        HasTrees,
     )
 
     fitted = load(model)

@@ -24,7 +24,7 @@ from bayescascade import (
 )
 from bayescascade.model import record as saved
 from bayescascade.model.readable_model import ReadableModel
-from bayescascade.model.roles import Classifier, Density, HasPicture, Graphed, Predicted, Predictor
+from bayescascade.model.roles import Classifier, Density, Graphed, HasPicture, Predicted, Predictor
 from samplers import CheckpointError
 from tests.benchmarks.pruning_baselines import TruncatedForest
 from tests.commands import invoke
