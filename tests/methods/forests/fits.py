@@ -10,6 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 from bayescascade import FeatureCosts
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.forests.parameters import BudgetedParameters
 
 COSTS = FeatureCosts(
     {"blood": 2.1, "glucose": 15.5, "scan": 22.75, "age": 0.0},
@@ -21,13 +22,14 @@ COSTS = FeatureCosts(
 class PlainForest(BudgetedClassifier):
     model_name: ClassVar[str] = "plain forest"
     title: ClassVar[str] = "plain forest"
+    declares = BudgetedParameters
 
     costs: object = None
     n_estimators: int = 10
     max_depth: int | None = None
     max_features: str = "sqrt"
     random_state: int = 0
-    unknown: str = "missing"
+    unknown: str = "ignore"
 
     def fit(self, X, y, X_val=None, y_val=None):
         training = self._read_training(X, y, X_val=X_val, y_val=y_val)
