@@ -114,7 +114,7 @@ def survival(scheme: Scheme) -> Figure:
 
 
 def budget(scheme: Scheme) -> Figure:
-    """Draw test errors of prunings of a forest by what they cost, the mean of ten deals of rows."""
+    """Draw test errors of prunings of a forest by what they cost, mean of ten splits."""
     figure = Figure(figsize=(7.6, 3.3))
     axes = _axes(figure, scheme, (0.09, 0.16, 0.88, 0.81))
     styles = ((scheme.denser, "o-", 2.2), (scheme.rarer, "s--", 1.2), (scheme.other, "v:", 1.2))

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.dealt import DEALING_SEED, test_share_option
 from bayescascade.cli.declared import Models, option_of, parameters_of, words_of
 from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
 from bayescascade.cli.options import Integer, split_commas
@@ -20,13 +19,14 @@ from bayescascade.cli.output import (
     shown_count,
 )
 from bayescascade.cli.reading import with_reading
+from bayescascade.cli.splitting import SPLIT_SEED, test_share_option
 from bayescascade.methods.forests.parameters import ForestParameters
 from bayescascade.methods.listed import BUDGET_LEARNERS
 
 if TYPE_CHECKING:
     from bayescascade.costs.curve import CostAccuracyCurve
     from bayescascade.costs.items import FeatureCosts
-    from bayescascade.data.dealing import DealtRows
+    from bayescascade.data.splitting import SplitRows
     from bayescascade.methods.forests.base import BudgetedClassifier
     from bayescascade.report.page import Page
 
@@ -69,7 +69,7 @@ _TREES = 40
 )
 @with_options(option_of("unknown", MODELS), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
-@with_options(option_of("n_jobs", MODELS), DEALING_SEED, option_of("time_limit", MODELS))
+@with_options(option_of("n_jobs", MODELS), SPLIT_SEED, option_of("time_limit", MODELS))
 @click.option("--out", metavar="FILE.json", help="Save the classifier, of a single budget.")
 @click.option("--plot", metavar="FILE", help="Draw error by cost: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
@@ -77,7 +77,7 @@ _TREES = 40
 def budget(context: click.Context, /, data: str, **options: Any) -> None:
     """Learn to classify the rows of DATA when looking at a feature costs something.
 
-    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Its rows are dealt
+    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Its rows are split
     at random into those that are learned from, those that costs are measured on, and those that
     test: printed is what each classifier costs and how often it errs on the last. Ctrl-C ends it
     early: what was finished is printed.
@@ -138,16 +138,16 @@ def _budgets(text: str) -> list[float]:
     return sorted(set(amounts))
 
 
-def _read(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureCosts]":
-    """Read rows and costs, which may be of any columns of the data, and deal the rows."""
+def _read(data: str, options: dict[str, Any]) -> "tuple[SplitRows, FeatureCosts]":
+    """Read rows and costs, which may be of any columns of the data, and split the rows."""
     from bayescascade.base.errors import DataError, ParameterError
-    from bayescascade.cli.dealt import read_dealt
     from bayescascade.cli.rows import open_rows
+    from bayescascade.cli.splitting import read_split
     from bayescascade.costs.choice import FEW_ROWS
     from bayescascade.costs.items import FeatureCosts
 
     source, share = open_rows(data), options["test_share"]
-    parts = read_dealt(source, options, (1 - 2 * share, share, share), "budget")
+    parts = read_split(source, options, (1 - 2 * share, share, share), "budget")
     if sum(parts.n_rows[:2]) < FEW_ROWS:
         parts = parts.undivided()
     if options["costs"] is None:
@@ -161,7 +161,7 @@ def _read(data: str, options: dict[str, Any]) -> "tuple[DealtRows, FeatureCosts]
 
 
 def _tell(
-    finished: "list[tuple[float, BudgetedClassifier]]", parts: "DealtRows", options: dict[str, Any]
+    finished: "list[tuple[float, BudgetedClassifier]]", parts: "SplitRows", options: dict[str, Any]
 ) -> None:
     """Print a line or a record for each budget; draw and save."""
     from bayescascade.costs.curve import CURVE_SIZE, cost_accuracy_curve
@@ -183,7 +183,7 @@ def _tell(
         save_figure(figure, options["plot"])
 
 
-def _page(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "DealtRows") -> "Page":
+def _page(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "SplitRows") -> "Page":
     from bayescascade.costs.choice import N_FOLDS
     from bayescascade.report.page import BLANK, Heading, Pieces
 
@@ -195,8 +195,8 @@ def _page(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "Dealt
         f"{len(model.classes_)} classes",
         model.title,
     ]
-    dealt = (
-        f"rows dealt by seed {parts.seed}: {learned} to learn from, "
+    split = (
+        f"rows split by seed {parts.seed}: {learned} to learn from, "
         + "".join(f"{n} to measure costs, " for n in measured)
         + f"{tested} to test"
     )
@@ -205,13 +205,13 @@ def _page(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "Dealt
     measured_on = "cost, error and features of the test rows; ±: standard error"
     told = Pieces([measured_on, *curve.nothing_texts], "dim")
     table = curve.table(curve.labels, "budget")
-    return (Heading(heading), Pieces([dealt]), *few, BLANK, table, BLANK, told)
+    return (Heading(heading), Pieces([split]), *few, BLANK, table, BLANK, told)
 
 
 def _record(
     curve: "CostAccuracyCurve",
     finished: "list[tuple[float, BudgetedClassifier]]",
-    parts: "DealtRows",
+    parts: "SplitRows",
     options: dict[str, Any],
 ) -> dict[str, Any]:
     assert curve.nothing is not None, "measured with the points"

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.dealt import DEALING_SEED, read_dealt, test_share_option
 from bayescascade.cli.declared import Models, option_of, parameters_of
 from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
 from bayescascade.cli.output import (
@@ -17,10 +16,11 @@ from bayescascade.cli.output import (
 )
 from bayescascade.cli.progress_lines import search_progress
 from bayescascade.cli.reading import with_reading
+from bayescascade.cli.splitting import SPLIT_SEED, read_split, test_share_option
 from bayescascade.methods.neighbors.parameters import CompressionParameters
 
 if TYPE_CHECKING:
-    from bayescascade.data.dealing import DealtRows
+    from bayescascade.data.splitting import SplitRows
     from bayescascade.methods.neighbors.estimators import NeighborCompressionClassifier
     from bayescascade.report.page import Page
 
@@ -38,7 +38,7 @@ _GIVEN = (
 @test_share_option("Part of the rows that test; the rest is learned from.")
 @with_options(*CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
-@DEALING_SEED
+@SPLIT_SEED
 @click.option("--out", metavar="FILE.csv", help="Write the prototypes, in the data's own units.")
 @click.option("--save", metavar="FILE.json", help="Save the model, for predict and score.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
@@ -46,7 +46,7 @@ _GIVEN = (
 def compress(context: click.Context, /, data: str, **options: Any) -> None:
     """Learn few prototypes whose nearest neighbors are as often right as those of all rows.
 
-    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Its rows are dealt
+    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Its rows are split
     at random into those that are learned from and those that test: printed is how often the nearest
     of all rows, and of the prototypes, errs on the latter. Text becomes columns of 0 and 1, of
     which prototypes may have anything between. Missing cells are a level, or the median and a
@@ -59,7 +59,7 @@ def compress(context: click.Context, /, data: str, **options: Any) -> None:
     from bayescascade.methods.neighbors.estimators import NeighborCompressionClassifier
 
     share = options["test_share"]
-    parts = read_dealt(open_rows(data), options, (1 - share, share), "compress")
+    parts = read_split(open_rows(data), options, (1 - share, share), "compress")
     model = NeighborCompressionClassifier(
         **parameters_of({name: options[name] for name in _GIVEN}, CompressionParameters),
         random_state=parts.seed,
@@ -92,7 +92,7 @@ def compress(context: click.Context, /, data: str, **options: Any) -> None:
 
 
 def _errors(
-    model: "NeighborCompressionClassifier", parts: "DealtRows"
+    model: "NeighborCompressionClassifier", parts: "SplitRows"
 ) -> dict[str, tuple[int, float]]:
     """Return, by name, how many rows are kept and the part of the test rows taken wrong."""
     import numpy as np
@@ -108,7 +108,7 @@ def _errors(
 
 def _page(
     model: "NeighborCompressionClassifier",
-    parts: "DealtRows",
+    parts: "SplitRows",
     errors: dict[str, tuple[int, float]],
 ) -> "Page":
     import math
@@ -117,7 +117,7 @@ def _page(
     from bayescascade.report.page import BLANK, Numbers, Pieces, Table
 
     learned, tested = (f"{n:,}" for n in parts.n_rows)
-    dealt = f"rows dealt by seed {parts.seed}: {learned} to learn from, {tested} to test"
+    split = f"rows split by seed {parts.seed}: {learned} to learn from, {tested} to test"
     texts = [
         f"{share_text(error)} ± {100 * math.sqrt(error * (1 - error) / parts.n_rows[1]):.1f}"
         for _, error in errors.values()
@@ -128,4 +128,4 @@ def _page(
         "nearest of",
     )
     told = Pieces(["error: of the test rows; ±: standard error"], "dim")
-    return (*model.page(), BLANK, Pieces([dealt]), table, told)
+    return (*model.page(), BLANK, Pieces([split]), table, told)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_integer, check_real
-from bayescascade.data.dealing import deal_by_class
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.levels import level_text
+from bayescascade.data.splitting import split_by_class
 
 N_FOLDS = 5
 FEW_ROWS = 1000
@@ -103,4 +103,4 @@ def is_few(training: TrainingRows) -> bool:
 
 def fold_of_rows(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the fold of each row, (n_rows,) int64, of each class alike and always the same."""
-    return deal_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))
+    return split_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))

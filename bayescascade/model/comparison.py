@@ -22,7 +22,7 @@ from sklearn.base import clone
 from bayescascade.base.errors import DataError
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.validation import check_integer
-from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
 from bayescascade.model.listed import ListedDensity
 from bayescascade.model.page import data_pieces
@@ -326,8 +326,8 @@ class _Experiment:
     def outcome(self, halving: int, model: str, n_jobs: int | None) -> Outcome:
         """Return what one density makes of one halving."""
         rng = np.random.default_rng(_seed(self.seed, halving, "halves"))
-        dealt = deal(self.table.weights, 2, rng)
-        seen, held_out = (with_weights(self.table, weights) for weights in dealt)
+        split = split_rows(self.table.weights, 2, rng)
+        seen, held_out = (with_weights(self.table, weights) for weights in split)
         started = perf_counter()
         found, settings = self.contenders[model].learn(
             seen, _seed(self.seed, halving, model), n_jobs
@@ -342,7 +342,7 @@ def best_of(candidates: Sequence[Estimator], table: Table, seed: int) -> Estimat
     """Return the candidate whose settings suit the table best, fitted to it; the first of equals.
 
     It is the best by the evidence where the exact search computes that of every candidate; else by
-    the log likelihood in folds, as in the thesis. `seed` >= 0 deals the same folds for all
+    the log likelihood in folds, as in the thesis. `seed` >= 0 splits the same folds for all
     candidates. KeyboardInterrupt if Ctrl-C ended the search of one: it would not be the candidate's
     best.
     """
@@ -362,7 +362,7 @@ def _log_evidence(model: Estimator) -> float | None:
 def _scores_in_folds(candidates: Sequence[Estimator], table: Table, seed: int) -> list[float]:
     """Return the log likelihood of the rows in folds that each candidate has not seen, nats."""
     scores = [0.0] * len(candidates)
-    for held_out in deal(table.weights, N_FOLDS, np.random.default_rng(seed)):
+    for held_out in split_rows(table.weights, N_FOLDS, np.random.default_rng(seed)):
         others = table.weights - held_out
         if held_out.any() and others.any():
             learned_from, scored = with_weights(table, others), with_weights(table, held_out)

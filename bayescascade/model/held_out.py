@@ -1,6 +1,6 @@
 """How often a classifier is right on rows held out, beside two baselines: measured, printed, saved.
 
-Rows are dealt into folds, of each class alike. Each fold is predicted by models that learned from
+Rows are split into folds, of each class alike. Each fold is predicted by models that learned from
 the other folds: the classifier itself, a logistic regression, and the shares of the classes. A
 class that the other folds lack gets the probability ``1 / (n + 1)`` from all three, n their rows.
 """
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import BayesCascadeError
 from bayescascade.data.cell_policy import CellPolicy, Matrix
-from bayescascade.data.dealing import deal_by_class
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, find_classes
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.splitting import split_by_class
 from bayescascade.model.scores import LabelScores
 from bayescascade.report.numbers import diagnostic_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, counted
@@ -47,7 +47,7 @@ class HeldOut:
     """What was measured on rows held out."""
 
     n_rows: int = 0  # that were predicted
-    n_folds: int = 0  # parts that all rows were dealt into
+    n_folds: int = 0  # parts that all rows were split into
     is_once: bool = False  # whether only the first part was held out
     effort: str = ""  # how the folds were fitted, in words
     figures: tuple[Figures, ...] = ()  # the model first; empty if nothing was measured
@@ -120,7 +120,7 @@ def measure(
     """Return how a classifier and the baselines do on rows held out.
 
     ``fit(X, y, weights, seed)`` returns a classifier that learned from these rows; y (n_rows,)
-    labels; weights (n_rows,) float64 >= 0. `seeds` are for the dealing and for each of n_folds >= 2
+    labels; weights (n_rows,) float64 >= 0. `seeds` are for splitting and for each of n_folds >= 2
     folds, of which only the first is held out if `is_once`. `name` is what the model is called, and
     `effort` how a fold is fitted, in words.
     """
@@ -129,8 +129,8 @@ def measure(
     X, weights = X[counts].reset_index(drop=True), weights[counts]
     labels = check_labels(y, "y", name)[counts]
     classes, codes = find_classes(labels, "y")
-    dealing, *fold_seeds = seeds.spawn(1 + n_folds)
-    parts = deal_by_class(codes, [1 / n_folds] * n_folds, np.random.default_rng(dealing))
+    splitting, *fold_seeds = seeds.spawn(1 + n_folds)
+    parts = split_by_class(codes, [1 / n_folds] * n_folds, np.random.default_rng(splitting))
     rows = _standardized(X)
     scores = [LabelScores(len(classes)) for _ in range(3)]
     for part in range(1 if is_once else n_folds):

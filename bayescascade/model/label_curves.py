@@ -75,7 +75,7 @@ def curves_of(
     ]
     error = float(found.weights @ np.abs(found.said - found.happened)) / scores.weight
     told = [
-        f"Whether {of_what} can be taken at its word: rows are sorted by it and dealt into bins of "
+        f"Whether {of_what} can be taken at its word: rows are sorted by it and split into bins of "
         f"about as many rows. What was said and what was so differ by {share_text(error)} on "
         "average. Dots on the diagonal are right; larger ones stand for more rows."
     ]

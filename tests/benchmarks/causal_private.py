@@ -24,7 +24,7 @@ from scipy.special import expit
 
 from bayescascade import PrivateAdditiveNoiseModel
 from bayescascade.base.threads import single_threaded
-from bayescascade.methods.causal.pair import Pair as Columns, deal
+from bayescascade.methods.causal.pair import Pair as Columns, split_rows
 from bayescascade.methods.causal.parameters import PRIVATE_SCORES, PROTECTED
 from bayescascade.methods.causal.protection import ROUNDING, agreement
 from bayescascade.methods.causal.scores import score_of
@@ -114,7 +114,7 @@ def _tested(
     """Return causes and residuals of the rows that test, of the right direction and the other."""
     n_rows, settings = len(causes[0]), model._protection(epsilon)
     rng = np.random.default_rng(seed)
-    is_test = deal(n_rows, n_rows, rng) < settings.n_test(n_rows)
+    is_test = split_rows(n_rows, n_rows, rng) < settings.n_test(n_rows)
     learned, held = ([part[rows] for part in causes] for rows in (~is_test, is_test))
     with single_threaded():
         found = model._regressions(settings, *learned, noise_source("simulated", rng))

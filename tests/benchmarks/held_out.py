@@ -33,7 +33,7 @@ from bayescascade import (
     SmoothedHistogram,
     Table,
 )
-from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.splitting import split_rows, with_weights
 from tests.benchmarks.figures import ROOT, parser, say
 from tests.benchmarks.latent_classes import StepMixClasses, latent_classes
 from tests.benchmarks.networks import NETWORKS
@@ -104,8 +104,8 @@ def _folds(name: str, folder: Path) -> Iterator[tuple[Table, Table]]:
         test = pd.read_csv(folder / f"{name}_test.csv", dtype=str)
         yield table, Table.from_frame(test, schema=table.schema)
         return
-    dealt = deal(table.weights, N_FOLDS, np.random.default_rng(0))
-    for held_out in dealt[: 1 if table.total_weight > MANY_ROWS else N_FOLDS]:
+    split = split_rows(table.weights, N_FOLDS, np.random.default_rng(0))
+    for held_out in split[: 1 if table.total_weight > MANY_ROWS else N_FOLDS]:
         yield with_weights(table, table.weights - held_out), with_weights(table, held_out)
 
 

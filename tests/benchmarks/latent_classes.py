@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
 
 NUMBERS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -89,7 +89,7 @@ def latent_classes(
 ) -> Any:
     """Return the mixture of as many classes as rows held out speak for; more until they do not."""
     rng = np.random.default_rng(0)
-    held = deal(table.weights, 5, rng)[0]
+    held = split_rows(table.weights, 5, rng)[0]
     seen, asked = with_weights(table, table.weights - held), with_weights(table, held)
     best, chosen = -np.inf, numbers[0]
     for n_classes in (n for n in numbers if n <= seen.n_distinct):

@@ -105,8 +105,8 @@ def read(name: str, folder: Path) -> tuple[pd.DataFrame, Labels]:
 
 def folds(X: pd.DataFrame, y: Labels) -> Iterator[tuple[Fold, Labels]]:
     """Yield what is learned from, and the labels of the rows that test."""
-    dealt = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(X, y)
-    for seed, (chosen, tested) in enumerate(dealt):
+    split = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(X, y)
+    for seed, (chosen, tested) in enumerate(split):
         yield Fold(X.iloc[chosen], y[chosen], X.iloc[tested], seed), y[tested]
 
 

@@ -31,7 +31,7 @@ def test_a_line_for_a_budget() -> None:
     lines = found.stdout.splitlines()
     assert lines[0] == "liver_clinic.csv   1,500 rows   19 features   2 classes   budgeted forest"
     assert lines[1] == (
-        "rows dealt by seed 0: 751 to learn from, 375 to measure costs, 374 to test"
+        "rows split by seed 0: 751 to learn from, 375 to measure costs, 374 to test"
     )
     assert lines[3].split() == ["budget", "cost", "error", "features", "trees", "splits"]
     assert [line.split()[0] for line in lines[4:7]] == ["nothing", "8", "12"]
@@ -54,7 +54,7 @@ def test_few_rows_choose_by_cross_validation(
     found = run("budget", tmp_path / "noise.csv", *asked)
     lines = found.stdout.splitlines()
     assert lines[1:3] == [
-        "rows dealt by seed 0: 301 to learn from, 99 to test",
+        "rows split by seed 0: 301 to learn from, 99 to test",
         "few rows: 5-fold cross-validation chooses, no validation rows",
     ]
     assert max(map(len, lines)) <= 80

@@ -28,7 +28,7 @@ def test_prototypes_are_written_and_measured(data, tmp_path):
     assert (found.exit_code, found.stderr) == (0, "")
     lines = found.stdout.splitlines()
     assert lines[0] == "neighbor compression   180 rows   4 columns   3 classes"
-    assert "rows dealt by seed 0: 180 to learn from, 60 to test" in lines
+    assert "rows split by seed 0: 180 to learn from, 60 to test" in lines
     assert max(map(len, lines)) <= 80
     prototypes = pd.read_csv(out)
     assert list(prototypes) == ["u", "v", "w", "kind=y", "label"]

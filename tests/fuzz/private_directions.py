@@ -49,8 +49,8 @@ def direction_release(problem: Problem) -> None:
         "random_state": int(rng.integers(1 << 30)),
     }  # fmt: skip
     x, y = _pair(rng, n)
-    dealing = np.random.SeedSequence(given["random_state"]).spawn(2)[0]
-    is_test = rooms.deal(n, n, np.random.default_rng(dealing)) < n // 2  # test_share 1/2
+    splitting = np.random.SeedSequence(given["random_state"]).spawn(2)[0]
+    is_test = rooms.split_rows(n, n, np.random.default_rng(splitting)) < n // 2  # test_share 1/2
     allowed = {"both": np.arange(n), "test": np.flatnonzero(is_test)}
     allowed["train"] = np.flatnonzero(~is_test)
     row = int(rng.choice(allowed[given["protect"]]))

@@ -145,12 +145,12 @@ def weigh_cascade(
     ).choose()  # fmt: skip
     if choice.is_interrupted or not mixtures.of_folds:
         return WeighedCascade(choice)
-    best, (learned, held) = choice.candidates[0], mixtures.dealt[0]
+    best, (learned, held) = choice.candidates[0], mixtures.split[0]
     of_fold = 1e9 * best.expected_seconds + best.row_nanoseconds(learned) * held.n_distinct
-    n_folds = min(len(mixtures.dealt), int(_MOST_SCORING / of_fold))
+    n_folds = min(len(mixtures.split), int(_MOST_SCORING / of_fold))
     if n_folds == 0:
         return WeighedCascade(choice)
-    held_out = HeldOut(mixtures.dealt[:n_folds], number, model.n_jobs, memory)
+    held_out = HeldOut(mixtures.split[:n_folds], number, model.n_jobs, memory)
     scored = held_out.scored(best, 0)  # of dependent leaves, also with the best temper
     if len(scored) > 1 and scored[1].held_out > scored[0].held_out:
         choice = choice._replace(candidates=(scored[1], scored[0], *choice.candidates[1:]))

@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import Watch, watch_in_use
-from bayescascade.data.dealing import deal
+from bayescascade.data.splitting import split_rows
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import LearnedDensityTree
@@ -162,7 +162,7 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
             rng = np.random.default_rng(self.random_state)
             n_folds = max(1, min(self.n_folds, int(table.total_weight)))
             scores = np.zeros(candidates.size)
-            for number, held_out in enumerate(deal(table.weights, n_folds, rng)):
+            for number, held_out in enumerate(split_rows(table.weights, n_folds, rng)):
                 if number > 0 and watch_in_use().is_over():
                     break
                 scores += _scores(table, held_out, candidates, self)

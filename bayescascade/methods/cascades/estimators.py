@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.leaf_choice import Summed, n_draws_of, shares_of
@@ -193,7 +193,7 @@ class BranchCascade(Cascade):
         In such a search, boxes of more rows decide what to do as if they held that many. That
         is no posterior, which likelihoods of many rows make too sure of a few trees. "auto": that
         of none, 400, 200, 100 and 50 by which rows held out have the largest averaged density.
-        Rows are dealt at random, with a seed of its own, in five parts; each, or where that takes
+        Rows are split at random, with a seed of its own, in five parts; each, or where that takes
         minutes a part the first, is scored by what is learned from the others. All rows are then
         learned from. ``exact_.temper`` is what was chosen, ``exact_.tempered(c)`` what another one
         makes.
@@ -295,7 +295,7 @@ n_features_in_, feature_names_in_
         if not isinstance(self.temper, str):
             return self.temper
         table, leaf, scores = posterior.table, posterior.model.leaf, np.zeros(len(TEMPERS))
-        for fold, held in enumerate(deal(table.weights, _N_FOLDS, np.random.default_rng(0))):
+        for fold, held in enumerate(split_rows(table.weights, _N_FOLDS, np.random.default_rng(0))):
             search.report("choosing temper", fold / _N_FOLDS)
             learned = table.weights - held
             if not (held.any() and learned.any()):

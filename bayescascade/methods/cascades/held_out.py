@@ -1,7 +1,7 @@
 """Cascades that may suit a table: what each is, and what it is worth, also on rows held out.
 
 To be scored, a candidate learns from four fifths of the rows, and not from the rest. Fifths are
-dealt at random until 2,000 rows were scored, or all. What is scored is the average over trees: all
+split at random until 2,000 rows were scored, or all. What is scored is the average over trees: all
 trees where they can be summed over, and each temper of trees of dependent leaves; else draws of
 short chains. Where scoring takes long, rows are drawn of those held out.
 
@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 import samplers
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.watch import watch_in_use
-from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
@@ -254,11 +254,11 @@ class HeldOut:
 
     @classmethod
     def of(cls, table: Table, seed: int, n_jobs: int | None, memory_limit: float) -> "HeldOut":
-        """Deal a table's rows; no folds if there are too few."""
+        """Split a table's rows; no folds if there are too few."""
         folds, n_held, weights = list[tuple[Table, Table]](), 0.0, table.weights
         rng, p = np.random.default_rng(seed), table.schema.n_columns
         most = min(max(_FEWEST_SCORED, int(_MOST_SCORING / p**3)), _MOST_SCORED)
-        for held in deal(weights, _N_FOLDS, rng):
+        for held in split_rows(weights, _N_FOLDS, rng):
             learned = weights - held
             if held.any() and learned.any() and n_held < _MOST_HELD:
                 n_held += float(held.sum())

@@ -21,7 +21,7 @@ from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
-from bayescascade.methods.causal.pair import Pair, arrow, deal, read_names
+from bayescascade.methods.causal.pair import Pair, arrow, read_names, split_rows
 from bayescascade.methods.causal.parameters import AdditiveNoiseParameters
 from bayescascade.methods.causal.posterior import DIRECTIONS, DirectionPosterior
 from bayescascade.methods.causal.regression import (
@@ -113,7 +113,7 @@ class AdditiveNoiseModel(DirectionModel):
     temperature : float > 0, optional
         Of the posterior; by default the score of independent rows.
     random_state : int, SeedSequence, Generator or None
-        Deals the rows.
+        Splits the rows.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class AdditiveNoiseModel(DirectionModel):
         read.check_ties()
         part_of = None  # each row alone
         if not isinstance(self.regression, str):
-            part_of = deal(len(pair.x), min(self.n_folds, len(pair.x) // 2), rng)
+            part_of = split_rows(len(pair.x), min(self.n_folds, len(pair.x) // 2), rng)
         with single_threaded():  # products of narrow matrices, which threads only slow down
             scores = {
                 DIRECTIONS[0]: self._score(pair.x, pair.y, part_of, rng),

@@ -1,4 +1,4 @@
-"""Two columns of numbers: read, scaled, and dealt into parts."""
+"""Two columns of numbers: read, scaled, and split into parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ def declared_bounds(name: str, bounds: Any) -> tuple[float, float]:
     return check_bounds(name, bounds)
 
 
-def deal(n_rows: int, n_parts: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def split_rows(n_rows: int, n_parts: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the part of each row, (n_rows,), in random order; parts differ by one row at most.
 
     It depends on no cell, so that replacing a row leaves all others where they are.

@@ -26,7 +26,7 @@ class DirectionParameters(Parameters):
         "hsic", "How the dependence of residuals on the cause is measured", words=SCORE_NAMES
     )
     random_state = LooseInteger(
-        None, "Deals the rows; no seed is taken for noise", minimum=0, none="", option="seed"
+        None, "Splits the rows; no seed is taken for noise", minimum=0, none="", option="seed"
     )
 
 
@@ -35,7 +35,7 @@ class AdditiveNoiseParameters(DirectionParameters):
 
     regression = Other("kernel_ridge", "Of the effect on the cause")
     bandwidth = Real("half median", "Of the kernels of hsic", words=("half median",), minimum=0.01)
-    n_folds = Integer(5, "Parts that rows are dealt into, for a regressor", minimum=2)
+    n_folds = Integer(5, "Parts that rows are split into, for a regressor", minimum=2)
     temperature = Real(None, "Of the posterior", above=0.0, none="as of independent rows")
 
 

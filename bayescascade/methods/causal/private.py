@@ -34,7 +34,7 @@ from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.methods.causal.estimators import DirectionModel
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
-from bayescascade.methods.causal.pair import LEAST_ROWS, Pair, deal, declared_bounds
+from bayescascade.methods.causal.pair import LEAST_ROWS, Pair, declared_bounds, split_rows
 from bayescascade.methods.causal.parameters import (
     PRIVATE_SCORES,
     SCORE_NAMES,
@@ -80,7 +80,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         test rows, whose stability is tested.
     protect : {"both", "test", "train"}
         Whose rows are protected: all, those that test, or those that regressions are learned from.
-        Each fit deals anew: over several, all rows are protected only by "both".
+        Each fit splits anew: over several, all rows are protected only by "both".
     publish : {"scores", "direction"}
         Both scores, or the direction alone, which is hardly more often right for the same epsilon.
     x_bounds, y_bounds : (float, float)
@@ -102,7 +102,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         Whose budget fits are paid from; by default one of its own, for one fit. It is not saved or
         pickled with the model, which then cannot fit until it is given another.
     random_state : int, SeedSequence, Generator or None
-        Deals the rows, and seeds simulated noise; nothing seeds other noise.
+        Splits the rows, and seeds simulated noise; nothing seeds other noise.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         protection = self._protection(self.epsilon)
         x_bounds = declared_bounds("x_bounds", self.x_bounds)
         y_bounds = declared_bounds("y_bounds", self.y_bounds)
-        dealing, drawing = seed_sequence(self.random_state).spawn(2)
+        splitting, drawing = seed_sequence(self.random_state).spawn(2)
         noise = noise_source(self.noise, np.random.default_rng(drawing))
         read = Pair.read(x, y)
         n_rows = len(read.x)
@@ -186,7 +186,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             )
         self._spend(protection, read.names)
         n_test = protection.n_test(n_rows)
-        is_test = deal(n_rows, n_rows, np.random.default_rng(dealing)) < n_test
+        is_test = split_rows(n_rows, n_rows, np.random.default_rng(splitting)) < n_test
         with single_threaded():
             published = self._published(protection, read.within(x_bounds, y_bounds), is_test, noise)
         cost = protection.cost

@@ -2,7 +2,7 @@
 
 For each kind the number of classes grows for as long as that gains, with a little patience; then
 smoothing and number move in turn to neighbors on their grids. Tables of fewer than 2,000 rows are
-dealt into five folds; of larger ones a fifth is held out. What is tried is counted in operations
+split into five folds; of larger ones a fifth is held out. What is tried is counted in operations
 beforehand, so that the choice depends on rows and seed, never on the clock.
 
 EM starts from boxes, from rows that are far from each other, or at random.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayescascade.base.watch import Watch
-from bayescascade.data.dealing import deal, with_weights
+from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.mixtures.em import Climb, Rows, Settings, climb, log_cells, memberships
 
@@ -65,22 +65,22 @@ class Chooser:
     most_steps: float = _MOST_STEPS  # operations that all candidates may take
     known: dict[Settings, float] = field(init=False, default_factory=dict)
     # The folds, (learned, held out); none if there are too few rows, or nothing to choose.
-    dealt: list[tuple[Table, Table]] = field(init=False, default_factory=list)
+    split: list[tuple[Table, Table]] = field(init=False, default_factory=list)
     # For each setting weighed (n_folds,): log density of all rows held out in each fold, nats.
     of_folds: dict[Settings, Floats] = field(init=False, default_factory=dict)
     is_interrupted: bool = field(init=False, default=False)
 
     def choose(self) -> list[Candidate]:
         """Return what was weighed, the best first; Ctrl-C ends it once anything is."""
-        dealt_by, self._seed = self.seed.spawn(2)
+        split_by, self._seed = self.seed.spawn(2)
         kinds, smoothings, numbers = self.grid
         numbers = [n for n in numbers if n <= self.table.n_distinct]
         first = min(smoothings, key=lambda a: abs(np.log(a / _FIRST)))
         only = Settings(kinds[0], first, numbers[0])
         if max(map(len, self.grid)) == 1:
             return [Candidate(only, np.nan)]
-        self.dealt = list(self._deal(np.random.default_rng(dealt_by)))
-        self._folds = [(Rows.of(learned), Rows.of(held)) for learned, held in self.dealt]
+        self.split = list(self._split(np.random.default_rng(split_by)))
+        self._folds = [(Rows.of(learned), Rows.of(held)) for learned, held in self.split]
         self._spent = 0.0
         if not self._folds:
             return [Candidate(only, np.nan)]
@@ -95,9 +95,9 @@ class Chooser:
         found = [one for one in found if one.held_out > -np.inf] or [Candidate(only, np.nan)]
         return sorted(found, key=lambda one: -one.held_out)
 
-    def _deal(self, rng: np.random.Generator) -> Iterator[tuple[Table, Table]]:
+    def _split(self, rng: np.random.Generator) -> Iterator[tuple[Table, Table]]:
         weights, n_held = self.table.weights, 0.0
-        for held in deal(weights, _N_FOLDS, rng):
+        for held in split_rows(weights, _N_FOLDS, rng):
             if held.any() and (held < weights).any() and n_held < _MANY_ROWS / _N_FOLDS:
                 if self.table.total_weight >= _MANY_ROWS:
                     n_held = np.inf
@@ -156,7 +156,7 @@ class Chooser:
         if is_interrupted:
             raise KeyboardInterrupt
         scores, total = np.empty(len(found)), 0.0
-        for i, ((_, held), (_, table)) in enumerate(zip(self._folds, self.dealt, strict=True)):
+        for i, ((_, held), (_, table)) in enumerate(zip(self._folds, self.split, strict=True)):
             best = max(found[i], key=lambda one: one.objective[-1])
             log_densities = memberships(best.components.log_joint(held))[1]
             scores[i] = held.weights @ (log_densities - log_cells(table))

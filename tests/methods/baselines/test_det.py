@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from bayescascade import DensityEstimationTree, LeafCascade, LeafPosterior, Table
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.column import Column
-from bayescascade.data.dealing import deal, with_weights
 from bayescascade.data.schema import Schema
+from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.methods.cascades.det import _between, _grow, _scores
 from bayescascade.methods.cascades.greedy import grow, leaf_totals, prune, weakest_links
 from tests.cli.conftest import DATA, TITANIC
@@ -153,7 +153,7 @@ def test_folds_are_scored_as_trees_of_their_own_would_score_them(
     table = Table.from_csv(TITANIC)
     settings = DensityEstimationTree(choose_by=choose_by)
     complexities = _between(_grow(table, table.weights[None], settings)[1])
-    held_out = deal(table.weights, 4, rng)[0]
+    held_out = split_rows(table.weights, 4, rng)[0]
     scores = _scores(table, held_out, complexities, settings)
     others, scored = with_weights(table, table.weights - held_out), with_weights(table, held_out)
     for complexity, score in zip(complexities, scores, strict=True):
@@ -177,7 +177,7 @@ def test_the_chosen_tree_predicts_better_than_the_grown_and_the_root(
 ) -> None:
     """Where rows are few for the cells, a tree that is not pruned is worse than none."""
     table = Table.from_csv(DATA / "housebreak.csv")
-    halves = deal(table.weights, 2, rng)
+    halves = split_rows(table.weights, 2, rng)
     seen, held_out = (with_weights(table, half) for half in halves)
     scores = {
         complexity: DensityEstimationTree(complexity=complexity, random_state=0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayescascade.base.errors import InternalError
-from bayescascade.data.dealing import with_weights
+from bayescascade.data.splitting import with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades import shallow_trees
 from bayescascade.methods.cascades.posterior import BranchPosterior

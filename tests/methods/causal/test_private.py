@@ -73,7 +73,7 @@ def neighbors(n, seed):
 @pytest.mark.parametrize(("score", "protect"), [*OF_TEST_ROWS, *TESTED])
 def test_no_row_changes_what_noise_is_added_to_by_more_than_its_bound(score, protect, monkeypatch):
     """The whole way from rows that test to scores: splits, clipping, regressions, kernels."""
-    n, is_test = 60, rooms.deal(60, 60, np.random.default_rng(_dealing(0))) < 30
+    n, is_test = 60, rooms.split_rows(60, 60, np.random.default_rng(_splitting(0))) < 30
     most = made(score, protect)._protection(2.0).sensitivity(n)
     changes = []
     for seed in range(30):
@@ -89,8 +89,8 @@ def test_no_row_changes_what_noise_is_added_to_by_more_than_its_bound(score, pro
     assert score == "iqr" or max(changes) > 0.0
 
 
-def _dealing(seed):
-    """Return what a model deals its rows by."""
+def _splitting(seed):
+    """Return what a model splits its rows by."""
     return np.random.SeedSequence(seed).spawn(2)[0]
 
 
@@ -99,7 +99,7 @@ def test_settings_from_the_rows_are_no_bound(twin, monkeypatch):
     """Median bandwidths and bounds from the data let one row change everything."""
     rng, n = np.random.default_rng(0), 60 if twin == "bandwidth" else 400
     x, y = rng.uniform(-1, 1, (2, n))
-    is_test = rooms.deal(n, n, np.random.default_rng(_dealing(0))) < n // 2
+    is_test = rooms.split_rows(n, n, np.random.default_rng(_splitting(0))) < n // 2
     place = int(np.argmax(is_test))
     if twin == "bandwidth":  # all rows are the same, but for those of the test part's halves
         x, y = np.where(np.arange(60) % 2, 1e-6, 0.0), np.where(np.arange(60) % 2, 1e-6, 0.0)
@@ -135,7 +135,7 @@ def test_audits_certify_no_more_than_was_promised(changed, is_broken, monkeypatc
         sensitivity = Protection.sensitivity
         monkeypatch.setattr(Protection, "sensitivity", lambda self, n: sensitivity(self, n) / 2)
     x, y = np.linspace(-1, 1, 40), np.linspace(-1, 1, 40)
-    is_test = rooms.deal(40, 40, np.random.default_rng(_dealing(0))) < 20
+    is_test = rooms.split_rows(40, 40, np.random.default_rng(_splitting(0))) < 20
     other = x.copy(), y.copy()
     place = np.flatnonzero(is_test)[-1]
     other[1][place] = -2.0
@@ -170,7 +170,7 @@ def test_drawn_directions_are_those_of_the_posterior(monkeypatch):
     expected = posterior.probabilities["x->y"]
     assert 0.5 < expected < 0.99
     pair = rooms.Pair.read(x, y).within(*BOUNDS.values())
-    is_test = rooms.deal(100, 100, np.random.default_rng(_dealing(0))) < 50
+    is_test = rooms.split_rows(100, 100, np.random.default_rng(_splitting(0))) < 50
     curves = model._regressions(protection, pair.x[~is_test], pair.y[~is_test], None)
     monkeypatch.setattr(model, "_regressions", lambda *_: curves)
     noise = rooms.noise_source("simulated", np.random.default_rng(1))
@@ -192,7 +192,7 @@ def test_a_histogram_changes_by_two_counts(monkeypatch):
     monkeypatch.setattr(regression, "laplace", laplace)
     monkeypatch.setattr(rooms, "noise_source", lambda *_: Silence())
     x, y = tanh_pair(60)
-    is_test = rooms.deal(60, 60, np.random.default_rng(_dealing(0))) < 30
+    is_test = rooms.split_rows(60, 60, np.random.default_rng(_splitting(0))) < 30
     for place in (np.argmin(is_test), np.argmax(is_test)):
         other = x.copy(), y.copy()
         other[0][place], other[1][place] = 9.0, -9.0

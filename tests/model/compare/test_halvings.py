@@ -19,7 +19,7 @@ from bayescascade import (
     Table,
 )
 from bayescascade.base.errors import DataError
-from bayescascade.data.dealing import with_weights
+from bayescascade.data.splitting import with_weights
 from bayescascade.methods.listed import DENSITIES
 from bayescascade.model import comparison
 from bayescascade.model.comparison import Comparison, Contender, Learned, best_of, outcomes_of

@@ -1,4 +1,4 @@
-"""Rows with labels, dealt into those that are learned from and those that test."""
+"""Rows with labels, split into those that are learned from and those that test."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +10,10 @@ from bayescascade.cli.learning import listed
 from bayescascade.cli.options import Integer, Real
 
 if TYPE_CHECKING:
-    from bayescascade.data.dealing import DealtRows
     from bayescascade.data.sources import Source
+    from bayescascade.data.splitting import SplitRows
 
-DEALING_SEED = click.option(
+SPLIT_SEED = click.option(
     "--seed", type=Integer(0), help="Same seed, same rows in each part, same result."
 )
 _SEED_BITS = 32  # as many as scikit-learn takes
@@ -25,10 +25,10 @@ def test_share_option(told: str) -> Callable[[Callable[..., Any]], Callable[...,
     return click.option("--test-share", type=share, default=0.25, show_default=True, help=told)
 
 
-def read_dealt(
+def read_split(
     source: "Source", options: Mapping[str, Any], shares: Sequence[float], owner: str
-) -> "DealtRows":
-    """Read a file and deal its rows into parts with these shares, of each class alike.
+) -> "SplitRows":
+    """Read a file and split its rows into parts with these shares, of each class alike.
 
     `options` are the command's: target, columns, drop, seed (None: one at random), test_share;
     `owner` is its name. Raises DataError as `read_labeled`, or if labels are no classes or there is
@@ -37,8 +37,8 @@ def read_dealt(
     import numpy as np
 
     from bayescascade.cli.rows import read_labeled
-    from bayescascade.data.dealing import DealtRows, deal_by_class
     from bayescascade.data.labels import check_labels, find_classes
+    from bayescascade.data.splitting import SplitRows, split_by_class
 
     target = options["target"]
     X, y, _ = read_labeled(
@@ -47,14 +47,14 @@ def read_dealt(
     labels = check_labels(y, f'column "{target}"', owner=owner)
     find_classes(labels, f'column "{target}"')  # refuses a single one
     seed = secrets.randbits(_SEED_BITS) if options["seed"] is None else options["seed"]
-    part_of = deal_by_class(labels, shares, np.random.default_rng(seed))
+    part_of = split_by_class(labels, shares, np.random.default_rng(seed))
     chosen = [part_of == part for part in range(len(shares))]
     if not all(rows.any() for rows in chosen):
         raise click.UsageError(
             "--test-share must leave rows for each part, "
             f"got {options['test_share']:g} of {len(X):,} rows"
         )
-    return DealtRows(
+    return SplitRows(
         source.label,
         tuple(X[rows].reset_index(drop=True) for rows in chosen),
         tuple(labels[rows] for rows in chosen),

@@ -1,4 +1,4 @@
-"""Dealing a table's rows into parts at random: halves to compare models on, folds to choose by.
+"""Splitting a table's rows into parts at random: halves to compare models on, folds to choose by.
 
 A row's weight is how many rows it stands for, so a distinct row of weight 5 may go three to one
 part and two to another, exactly as if the rows were shuffled and cut. What a weight has beyond a
@@ -20,13 +20,13 @@ from bayescascade.data.table import Table
 _MOST_EXACT = 10**9  # rows that NumPy draws from without replacement
 
 
-class DealtRows(NamedTuple):
-    """Rows with labels, dealt into parts: the first to learn from, the last to test."""
+class SplitRows(NamedTuple):
+    """Rows with labels, split into parts: the first to learn from, the last to test."""
 
     source: str  # what their file is called
     X: tuple[pd.DataFrame, ...]  # the features in each part
     y: tuple[NDArray[np.generic], ...]  # the labels
-    seed: int  # what they were dealt by
+    seed: int  # what they were split by
 
     @property
     def n_rows(self) -> list[int]:
@@ -38,16 +38,16 @@ class DealtRows(NamedTuple):
         """What `fit` takes: rows and labels of each part but the last."""
         return tuple(chain.from_iterable(zip(self.X[:-1], self.y[:-1], strict=True)))
 
-    def undivided(self) -> "DealtRows":
+    def undivided(self) -> "SplitRows":
         """Return the rows in two parts: all that are learned from, and those that test."""
         X = pd.concat(self.X[:-1], ignore_index=True)
         return self._replace(X=(X, self.X[-1]), y=(np.concatenate(self.y[:-1]), self.y[-1]))
 
 
-def deal(
+def split_rows(
     weights: NDArray[np.float64], n_parts: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Deal the rows that weights stand for into parts of equal size, to within one row.
+    """Split the rows that weights stand for into parts of equal size, to within one row.
 
     weights (n_distinct,) float64 >= 0; what is returned (n_parts, n_distinct) float64 >= 0, the
     weights in each part, which sum to `weights`. Of a billion rows or more, each goes to any part
@@ -57,22 +57,22 @@ def deal(
     fractions = weights - left
     total = int(left.sum())
     ends = [total * (part + 1) // n_parts for part in range(n_parts)]
-    dealt = np.empty((n_parts, weights.shape[0]))
+    split = np.empty((n_parts, weights.shape[0]))
     for part in range(n_parts - 1):
         size = ends[part] - (total - int(left.sum()))
         taken = _draw(left, size, rng)
-        dealt[part] = taken
+        split[part] = taken
         left -= taken
-    dealt[-1] = left
+    split[-1] = left
     for row in np.flatnonzero(fractions):
-        dealt[rng.integers(n_parts), row] += fractions[row]
-    return dealt
+        split[rng.integers(n_parts), row] += fractions[row]
+    return split
 
 
-def deal_by_class(
+def split_by_class(
     labels: NDArray[Any], shares: Sequence[float], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return the part of each row, dealt at random so that each class has the same share in a part.
+    """Return the part of each row, split at random so that each class has the same share in a part.
 
     labels (n_rows,); shares (n_parts,) > 0 that sum to 1; what is returned (n_rows,) int64. A class
     of few rows fills the first parts before the last ones.

@@ -1,4 +1,4 @@
-"""Dealing rows into parts: every row once, parts of equal size, and as by shuffling."""
+"""Splitting rows into parts: every row once, parts of equal size, and as by shuffling."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayescascade import Table
-from bayescascade.data.dealing import deal, deal_by_class, with_weights
+from bayescascade.data.splitting import split_by_class, split_rows, with_weights
 from tests.cli.conftest import TITANIC
 from tests.statistical.chi_square import fits
 
@@ -15,16 +15,16 @@ WEIGHTS = np.array([5.0, 3.0, 1.0, 4.0])
 
 @pytest.mark.parametrize("n_parts", [1, 2, 3, 13, 20])
 def test_every_row_is_dealt_once(n_parts: int, rng: np.random.Generator) -> None:
-    dealt = deal(WEIGHTS, n_parts, rng)
-    assert (dealt.sum(axis=0) == WEIGHTS).all()
-    assert (dealt >= 0).all()
-    assert dealt.sum(axis=1).max() - dealt.sum(axis=1).min() <= 1
+    split = split_rows(WEIGHTS, n_parts, rng)
+    assert (split.sum(axis=0) == WEIGHTS).all()
+    assert (split >= 0).all()
+    assert split.sum(axis=1).max() - split.sum(axis=1).min() <= 1
 
 
 def test_a_fraction_stays_in_one_piece(rng: np.random.Generator) -> None:
-    dealt = deal(np.array([0.25, 2.5]), 3, rng)
-    assert dealt.sum(axis=0).tolist() == [0.25, 2.5]
-    assert np.sort(dealt % 1, axis=0)[-1].tolist() == [0.25, 0.5]
+    split = split_rows(np.array([0.25, 2.5]), 3, rng)
+    assert split.sum(axis=0).tolist() == [0.25, 2.5]
+    assert np.sort(split % 1, axis=0)[-1].tolist() == [0.25, 0.5]
 
 
 def with_replacement(weights, n_parts, rng):
@@ -33,21 +33,21 @@ def with_replacement(weights, n_parts, rng):
     return rng.multinomial(size, weights / weights.sum())[np.newaxis]
 
 
-@pytest.mark.parametrize(("dealing", "is_right"), [(deal, True), (with_replacement, False)])
+@pytest.mark.parametrize(("splitting", "is_right"), [(split_rows, True), (with_replacement, False)])
 def test_parts_are_as_likely_as_by_shuffling(
-    rng: np.random.Generator, dealing, is_right: bool
+    rng: np.random.Generator, splitting, is_right: bool
 ) -> None:
     """Else the halves would be more alike, or less, than halves of the rows are."""
-    drawn = [int(dealing(WEIGHTS, 2, rng)[0, 0]) for _ in range(20_000)]
+    drawn = [int(splitting(WEIGHTS, 2, rng)[0, 0]) for _ in range(20_000)]
     ways = [math.comb(5, k) * math.comb(8, 6 - k) for k in range(6)]
     outcomes = np.minimum(drawn, 5)
     assert fits(outcomes, np.array(ways) / math.comb(13, 6)) is is_right
 
 
 def test_a_billion_rows_are_dealt(rng: np.random.Generator) -> None:
-    dealt = deal(np.array([3e9, 1.0, 2e9]), 2, rng)
-    assert (dealt.sum(axis=0) == [3e9, 1, 2e9]).all()
-    assert dealt.sum(axis=1) == pytest.approx([2.5e9, 2.5e9], rel=1e-3)
+    split = split_rows(np.array([3e9, 1.0, 2e9]), 2, rng)
+    assert (split.sum(axis=0) == [3e9, 1, 2e9]).all()
+    assert split.sum(axis=1) == pytest.approx([2.5e9, 2.5e9], rel=1e-3)
 
 
 def test_a_part_keeps_the_schema_of_the_whole() -> None:
@@ -66,8 +66,8 @@ def test_a_part_keeps_the_schema_of_the_whole() -> None:
 def test_each_class_is_dealt_alike(rng: np.random.Generator) -> None:
     """A rare class that is tested but was not learned would be counted as an error."""
     labels = np.array(["a"] * 100 + ["b"] * 10 + ["c"] * 2 + ["d"])
-    parts = deal_by_class(labels, [0.5, 0.25, 0.25], rng)
+    parts = split_by_class(labels, [0.5, 0.25, 0.25], rng)
     counts = [np.bincount(parts[labels == label], minlength=3).tolist() for label in "abcd"]
     assert counts == [[50, 25, 25], [5, 3, 2], [1, 1, 0], [1, 0, 0]]
-    again = deal_by_class(labels, [0.5, 0.25, 0.25], rng)
+    again = split_by_class(labels, [0.5, 0.25, 0.25], rng)
     assert (parts != again).any()
