@@ -24,7 +24,7 @@ from bayescascade.model.rarest import RarestRows, rare_row_page
 from bayescascade.model.roles import Classifier, Density, Predicted, Predictor
 from bayescascade.model.scores import LabelScores, WeightedMean
 from bayescascade.report.numbers import cost_texts, count_texts, diagnostic_text, nats_text
-from bayescascade.report.page import BLANK, Page, Pieces, counted
+from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
 
 class ScoredRows:
@@ -268,13 +268,13 @@ def _class_texts(model: Any) -> list[str]:
 
 
 def _rows_pieces(source: Source, n_rows: int, weight: float) -> list[str]:
-    pieces = [source.label, counted(n_rows, "row")]
+    pieces = [source.label, count_of(n_rows, "row")]
     return pieces if weight == n_rows else [*pieces, f"weight {count_texts([weight])[0]}"]
 
 
 def _unknown_pieces(unknown: UnknownCells) -> list[str]:
     n_rows = unknown.n_rows
-    return [f"{counted(n_rows, 'row')} with unknown levels"] if n_rows else []
+    return [f"{count_of(n_rows, 'row')} with unknown levels"] if n_rows else []
 
 
 def _with_error(text: str, error: float, decimals: int) -> str:

@@ -22,7 +22,7 @@ from bayescascade.base.validation import check_real
 from bayescascade.data.given import column_text
 from bayescascade.data.names import near_names
 from bayescascade.report.numbers import cost_texts
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, count_of
 from bayescascade.report.printed import Printed
 
 _MOST_LISTED = 10
@@ -307,13 +307,13 @@ class FeatureCosts(Printed):
                 groups.setdefault(member, []).append(group)
         if not groups:
             return (Heading([f"{others} feature"]),)
-        heading = [f"costs of {counted(len(groups), 'feature')}", f"{others} other feature"]
+        heading = [f"costs of {count_of(len(groups), 'feature')}", f"{others} other feature"]
         amounts = [self.costs.get(key, 0.0 if of else self.default) for key, of in groups.items()]
         amounts += [self.costs.get(group, self.default) for group in self.groups]
         labels = [*map(column_text, groups), *(f"{group} (group)" for group in self.groups)]
         columns = [Numbers("cost", cost_texts(amounts))]
         if self.groups:
-            heading.insert(1, counted(len(self.groups), "group"))
+            heading.insert(1, count_of(len(self.groups), "group"))
             own = [", ".join(of) for of in groups.values()] + [""] * len(self.groups)
             columns.append(Numbers("group", own))
         return (Heading(heading), BLANK, Table(labels, columns, "feature"))

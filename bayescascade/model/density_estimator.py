@@ -44,10 +44,10 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
     def _total_weight(self) -> float:
         return self.summary_.total_weight
 
-    def _legend(self, learned: D) -> Page:
+    def _key(self, learned: D) -> Page:
         size = "cells" if self.schema_.n_cells is not None else "volume"
-        legend = [f"share: {DENSITIES[self.density]}", f"density: share / {size}"]
-        return (Pieces([*legend, *learned.legend], "dim"),)
+        key = [f"share: {DENSITIES[self.density]}", f"density: share / {size}"]
+        return (Pieces([*key, *learned.key], "dim"),)
 
     def _learner(self) -> Callable[[Table], None]:
         return partial(self._fit_table, search=self.check_parameters())

@@ -237,7 +237,7 @@ class DensityParts(Pictured):
         return evidence_words(self.schema, self.evidence)
 
     @property
-    def legend(self) -> tuple[str, ...]:
+    def key(self) -> tuple[str, ...]:
         """What else a reader of the table has to know."""
         return ()
 

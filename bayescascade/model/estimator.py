@@ -42,7 +42,7 @@ from bayescascade.model.search import Search, default_steps, most_blocks
 from bayescascade.model.sentences import doubt_sentences
 from bayescascade.model.solution import Solution
 from bayescascade.model.summary import FitSummary
-from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted
+from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 from bayescascade.report.printed import Pictured
 
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
@@ -120,7 +120,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         """
 
     @abstractmethod
-    def _legend(self, learned: L) -> Page:
+    def _key(self, learned: L) -> Page:
         """Return what the numbers of what was learned are."""
 
     # -- hooks with an answer that may do ----------------------------------------------------------
@@ -271,7 +271,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
             *self._above_page(),
             *learned.page(),
             BLANK,
-            *self._legend(learned),
+            *self._key(learned),
             *self._posterior_page(),
         )
 
@@ -292,7 +292,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
     def _found_pieces(self) -> list[str]:
         """Return how what was learned was found, how probable it is, and its size."""
         size = getattr(self._readable(self._best), self.size_name)
-        return [*super()._found_pieces(), counted(size, *self.size_words)]
+        return [*super()._found_pieces(), count_of(size, *self.size_words)]
 
     def _above_page(self) -> Page:
         """Return what stands above what is shown, where that is not the best that was found."""
@@ -306,7 +306,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
     # -- reports -----------------------------------------------------------------------------------
 
     def _facts(self) -> list[str]:
-        size = counted(getattr(self.learned_, self.size_name), *self.size_words)
+        size = count_of(getattr(self.learned_, self.size_name), *self.size_words)
         pieces = self._data_pieces()
         return [*(pieces[1:] if self.summary_.source else pieces), size]
 

@@ -22,7 +22,7 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.splitting import split_by_class
 from bayescascade.model.scores import LabelScores
 from bayescascade.report.numbers import diagnostic_text
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, count_of
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ class HeldOut:
         table = Table(
             [one.name for one in self.figures],
             [Numbers("accuracy", accuracies), Numbers("log loss", losses)],
-            f"{counted(self.n_rows, 'row')} held out",
+            f"{count_of(self.n_rows, 'row')} held out",
         )
         told = [self.extent, self.effort, "±: standard error", "log loss: nats a row"]
         return (BLANK, table, Pieces(told, "dim"), BLANK)

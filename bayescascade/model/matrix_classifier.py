@@ -19,7 +19,7 @@ from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.decisions import Decision
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.roles import Predicted
-from bayescascade.report.page import counted
+from bayescascade.report.page import count_of
 
 
 class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
@@ -193,7 +193,7 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
         return None
 
     def _facts(self) -> list[str]:
-        return [*super()._facts(), counted(len(self.classes_), "class", "classes")]
+        return [*super()._facts(), count_of(len(self.classes_), "class", "classes")]
 
     def _encoding_fields(self) -> dict[str, Any]:
         return {**super()._encoding_fields(), "classes": classes_record(self.classes_)}

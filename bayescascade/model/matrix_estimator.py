@@ -17,7 +17,7 @@ from bayescascade.data.given import GivenRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.readable_model import ReadableModel
-from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted
+from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 
 MISSING = ("level", "error")
 """What missing cells may be to those that need a number in every cell of the matrix."""
@@ -138,7 +138,7 @@ class MatrixEstimator(ReadableModel):
         return ()
 
     def _facts(self) -> list[str]:
-        return [counted(self.n_features_in_, "column")]
+        return [count_of(self.n_features_in_, "column")]
 
     def _column_names(self) -> list[str]:
         return self.feature_texts

@@ -8,7 +8,7 @@ from bayescascade.data.level_words import shortened
 from bayescascade.data.levels import are_numbers, level_text
 from bayescascade.data.schema import Schema
 from bayescascade.report.numbers import cells_text, count_texts, significant_text
-from bayescascade.report.page import Page, Pieces, counted
+from bayescascade.report.page import Page, Pieces, count_of
 
 _MOST_ORDERED = 12  # levels of an ordinal column that are all listed
 _LETTERS = 36  # of levels of a nominal column that are listed where there are more
@@ -22,10 +22,10 @@ def data_pieces(data: Any, schema: Schema) -> list[str]:  # Any: a Table or a Fi
     is_weighted = data.total_weight != data.n_rows
     return [
         *([data.source] if data.source else []),
-        counted(data.n_rows, "row"),
+        count_of(data.n_rows, "row"),
         *([f"weight {count_texts([data.total_weight])[0]}"] if is_weighted else []),
         f"{data.n_distinct:,} distinct",
-        counted(schema.n_columns, "column"),
+        count_of(schema.n_columns, "column"),
         f"volume {significant_text(schema.log_cells)}"
         if schema.n_cells is None
         else f"{cells_text(schema.log_cells)} cells",
@@ -42,7 +42,7 @@ def column_words(column: Column, *, is_open: bool = False) -> str:
         n_bins = len(column.edges) - 1
         low, high = column.edges[0], column.edges[-1]
         ends = column.bin_words(0, n_bins - 1) if column.is_whole else f"[{low:g}, {high:g}]"
-        domain = f"{counted(n_bins, 'bin')} in {ends}"
+        domain = f"{count_of(n_bins, 'bin')} in {ends}"
         if is_open and column.is_whole and n_bins > 1:
             begin = [column.whole_ends(i, i)[0] for i in range(1, n_bins)]
             domain = f"{n_bins:,} bins cut before {', '.join(map(str, begin))}"

@@ -15,7 +15,7 @@ from bayescascade.base.parameters import Parameters
 from bayescascade.model.record import FORMAT, NOT_SAVED, VERSION, contradictions_refused
 from bayescascade.model.reporting import OF_ROWS, report_document
 from bayescascade.model.sentences import doubt_sentences
-from bayescascade.report.page import Page, counted
+from bayescascade.report.page import Page, count_of
 from bayescascade.report.printed import Printed
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
     def _facts(self) -> Sequence[str]:
         """Return a few words each on how much was learned from, and learned."""
         n_columns = getattr(self, "n_features_in_", 0)
-        return [counted(n_columns, "column")] if n_columns else []
+        return [count_of(n_columns, "column")] if n_columns else []
 
     def _shown(self) -> Page:
         """Return what was learned."""

@@ -16,7 +16,7 @@ from bayescascade.model.summary import FitSummary
 from bayescascade.model.trace import COLUMNS_USED
 from bayescascade.report.chart import UnitChart
 from bayescascade.report.numbers import cost_texts, diagnostic_text, ratio_text, share_text
-from bayescascade.report.page import BLANK, Page, counted
+from bayescascade.report.page import BLANK, Page, count_of
 
 _MOST_NAMES = 12
 _NEARLY = 0.95  # from which share on something is so of practically all draws
@@ -81,7 +81,7 @@ def _proved(summary: FitSummary, learned: str, best: str) -> str:
             f"{stopped}{best} is the best that a search found. Whether others are nearly as "
             "good was not looked into."
         )
-    chains = counted(summary.n_chains, "independent search", "independent searches")
+    chains = count_of(summary.n_chains, "independent search", "independent searches")
     found = summary.diagnostics.values()
     r_hat = float(np.max([each.r_hat for each in found]))
     worst = "over 100" if r_hat > _MOST_R_HAT else diagnostic_text(r_hat, 3)
@@ -116,7 +116,7 @@ def _sizes(
             break
     low, high = min(usual), max(usual)
     own = "" if size is None else f"; that shown has {size:,}"
-    within = counted(low, *words) if low == high else f"from {low:,} to {high:,} {words[1]}"
+    within = count_of(low, *words) if low == high else f"from {low:,} to {high:,} {words[1]}"
     told = f"{share_text(total)} have {within}{own}"
     return f"Of all {learned}s that are plausible given the rows, {told}."
 
@@ -182,14 +182,14 @@ def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page, tuple[Uni
     mean = float(kept[is_possible] @ scores[is_possible] / kept.sum())
     gain = mean + model.schema_.log_cells
     told = (
-        f"The model was tried on {counted(n_rows, 'row')} that it was not learned from. It gives "
+        f"The model was tried on {count_of(n_rows, 'row')} that it was not learned from. It gives "
         f"such a row {ratio_text(gain)} times the probability, on average, that a model without "
         f"knowledge would give it, for which all are alike (mean log density {mean:.4f} nats a "
         f"row, {-model.schema_.log_cells:.4f} without knowledge)."
     )
     left = scores.size - n_rows
     impossible = (
-        f"{counted(left, 'more row')} cannot be, according to the model, and "
+        f"{count_of(left, 'more row')} cannot be, according to the model, and "
         f"{'is' if left == 1 else 'are'} not in this average."
     )
     return ([told, impossible] if left else [told]), (), ()
@@ -220,7 +220,7 @@ def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page, tuple[Unit
     usual = np.bincount(codes).max() / len(codes)
     error = f" ± {100 * scores.accuracy_error:.1f}" if scores.accuracy_error > 0 else ""
     told = [
-        f"The model was tried on {counted(len(codes), 'row')} that it was not learned from. It "
+        f"The model was tried on {count_of(len(codes), 'row')} that it was not learned from. It "
         f"names the right class for {100 * scores.accuracy:.1f}{error} % of them; to name the most "
         f"frequent class always would be right for {share_text(float(usual))}."
     ]

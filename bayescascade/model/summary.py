@@ -18,7 +18,7 @@ from bayescascade.model.held_out import HeldOut
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.trace import trace_words
 from bayescascade.report.numbers import diagnostic_text, nats_text
-from bayescascade.report.page import counted
+from bayescascade.report.page import count_of
 
 _SEARCHES = {
     "anneal+metropolis": "annealing and {chains}",
@@ -130,7 +130,7 @@ class FitSummary:
     @property
     def warnings(self) -> list[str]:
         """What the diagnostics object to, and last what to do, in words; empty if nothing."""
-        found = [f"{self.fallen} of {counted(self.n_chains, 'chain')}: {_FELL}"][: self.fallen]
+        found = [f"{self.fallen} of {count_of(self.n_chains, 'chain')}: {_FELL}"][: self.fallen]
         for name, diagnostic in self.diagnostics.items():
             if not diagnostic.is_fine:
                 found.append(
@@ -159,7 +159,7 @@ class FitSummary:
         """Return how what was learned, such as a "tree", was found, and what was proved of it."""
         certificate = self.certificate
         if certificate is None:
-            chains = counted(self.n_chains, "chain")
+            chains = count_of(self.n_chains, "chain")
             how = _SEARCHES.get(self.method, "{chains}").format(chains=chains)
             found = f"{self.ending}: best found so far" if self.ending else "best found"
             return f"{found} by {how}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bayescascade.report.chart import CHART_STYLES, UnitChart
 from bayescascade.report.html import STYLES, blocks, element, shown_and_more, text
-from bayescascade.report.page import Page, counted
+from bayescascade.report.page import Page, count_of
 
 _MOST_ITEMS = 10  # that are not folded
 
@@ -142,7 +142,7 @@ def _items(section: Section) -> str:
     items = section.items
     shown = items if len(items) <= _MOST_ITEMS + 2 else items[:_MOST_ITEMS]
     more = items[len(shown) :]
-    words = counted(len(more), *(f"more {noun}" for noun in section.noun))
+    words = count_of(len(more), *(f"more {noun}" for noun in section.noun))
     look = "beside" if section.is_beside else ""
     return shown_and_more(_list(shown, look), _list(more, look), words)
 

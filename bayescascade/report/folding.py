@@ -21,7 +21,7 @@ from bayescascade.report.page import (
     Page,
     Pieces,
     Table,
-    counted,
+    count_of,
 )
 
 MOST_ROWS = 40
@@ -41,7 +41,7 @@ def _folded(block: Block, most_rows: int) -> Page:
         pages = (folded(page, most_rows) for page in (block.wide, block.narrow))
         return (Fitting(block.table, block.room, *pages),)
     if isinstance(block, Pieces) and (left := left_out(block)):
-        more = f"... {counted(left, f'more {block.noun}')}"
+        more = f"... {count_of(left, f'more {block.noun}')}"
         return (replace(block, pieces=[*block.pieces[: block.most_pieces], more]),)
     if isinstance(block, Guided) and block.fold is not None:
         tree = with_short_labels(block)
@@ -54,7 +54,7 @@ def _folded(block: Block, most_rows: int) -> Page:
         shown = shown_rows(block, most_rows)
         if len(shown) < len(block.labels):
             hidden = set(range(len(block.labels))) - shown
-            told = counted(len(block.labels), *block.fold.nouns)
+            told = count_of(len(block.labels), *block.fold.nouns)
             return (_folded_table(block, shown), _note(block.fold, hidden, len(hidden), told))
     return (block,)
 
@@ -85,9 +85,9 @@ def fold_words(fold: Fold, count: int, size: float, total: float, n_splits: int 
     `count` is the number of rows of the table, or of leaves of a tree; `size` is what they stand
     for, by `fold.sizes`, of `total`; `n_splits` is the number of splits folded.
     """
-    words = counted(count, *fold.nouns)
+    words = count_of(count, *fold.nouns)
     if n_splits:
-        words += f" in {counted(n_splits, 'split')}"
+        words += f" in {count_of(n_splits, 'split')}"
     if fold.sizes and total > 0:
         noun = fold.counted if size == 1 else f"{fold.counted}s"
         words += f", {count_texts([size])[0]} {noun} ({share_text(min(1.0, size / total))})"
@@ -133,7 +133,7 @@ def _splits(tree: Guided, shown: set[int]) -> tuple[set[int], int, str]:
     """Return the nodes left out, how many splits are not shown in full, and of how many."""
     inner = [below for below in tree.children if below]
     n_folded = sum(not shown.issuperset(below) for below in inner)
-    return set(range(len(tree.labels))) - shown, n_folded, counted(len(inner), "split")
+    return set(range(len(tree.labels))) - shown, n_folded, count_of(len(inner), "split")
 
 
 def _folded_tree(tree: Guided, shown: set[int]) -> Guided:

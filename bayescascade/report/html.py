@@ -25,7 +25,7 @@ from bayescascade.report.page import (
     Page,
     Pieces,
     Table,
-    counted,
+    count_of,
 )
 
 _WIDTH = 120  # columns of a terminal that a notebook is about as wide as
@@ -123,7 +123,7 @@ def _line(block: Pieces) -> str:
     shown = block.pieces[: len(block.pieces) - left]
     told = start + _told(shown, block.gap)
     more = _told(block.pieces[len(shown) :], block.gap)
-    words = counted(left, f"more {block.noun}")
+    words = count_of(left, f"more {block.noun}")
     return element("div", shown_and_more(told, more, words), block.style)
 
 
@@ -209,7 +209,7 @@ def _tree(tree: Guided) -> Iterator[str]:
         if not children[node]:
             yield element("div", _cells(tree, node), "row") + inside
         else:
-            count = element("span", text(counted(n_leaves[node], *nouns)), "count")
+            count = element("span", text(count_of(n_leaves[node], *nouns)), "count")
             is_open = ' open=""' if shown.issuperset(children[node]) else ""
             yield f"<details{is_open}>"
             yield element("summary", _cells(tree, node, count), "row") + inside

@@ -246,7 +246,7 @@ def warning(text: str) -> Pieces:
     return Pieces([text], "warning")
 
 
-def counted(count: int, noun: str, nouns: str = "") -> str:
+def count_of(count: int, noun: str, nouns: str = "") -> str:
     """Return how many there are, such as "1 row" or "2,201 rows"."""
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 

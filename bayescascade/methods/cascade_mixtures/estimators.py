@@ -39,7 +39,7 @@ from bayescascade.model.page import data_pieces
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted
+from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 
 Floats = NDArray[np.float64]
 
@@ -354,17 +354,17 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         if self.cascade_ is not None:
             kind = "1 class, a cascade averaged over its trees"
             return Heading([f"{self.title}: {kind}"]), data, Pieces([log_likelihood, *of_held_out])
-        how = f"best of {counted(summary.n_chains, 'start')} of EM, not proved"
+        how = f"best of {count_of(summary.n_chains, 'start')} of EM, not proved"
         if summary.ending:
             how = f"{summary.ending}: {how}"
         facts = [
             log_likelihood,
             f"BIC {nats_text(self.bic_)}",
-            f"{counted(self.n_parameters_ or 0, 'parameter')}",
+            f"{count_of(self.n_parameters_ or 0, 'parameter')}",
             f"relative entropy of classes {self.entropy_:.3f}",
             *of_held_out,
         ]
-        n_classes = counted(self.n_components_, *self.size_words)
+        n_classes = count_of(self.n_components_, *self.size_words)
         kind = f"{n_classes} of {_INSIDE[self.kind_]}, smoothing {self.smoothing_:g}"
         return (Heading([f"{self.title}: {kind}"]), data, Pieces([how]), Pieces(facts))
 
@@ -382,13 +382,13 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     def _facts(self) -> list[str]:
         return [
             *data_pieces(self.summary_, self.schema_),
-            counted(self.n_components_, *self.size_words),
+            count_of(self.n_components_, *self.size_words),
         ]
 
     def _doubt(self) -> list[str]:
         if self.cascade_ is not None:
             return self.cascade_._doubt()
-        n_starts = counted(self.summary_.n_chains, "start")
+        n_starts = count_of(self.summary_.n_chains, "start")
         return [f"It is the best that was found from {n_starts}; a better one may exist."]
 
     def _details(self) -> Page:

@@ -38,7 +38,7 @@ from bayescascade.report.page import (
     Page,
     Pieces,
     Table as PrintedTable,
-    counted,
+    count_of,
 )
 
 if TYPE_CHECKING:
@@ -312,8 +312,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         beside: Page = () if shown is chosen else (Pieces([self._beside_words()]), BLANK)
         found = (Heading(chosen._data_pieces()), Pieces(self._found_pieces()))
         columns = (*chosen._warnings_page(), Pieces(chosen._column_pieces(), noun="column"))
-        legend = (*shown._legend(shown.learned_), *shown._posterior_page())
-        tree = (*beside, *shown._shown(), BLANK, *legend)
+        key = (*shown._key(shown.learned_), *shown._posterior_page())
+        tree = (*beside, *shown._shown(), BLANK, *key)
         return (*found, *columns, BLANK, *tree, BLANK, *self._choice_page())
 
     def _found_pieces(self) -> list[str]:
@@ -344,7 +344,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     def _beside_words(self) -> str:
         """Return why another tree is shown, and what it loses."""
         assert self.readable_ is not None
-        n_leaves = counted(self.cascade_._best.tree.n_leaves, *self.size_words)
+        n_leaves = count_of(self.cascade_._best.tree.n_leaves, *self.size_words)
         beside = next(one for one in self._candidates if self._is_of(one, self.readable_))
         best, by = self._candidates[0], "of evidence"
         lost = (best.log_evidence - beside.log_evidence) / self._total_weight

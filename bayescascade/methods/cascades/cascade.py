@@ -65,7 +65,7 @@ from bayescascade.model.search import Search
 from bayescascade.model.solution import Solution
 from bayescascade.model.typical import MOST_COMPARED, typical_draw
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.page import BLANK, Page, Pieces, counted
+from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
 _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 
@@ -143,13 +143,13 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         times = self._draws.times
         n_drawn = sum(times) if len(times) <= MOST_COMPARED else MOST_COMPARED
         told = (
-            f"The typical tree of {counted(max(n_drawn, 1), 'drawn one')}: the densities that it "
+            f"The typical tree of {count_of(max(n_drawn, 1), 'drawn one')}: the densities that it "
             "gives to rows are nearest to those of all others."
         )
         if self._shows_best:
             return (Pieces([f"{told} It is the best tree, too."], indent=0), BLANK)
         shown, best = self._shown_tree, self._best
-        sizes = [counted(one.tree.n_leaves, *self.size_words) for one in (shown, best)]
+        sizes = [count_of(one.tree.n_leaves, *self.size_words) for one in (shown, best)]
         less = nats_text(self._log_density(best) - self._log_density(shown))
         told += f" It has {sizes[0]}; the best tree, of {sizes[1]}, is {less} nats more probable."
         return (Pieces([told], indent=0), BLANK)

@@ -87,7 +87,7 @@ class LearnedDensityTree(TreeParts):
         return BoxTree(_box_texts(self), fills, self.tree.parent)
 
     @property
-    def legend(self) -> tuple[str, ...]:
+    def key(self) -> tuple[str, ...]:
         """What else a reader of the table has to know."""
         if self.level_probabilities is None:
             return ()

@@ -261,12 +261,12 @@ class DependentTree(LearnedDensityTree):
         return PairArcs(title, [self.schema.names[j] for j in columns], ends)
 
     @property
-    def legend(self) -> tuple[str, ...]:
+    def key(self) -> tuple[str, ...]:
         """What else a reader of the table has to know."""
         if not any(self.pairs(leaf) for leaf in self.tree.leaves.tolist()):
-            return super().legend
+            return super().key
         told = "with: levels of columns that are probably joined, how probable they are together, "
-        return (*super().legend, f"{told}and would be apart")
+        return (*super().key, f"{told}and would be apart")
 
     def _inside_words(self, leaf: int) -> list[str]:
         pairs = [pair.words(self.schema) for pair in self.pairs(leaf)[:_MOST_PAIRS]]

@@ -22,7 +22,7 @@ from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
 from bayescascade.model.guard import shown_gap
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate
-from bayescascade.report.page import counted
+from bayescascade.report.page import count_of
 
 _N_FOLDS = 5  # in which rows are held out, to choose a temper
 _LONG = 1e10  # steps of scoring a fold, minutes, from which on it is the only one
@@ -276,7 +276,7 @@ n_features_in_, feature_names_in_
         gap = shown_gap(0.0, exact.rounding)
         certificate = Certificate(
             gap=gap,
-            extent=counted(exact.n_boxes, "box", "boxes"),
+            extent=count_of(exact.n_boxes, "box", "boxes"),
             log_evidence=exact.log_evidence if exact.temper is None else None,
             scope=scope if temper is None else f"{scope}, tempered at {exact.temper:g} rows,",
             is_rounding=gap > 0.0,

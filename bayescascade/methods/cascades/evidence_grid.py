@@ -24,7 +24,7 @@ from bayescascade.methods.cascades.parameters import EVIDENCE_MODELS, GRID_PARAM
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.model.parameters import MemoryParameters
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, count_of
 from bayescascade.report.printed import Printed
 from samplers.cluster import shared_on_cluster
 
@@ -122,7 +122,7 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
         table = Table(
             list(map(self._words, self)), columns, below=below, least_label=0, gaps=(3, 3)
         )
-        rows = [counted(self.data.n_rows, "row"), f"{self.data.n_distinct:,} distinct"]
+        rows = [count_of(self.data.n_rows, "row"), f"{self.data.n_distinct:,} distinct"]
         return (Heading([*filter(None, [self.data.source]), *rows]), BLANK, table)
 
     def _words(self, point: EvidencePoint) -> str:

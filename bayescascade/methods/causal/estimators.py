@@ -36,7 +36,7 @@ from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.search import Seed, seed_sequence
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, count_of
 
 _MOST_COMPARED = 1000  # rows between which the median distance is taken
 
@@ -55,7 +55,7 @@ class DirectionModel(ReadableModel):
         return hasattr(self, "names_")
 
     def _facts(self) -> list[str]:
-        return [counted(self.n_rows_, "row"), "2 columns"]
+        return [count_of(self.n_rows_, "row"), "2 columns"]
 
     def _column_names(self) -> list[str]:
         return [str(name) for name in self.names_.values()]
@@ -231,7 +231,7 @@ class AdditiveNoiseModel(DirectionModel):
                 f"scores differ by {self.margin_:.4f}, at least {least:.4f} is needed",
             ]
         return (
-            Heading([self.title, counted(self.n_rows_, "row"), scored.told, told]),
+            Heading([self.title, count_of(self.n_rows_, "row"), scored.told, told]),
             Pieces(found),
             BLANK,
             Table(shown, [Numbers("score", [f"{self.scores_[one]:.4f}" for one in DIRECTIONS])]),

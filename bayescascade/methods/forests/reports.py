@@ -34,7 +34,7 @@ from bayescascade.report.page import (
     Page,
     Pieces,
     Table,
-    counted,
+    count_of,
     named,
     warning,
 )
@@ -95,8 +95,8 @@ def size_pieces(model: CostlyForest) -> list[str]:
     """Return how large a forest is."""
     forest = model.forest_
     return [
-        counted(forest.n_trees, "tree"),
-        counted(forest.n_splits, "split"),
+        count_of(forest.n_trees, "tree"),
+        count_of(forest.n_splits, "split"),
         f"mean depth {_mean_depth(forest):.1f}",
         f"{forest.n_classes} classes",
     ]
@@ -160,7 +160,7 @@ def nothing_text(model: CostlyForest) -> str:
 
 def cost_facts(model: CostlyForest) -> list[str]:
     """Return how many trees there are, and what they cost."""
-    trees = counted(model.forest_.n_trees, "tree")
+    trees = count_of(model.forest_.n_trees, "tree")
     spent, everything = cost_texts([model.validation_cost_, float(model.items_.costs.sum())])
     return [trees, f"cost {spent} a row on average", f"{everything} for all features"]
 

@@ -36,7 +36,7 @@ from bayescascade.model.matrix_explorer import MatrixExplorer
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.search import Search
 from bayescascade.report.numbers import share_text
-from bayescascade.report.page import Page, Pieces, counted
+from bayescascade.report.page import Page, Pieces, count_of
 
 _STEPS = 2_000  # of each chain
 _KEPT = 100  # draws of each chain, and those that predict together
@@ -431,8 +431,8 @@ class NeighborCompressionClassifier(
         return frame.assign(**{target: self.prototype_labels_})
 
     def _facts(self) -> list[str]:
-        rows = counted(int(self._sizes.sum()), "row")
-        return [rows, *super()._facts(), counted(self.n_kept_, "prototype")]
+        rows = count_of(int(self._sizes.sum()), "row")
+        return [rows, *super()._facts(), count_of(self.n_kept_, "prototype")]
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:
         return HOW_TO_READ
@@ -445,7 +445,7 @@ class NeighborCompressionClassifier(
 
     def _told(self) -> list[str]:
         part = share_text(self.n_kept_ / int(self._sizes.sum()))
-        kept = f"{counted(self.n_kept_, 'prototype')}, {part} of the rows"
+        kept = f"{count_of(self.n_kept_, 'prototype')}, {part} of the rows"
         is_own = self._best.factor.ndim == 1 and np.ptp(self._best.factor) > 0.0
         told = [kept, f"metric {self.metric}"]
         if is_own and self.metric == "scaled":

@@ -20,7 +20,16 @@ from bayescascade.model.diagnostics import ESS_FLOOR, RHAT_CEILING
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.search import Search
 from bayescascade.report.numbers import diagnostic_text, probability_text, share_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, counted, warning
+from bayescascade.report.page import (
+    BLANK,
+    Heading,
+    Numbers,
+    Page,
+    Pieces,
+    Table,
+    count_of,
+    warning,
+)
 
 _STEPS, _STEPS_PER_SPLIT, _MOST_STEPS = 300_000, 200, 2_000_000
 _LEAST_STEPS = 20_000
@@ -89,7 +98,7 @@ class NearOptimalPrunings(Found[KeptSplits]):
         pieces = [
             f"best objective {self.optimum:.4g}",
             f"temperature {self.temperature:.2g}",
-            f"{n_draws:,} draws of {counted(n_chains, 'chain')}{self.summary_.of_rounds}",
+            f"{n_draws:,} draws of {count_of(n_chains, 'chain')}{self.summary_.of_rounds}",
             f"R-hat {diagnostic_text(r_hat, 3)}",
             f"ESS {diagnostic_text(min(each.ess for each in diagnostics), 0)}",
         ]

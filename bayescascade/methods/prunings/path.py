@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.report.numbers import cost_texts, significant_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, counted, warning
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, count_of, warning
 from bayescascade.report.printed import Printed
 
 P = TypeVar("P", bound=BudgetedClassifier)
@@ -150,7 +150,7 @@ class PruningPath(Printed, Generic[P]):
                 columns.append(Numbers("gap", nothing + gaps))
         labels = ["nothing"] * len(nothing) + labels
         table = Table(labels, columns, self.strength if self.budgets is None else "budget")
-        heading = Heading([f"{counted(len(self), 'pruning')} of a forest"])
+        heading = Heading([f"{count_of(len(self), 'pruning')} of a forest"])
         told = "interrupted: those not found by then are missing"
         warned = [told] if self.interrupted else []
         empty = [one for one in self if self.budgets is not None and one.nothing_read_text]

@@ -26,7 +26,7 @@ from bayescascade.model.explore import explore_by
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.search import Search, Seed
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, count_of
 
 _MOST_SHOWN = 20  # coefficients
 _MOST_REASONS = 4  # of a row
@@ -276,13 +276,13 @@ class RadoBoostClassifier(MatrixClassifier):
 
     def _heading(self) -> list[str]:
         about = self._about
-        rados = f"{counted(about['n_rados'], 'rado')} of {counted(about['n_rows'], 'row')}"
-        return [rados, counted(self.n_features_in_, "feature")]
+        rados = f"{count_of(about['n_rados'], 'rado')} of {count_of(about['n_rows'], 'row')}"
+        return [rados, count_of(self.n_features_in_, "feature")]
 
     def _how_made(self) -> Page:
         about = self._about
         how = {
-            "boost": f"{counted(about['n_rounds_made'], 'round')}, weak learner "
+            "boost": f"{count_of(about['n_rounds_made'], 'round')}, weak learner "
             f"{self.weak_learner}",
             "map": "maximum of the posterior",
             "moments": "by mean and covariance of the rados",
@@ -316,8 +316,8 @@ class RadoBoostClassifier(MatrixClassifier):
         )
 
     def _facts(self) -> list[str]:
-        of_rows = counted(self._about["n_rows"], "row")
-        return [of_rows, counted(self._about["n_rados"], "sum of rows", "sums of rows")]
+        of_rows = count_of(self._about["n_rows"], "row")
+        return [of_rows, count_of(self._about["n_rados"], "sum of rows", "sums of rows")]
 
     def _how_to_read(self) -> list[tuple[str, str]]:
         no, yes = (level_text(label) for label in self.classes_.tolist())

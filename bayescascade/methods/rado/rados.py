@@ -30,7 +30,7 @@ from bayescascade.methods.rado.releases import random_sums, release_feature, rel
 from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.privacy.accounting import PrivacyLedger
-from bayescascade.report.page import BLANK, Heading, Page, Pieces, counted
+from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 from bayescascade.report.printed import Printed
 
 _FEW = 10  # rows of a sum by support "auto"
@@ -428,11 +428,16 @@ class Rados(Printed):
         each = (
             "each row in it by a fair coin"
             if self.support is None
-            else f"{counted(self.support, 'row')} in each"
+            else f"{count_of(self.support, 'row')} in each"
         )
         return (
-            Heading([self.title, f"{counted(len(self), 'rado')} of {counted(self.n_rows, 'row')}"]),
-            Pieces([counted(self.values.shape[1], "column"), each]),
+            Heading(
+                [
+                    self.title,
+                    f"{count_of(len(self), 'rado')} of {count_of(self.n_rows, 'row')}",
+                ]
+            ),
+            Pieces([count_of(self.values.shape[1], "column"), each]),
             *(Pieces([text]) for text in self.reading.encoder.missing_texts),
             BLANK,
             *self.promise_page(),

@@ -38,7 +38,7 @@ from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.rounds import Rounds
-from bayescascade.report.page import Page, Pieces, counted
+from bayescascade.report.page import Page, Pieces, count_of
 
 _FOLD_SHARE = 10  # times fewer steps for folds; see `fold_model`
 _LEAST_FOLD_STEPS = 20_000
@@ -218,7 +218,7 @@ time_limit, until, checkpoint, resume, progress
         steps = self.n_steps or self._default_steps(table)
         n_steps = max(min(steps, _LEAST_FOLD_STEPS), steps // _FOLD_SHARE)
         is_map = self._is_map()
-        chains = counted(min(self.n_chains, _FOLD_CHAINS), "chain")
+        chains = count_of(min(self.n_chains, _FOLD_CHAINS), "chain")
         model = clone(self).set_params(
             search="anneal" if is_map else "anneal+metropolis", n_steps=n_steps,
             n_chains=min(self.n_chains, _FOLD_CHAINS), unknown="ignore", checkpoint=None,
@@ -402,7 +402,7 @@ time_limit, until, checkpoint, resume, progress
 
     def _data_pieces(self) -> list[str]:
         *pieces, _ = super()._data_pieces()  # cells say little of what is learned from labels
-        return [*pieces, counted(len(self.classes_), "class", "classes")]
+        return [*pieces, count_of(len(self.classes_), "class", "classes")]
 
     def _column_pieces(self) -> list[str]:
         classes = ", ".join(map(level_text, self.classes_.tolist()))
@@ -411,11 +411,11 @@ time_limit, until, checkpoint, resume, progress
             *(column_words(c, is_open=True) for c in self.schema_.columns),
         ]
 
-    def _legend(self, learned: LabelList) -> Page:
+    def _key(self, learned: LabelList) -> Page:
         if len(self.classes_) != 2:
-            return learned.legend
+            return learned.key
         of_second = f"P: probability that {self.target_} is {level_text(self.classes_.tolist()[1])}"
-        return (Pieces([of_second], "dim"), *learned.legend)
+        return (Pieces([of_second], "dim"), *learned.key)
 
     def _in_words(self) -> list[tuple[str, str]]:
         return self.learned_.parts_in_words()

@@ -313,7 +313,7 @@ class LabelList(ListedRules):
         return self._fitting((self._class_table,), (narrow,))
 
     @property
-    def legend(self) -> Page:
+    def key(self) -> Page:
         """What the numbers in the table are."""
         wide = [
             "probabilities of the classes: posterior means",

@@ -35,7 +35,7 @@ from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.guard import certified, shown_gap
 from bayescascade.model.solution import Certificate
-from bayescascade.report.page import counted
+from bayescascade.report.page import count_of
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior
@@ -100,7 +100,7 @@ def certificate_of(exact: "SummedPosterior | StoppedPosterior | TiltedPosterior"
     gap = shown_gap(exact.gap, exact.rounding)
     return Certificate(
         gap=gap,
-        extent=counted(exact.cost.n_boxes, "box", "boxes"),
+        extent=count_of(exact.cost.n_boxes, "box", "boxes"),
         log_evidence=exact.log_evidence if is_told else None,
         scope=f"of up to {most} leaves" if most is not None else "",
         is_rounding=exact.gap == 0.0 < gap,
