@@ -36,7 +36,7 @@ BESIDE = {
         "bayescascade.methods.cascades.exact.tilted.TiltedPosterior",
         "bayescascade.methods.cascades.shallow_trees.ShallowTrees",
         "bayescascade.methods.causal.release.DirectionRelease",
-        "bayescascade.methods.causal.protection.Plan",
+        "bayescascade.methods.causal.protection.PrivacyPlan",
         "bayescascade.methods.rado.protection.Promise",
     )
 }

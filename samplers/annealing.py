@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from samplers.blocks import Memory, Phase, Plan, Program, Record, Snapshot, choose_moves
+from samplers.blocks import ChainPlan, Memory, Phase, Program, Record, Snapshot, choose_moves
 from samplers.chains import Progress, Run, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.metropolis import advance_block, better_of, init, trace_block
@@ -114,7 +114,7 @@ def anneal(
     )
 
 
-def _cycles(n_steps: int, n_restarts: int, n_temperatures: int) -> Plan:
+def _cycles(n_steps: int, n_restarts: int, n_temperatures: int) -> ChainPlan:
     n_steps = check_integer("n_steps", n_steps, 1)
     n_restarts = check_integer("n_restarts", n_restarts, 1)
     n_temperatures = check_integer("n_temperatures", n_temperatures, 1)
@@ -123,7 +123,7 @@ def _cycles(n_steps: int, n_restarts: int, n_temperatures: int) -> Plan:
     ends = [cycle * n_steps // n_restarts for cycle in range(n_restarts + 1)]
     lengths = [end - start for start, end in pairwise(ends)]
     phases = (Phase("annealing", n, min(n, n_temperatures), is_traced=True) for n in lengths)
-    return Plan(tuple(phases))
+    return ChainPlan(tuple(phases))
 
 
 @dataclass(frozen=True, slots=True)

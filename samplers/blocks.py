@@ -44,7 +44,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ChainPlan:
     """All phases of a run, in order; in rounds, it may stop after each phase that is traced."""
 
     phases: tuple[Phase, ...]
@@ -116,7 +116,7 @@ class Plan:
             block -= phase.n_blocks
 
 
-def sampling_plan(n_steps: int, warmup: float, n_draws: int, n_rounds: int = 1) -> Plan:
+def sampling_plan(n_steps: int, warmup: float, n_draws: int, n_rounds: int = 1) -> ChainPlan:
     """Return the blocks of a warm-up and of draws; each further round doubles all steps."""
     n_steps = check_integer("n_steps", n_steps, 1)
     n_draws = check_integer("n_draws", n_draws, 1)
@@ -131,7 +131,7 @@ def sampling_plan(n_steps: int, warmup: float, n_draws: int, n_rounds: int = 1) 
     for number in range(1, n_rounds):
         n_more = math.ceil(2 ** (number - 1) * n_steps / n_draws) * n_draws
         phases.append(Phase(f"round {number + 1}", n_more, n_draws, is_traced=True))
-    return Plan(tuple(phases), is_in_rounds=n_rounds > 1)
+    return ChainPlan(tuple(phases), is_in_rounds=n_rounds > 1)
 
 
 class Snapshot(NamedTuple, Generic[S]):
@@ -223,7 +223,7 @@ class Program(ABC, Generic[S]):
     trace_names: ClassVar[tuple[str, ...]] = ("log_density", "acceptance_rate")
 
     target: Target[S]
-    plan: Plan
+    plan: ChainPlan
     choice: MoveChoice[S]
 
     @abstractmethod

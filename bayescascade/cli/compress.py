@@ -114,7 +114,7 @@ def _page(
     import math
 
     from bayescascade.report.numbers import share_text
-    from bayescascade.report.page import BLANK, Numbers, Pieces, Table
+    from bayescascade.report.page import BLANK, Numbers, Pieces, PrintedTable
 
     learned, tested = (f"{n:,}" for n in parts.n_rows)
     split = f"rows split by seed {parts.seed}: {learned} to learn from, {tested} to test"
@@ -122,7 +122,7 @@ def _page(
         f"{share_text(error)} ± {100 * math.sqrt(error * (1 - error) / parts.n_rows[1]):.1f}"
         for _, error in errors.values()
     ]
-    table = Table(
+    table = PrintedTable(
         ["all rows", "prototypes"],
         [Numbers("kept", [f"{n:,}" for n, _ in errors.values()]), Numbers("error", texts)],
         "nearest of",

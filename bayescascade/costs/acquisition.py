@@ -24,7 +24,7 @@ from bayescascade.costs.limits import is_within
 from bayescascade.data.given import column_text
 from bayescascade.report.layout import longest
 from bayescascade.report.numbers import cost_texts, probability_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, warning
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, PrintedTable, warning
 from bayescascade.report.printed import Printed
 
 Fetch: TypeAlias = Callable[[Any], object]
@@ -169,7 +169,7 @@ class Acquisition(Printed):
             ),
         ]
         labels = ["nothing yet", *(column_text(step.feature) for step in steps)]
-        return (heading, *why, BLANK, Table(labels, columns, "feature"))
+        return (heading, *why, BLANK, PrintedTable(labels, columns, "feature"))
 
 
 class AcquisitionError(BayesCascadeError):

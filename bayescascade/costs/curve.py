@@ -19,7 +19,7 @@ from bayescascade.data.labels import check_labels
 from bayescascade.data.levels import level_text
 from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cost_texts
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable
 from bayescascade.report.printed import Printed
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class CostAccuracyCurve(Printed):
         label = level_text(self.commonest)
         return [] if self.nothing is None else [f"{NOTHING}: every row is classified as {label}"]
 
-    def table(self, labels: Sequence[str], header: str) -> Table:
+    def table(self, labels: Sequence[str], header: str) -> PrintedTable:
         """Return the table of the points, each with a label, and what is above the labels.
 
         The line of buying nothing is the first.
@@ -180,7 +180,7 @@ class CostAccuracyCurve(Printed):
             "trees": ["" if p.n_trees is None else f"{p.n_trees:,}" for p in points],
             "splits": ["" if p.n_splits is None else f"{p.n_splits:,}" for p in points],
         }
-        return Table(labels, [Numbers(*column) for column in columns.items()], header)
+        return PrintedTable(labels, [Numbers(*column) for column in columns.items()], header)
 
 
 def cost_accuracy_curve(

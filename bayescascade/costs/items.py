@@ -22,7 +22,7 @@ from bayescascade.base.validation import check_real
 from bayescascade.data.given import column_text
 from bayescascade.data.names import near_names
 from bayescascade.report.numbers import cost_texts
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, count_of
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, PrintedTable, count_of
 from bayescascade.report.printed import Printed
 
 _MOST_LISTED = 10
@@ -316,7 +316,7 @@ class FeatureCosts(Printed):
             heading.insert(1, count_of(len(self.groups), "group"))
             own = [", ".join(of) for of in groups.values()] + [""] * len(self.groups)
             columns.append(Numbers("group", own))
-        return (Heading(heading), BLANK, Table(labels, columns, "feature"))
+        return (Heading(heading), BLANK, PrintedTable(labels, columns, "feature"))
 
 
 Costs: TypeAlias = (

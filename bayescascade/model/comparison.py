@@ -30,7 +30,7 @@ from bayescascade.model.readable_density import ReadableDensity
 from bayescascade.model.score_picture import Scores, draw_scores
 from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cells_text, significant_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table as PrintedTable
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable
 from bayescascade.report.printed import Printed
 from samplers.cluster import results_of_workers, shared_on_cluster
 from samplers.parameters import check_n_jobs

@@ -22,7 +22,7 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.splitting import split_by_class
 from bayescascade.model.scores import LabelScores
 from bayescascade.report.numbers import diagnostic_text
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, count_of
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class HeldOut:
             for one in self.figures
         ]
         losses = [diagnostic_text(one.log_loss, 3) for one in self.figures]
-        table = Table(
+        table = PrintedTable(
             [one.name for one in self.figures],
             [Numbers("accuracy", accuracies), Numbers("log loss", losses)],
             f"{count_of(self.n_rows, 'row')} held out",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bayescascade.model.scores import LabelScores
 from bayescascade.report.chart import Series, UnitChart
 from bayescascade.report.numbers import count_texts, diagnostic_text, share_text
-from bayescascade.report.page import Numbers, Table
+from bayescascade.report.page import Numbers, PrintedTable
 
 _MOST_CURVES = 5  # of classes, each against the rest
 _MOST_BINS, _ROWS_OF_BIN = 10, 20
@@ -46,7 +46,7 @@ def calibration_of(
 
 def curves_of(
     scores: LabelScores, names: Sequence[str]
-) -> tuple[list[str], Table, tuple[UnitChart, ...]]:
+) -> tuple[list[str], PrintedTable, tuple[UnitChart, ...]]:
     """Return what a report shows of the probabilities: a sentence, a table and charts.
 
     Of two classes, curves are of the second; of more, ROC curves of the commonest few against the
@@ -80,7 +80,7 @@ def curves_of(
         "average. Dots on the diagonal are right; larger ones stand for more rows."
     ]
     labels = [f"bin {number}" for number in range(1, 1 + len(texts))]
-    table = Table(labels, [*shares, Numbers("rows", texts)], of_what)
+    table = PrintedTable(labels, [*shares, Numbers("rows", texts)], of_what)
     dots = Series("a bin of rows", *(each.tolist() for each in found))
     across = f"said: {of_what if len(of_what) <= _LONGEST else 'probability'}"
     charts = [UnitChart("Calibration", across, "was so, share of the rows", [dots])]

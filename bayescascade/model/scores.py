@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bayescascade.base.texts import printable
 from bayescascade.report.layout import longest
 from bayescascade.report.numbers import count_texts
-from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
+from bayescascade.report.page import Fitting, Numbers, Page, Pieces, PrintedTable
 
 _GAP = 3  # columns before each number of a table
 
@@ -137,7 +137,7 @@ class LabelScores:
         target, names = printable(target), [printable(name) for name in names]
         texts = np.reshape(count_texts(self.confusion.ravel().tolist()), self.confusion.shape)
         columns = list(map(Numbers, names, texts.T.tolist()))
-        table = Table(names, columns, target, least_label=0, gaps=(_GAP, _GAP))
+        table = PrintedTable(names, columns, target, least_label=0, gaps=(_GAP, _GAP))
         label_width = longest([target, *names])
         above = Pieces(["predicted"], "dim", first=" " * (label_width + _GAP))
         told = []

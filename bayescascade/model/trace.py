@@ -15,7 +15,7 @@ from bayescascade.model.arviz_data import plottable, read_arviz, to_arviz
 from bayescascade.model.diagnostics import Diagnostic, convergence_advice, diagnose_array
 from bayescascade.model.page import shares_page
 from bayescascade.report.numbers import diagnostic_text, nats_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, warning
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, warning
 from bayescascade.report.printed import Printed
 
 COLUMNS_USED = "columns used"
@@ -148,7 +148,7 @@ class Trace(Printed):
         """Return a table of the traced quantities, and what is wrong with them."""
         diagnostics = self.diagnostics()
         found = list(diagnostics.values())
-        table = Table(
+        table = PrintedTable(
             [self.words_of(name) for name in diagnostics],
             [
                 Numbers("mean", [nats_text(d.mean) for d in found]),

@@ -19,7 +19,7 @@ from scipy.optimize import minimize_scalar
 
 from bayescascade.base.errors import ParameterError, PrivacyError
 from bayescascade.base.validation import check_choice, check_real
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, count_of
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 from bayescascade.report.printed import Printed
 
 _ROUNDING = 1e-12  # relative: ten times 0.1 is within 1
@@ -192,7 +192,7 @@ class PrivacyLedger(Printed):
             columns.append(Numbers("delta", [f"{cost.delta:.3g}" for cost in costs]))
         if self._rule == "concentrated":
             columns.append(Numbers("rho", [f"{_rho(cost):.3g}" for cost in costs]))
-        table = Table([entry.what for entry in self._entries], columns, "release")
+        table = PrintedTable([entry.what for entry in self._entries], columns, "release")
         together = f"{count_of(len(costs), 'release')} together: {self.spent.text}"
         left = f"one more release may cost {self.remaining.text}"
         return (heading, BLANK, table, BLANK, Pieces([together]), Pieces([left]))

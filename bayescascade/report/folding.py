@@ -20,7 +20,7 @@ from bayescascade.report.page import (
     Numbers,
     Page,
     Pieces,
-    Table,
+    PrintedTable,
     count_of,
 )
 
@@ -50,7 +50,7 @@ def _folded(block: Block, most_rows: int) -> Page:
             return (_folded_tree(tree, shown), _note(block.fold, *_splits(tree, shown)))
         if tree is not block and list(tree.labels) != list(block.labels):
             return (tree, Pieces([_CUT, _ALL], "dim"))
-    elif isinstance(block, Table) and block.fold is not None:
+    elif isinstance(block, PrintedTable) and block.fold is not None:
         shown = shown_rows(block, most_rows)
         if len(shown) < len(block.labels):
             hidden = set(range(len(block.labels))) - shown
@@ -193,7 +193,7 @@ def _folded_tree(tree: Guided, shown: set[int]) -> Guided:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def shown_rows(table: Table, most_rows: int = MOST_ROWS) -> set[int]:
+def shown_rows(table: PrintedTable, most_rows: int = MOST_ROWS) -> set[int]:
     """Return the rows that tell most; all of them if they are few."""
     n_rows = len(table.labels)
     lines = _lines(table, n_rows)
@@ -212,7 +212,7 @@ def shown_rows(table: Table, most_rows: int = MOST_ROWS) -> set[int]:
     return shown.union(*(stretch for stretch in _stretches(left) if len(stretch) == 1))
 
 
-def _folded_table(table: Table, shown: set[int]) -> Table:
+def _folded_table(table: PrintedTable, shown: set[int]) -> PrintedTable:
     """Return the table of the rows shown, and of lines that stand for those between them."""
     assert table.fold is not None
     fold, total = table.fold, sum(table.fold.sizes)
@@ -251,7 +251,7 @@ def _stretches(rows: Sequence[int]) -> Iterator[list[int]]:
 # -- both ------------------------------------------------------------------------------------------
 
 
-def _lines(table: Table | Guided, n_rows: int) -> list[int]:
+def _lines(table: PrintedTable | Guided, n_rows: int) -> list[int]:
     """Return how many lines each row takes where nothing is wrapped."""
     if not table.below:
         return [1] * n_rows

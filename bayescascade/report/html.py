@@ -24,7 +24,7 @@ from bayescascade.report.page import (
     Numbers,
     Page,
     Pieces,
-    Table,
+    PrintedTable,
     count_of,
 )
 
@@ -109,7 +109,7 @@ def _block(block: Block) -> str:
         return blocks(block.chosen(_WIDTH))
     if isinstance(block, Guided):
         return "".join(_tree(block))
-    if isinstance(block, Table):
+    if isinstance(block, PrintedTable):
         return "".join(_table(block) if block.fold is None else _list(block))
     if isinstance(block, Heading):
         return element("div", _told(block.pieces), "bold")
@@ -136,7 +136,7 @@ def _told(pieces: Sequence[str], gap: str = "  ") -> str:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: PrintedTable) -> Iterator[str]:
     """Yield a table of few rows."""
     yield "<table>"
     headers = [text(column.header.replace("\n", " ")) for column in table.columns]
@@ -156,7 +156,7 @@ def _table(table: Table) -> Iterator[str]:
     yield "</table>"
 
 
-def _list(table: Table) -> Iterator[str]:
+def _list(table: PrintedTable) -> Iterator[str]:
     """Yield a table that may be long; what tells least is behind lines that stand for it."""
     assert table.fold is not None
     shown, fold = shown_rows(table), table.fold
@@ -177,7 +177,7 @@ def _list(table: Table) -> Iterator[str]:
     yield "</div>"
 
 
-def _plain_row(table: Table, row: int) -> str:
+def _plain_row(table: PrintedTable, row: int) -> str:
     return element("div", _cells(table, row), "row") + _inside(table, row)
 
 
@@ -221,7 +221,7 @@ def _tree(tree: Guided) -> Iterator[str]:
 # -- both ------------------------------------------------------------------------------------------
 
 
-def _head(table: Table | Guided) -> str:
+def _head(table: PrintedTable | Guided) -> str:
     headers = [text(column.header.replace("\n", " ")) for column in table.columns]
     label = element("span", text(table.header), "label")
     cells = zip(table.columns, headers, strict=True)
@@ -232,7 +232,7 @@ def _head(table: Table | Guided) -> str:
     return element("div", " ".join([label, *numbers]), "row head dim")
 
 
-def _cells(table: Table | Guided, row: int, count: str = "") -> str:
+def _cells(table: PrintedTable | Guided, row: int, count: str = "") -> str:
     """Return the label and the numbers of a row."""
     style = table.styles[row] if table.styles else ""
     label = element("span", "", "mark") + text(table.labels[row]) + count
@@ -243,7 +243,7 @@ def _cells(table: Table | Guided, row: int, count: str = "") -> str:
     return told
 
 
-def _inside(table: Table | Guided, row: int) -> str:
+def _inside(table: PrintedTable | Guided, row: int) -> str:
     inside = table.below[row] if table.below else None
     if inside is None or not inside.pieces:
         return ""

@@ -101,7 +101,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PrintedTable:
     """Labels on the left, wrapped where they are long, and numbers on the right."""
 
     labels: Sequence[str]  # one for each row
@@ -205,7 +205,7 @@ class Guided:
 class Fitting:
     """One page or another, by whether a table leaves enough room for its labels."""
 
-    table: Table
+    table: PrintedTable
     room: int  # columns that are enough
     wide: "Page"  # printed if there are as many
     narrow: "Page"  # printed if not
@@ -220,7 +220,7 @@ class Fitting:
             yield from block.lines(width, ink)
 
 
-Block: TypeAlias = Heading | Pieces | Table | Guided | Fitting
+Block: TypeAlias = Heading | Pieces | PrintedTable | Guided | Fitting
 Page: TypeAlias = tuple[Block, ...]
 
 
@@ -262,7 +262,7 @@ class _Row(NamedTuple):
 
 
 def _table_lines(
-    table: Table | Guided,
+    table: PrintedTable | Guided,
     rows: Iterable[_Row],
     label_width: int,
     width: int,

@@ -10,7 +10,7 @@ import pytest
 from bayescascade import BranchPosterior, LeafPosterior, Table
 from bayescascade.methods.cascades.exact import ExactPosterior, solve, solve_by_tilts
 from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion, count_all
 from bayescascade.methods.cascades.posterior import CascadePosterior
 from tests.benchmarks.figures import ROOT, Figure
@@ -83,7 +83,7 @@ def test_draws(
 def test_a_box(report: Callable[[Figure], None]) -> None:
     """One pass over eight columns of tic-tac-toe, the short way and the long one."""
     posterior = LeafPosterior(tic_tac_toe(8))
-    plan = Plan.of(posterior, None)
+    plan = SearchPlan.of(posterior, None)
     lattice, terms = Lattice.of(plan, posterior), term_arrays(plan, posterior.model)
     shapes = Recursion(lattice.shapes(), terms, np.zeros(1), None)
     boxes = Recursion(lattice, terms, count_all(lattice, posterior.table), shapes)

@@ -28,7 +28,7 @@ from bayescascade.methods.cascades.exact import (
 )
 from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.passes import Passes
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.redraws import Redraws
 from bayescascade.methods.cascades.exact.scratch import Scratch
@@ -97,7 +97,7 @@ def other_boxes(problem: Problem) -> None:
     """Expect of boxes that hold data, and of those in files, what all boxes in memory say."""
     drawn = noted(problem, draw_problem(problem.rng))
     posterior = drawn.posterior
-    plan = Plan.of(posterior, None)
+    plan = SearchPlan.of(posterior, None)
     if plan.partitions == "levels" and plan.shift == 0 and "expected_branches" in drawn.parameters:
         held = HeldBoxes.of(posterior, plan, np.inf, np.inf)
         if held is not None:

@@ -12,7 +12,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.report.folding import folded, shown_nodes
 from bayescascade.report.html import to_html
-from bayescascade.report.page import Fold, Guided, Numbers, Pieces, Table, render
+from bayescascade.report.page import Fold, Guided, Numbers, Pieces, PrintedTable, render
 from tests.report.lists import random_rules, wide_schema
 from tests.report.trees import (
     density_tree,
@@ -134,7 +134,7 @@ def test_long_lists_keep_their_order_and_their_else(rng):
 def test_a_row_left_out_alone_is_shown():
     """Its line would be as long as the one that stands for it."""
     fold = Fold([5.0, 0.0, 4.0, 3.0, 0.0, 0.0, 2.0, 0.0], "all", ("rule", "rules"), [1.0] * 8)
-    table = Table([f"rule {i}" for i in range(8)], [Numbers("n", ["1"] * 8)], fold=fold)
+    table = PrintedTable([f"rule {i}" for i in range(8)], [Numbers("n", ["1"] * 8)], fold=fold)
     lines = render(folded((table,), 5)).splitlines()
     assert [line.split("  ")[0] for line in lines[1:5]] == ["rule 0", "rule 1", "rule 2", "rule 3"]
     assert lines[5] == "... 4 rules, 4 rows (50.0 %)"

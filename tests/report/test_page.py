@@ -23,7 +23,7 @@ from bayescascade.model.comparison import Comparison
 from bayescascade.privacy.accounting import Cost
 from bayescascade.report.folding import folded
 from bayescascade.report.html import to_html
-from bayescascade.report.page import Fitting, Guided, Heading, Table as Numbers, render
+from bayescascade.report.page import Fitting, Guided, Heading, PrintedTable as Numbers, render
 from tests.contracts.listed import gibbs
 from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
 from tests.report.lists import label_list, titanic_list

@@ -35,7 +35,7 @@ from bayescascade.methods.mixtures.choosing import Candidate, Chooser, climb_all
 from bayescascade.methods.mixtures.density import MixtureDensity
 from bayescascade.methods.mixtures.em import KINDS, Rows, Settings
 from bayescascade.model.summary import FitSummary
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
 
 _OF_CHOICE, _OF_CASCADE = 0.6, 0.5  # of the time that is left
 
@@ -175,7 +175,7 @@ def page_of(candidates: list[Candidate]) -> Page:
         Numbers("smoothing", ["" if one.kind == ONE else f"{one.smoothing:g}" for one in settings]),
         Numbers("held out", [f"{one.held_out:,.4f}" for one in rows]),
     ]
-    table = Table([one.kind for one in settings], columns)
+    table = PrintedTable([one.kind for one in settings], columns)
     is_behind = candidates[0].held_out < max(one.held_out for one in rows)
     fair = (Pieces([_FAIR]),) if is_behind else ()
     return (BLANK, Pieces([told]), table, *fair)

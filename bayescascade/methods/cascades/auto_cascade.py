@@ -37,7 +37,7 @@ from bayescascade.report.page import (
     Numbers,
     Page,
     Pieces,
-    Table as PrintedTable,
+    PrintedTable,
     count_of,
 )
 

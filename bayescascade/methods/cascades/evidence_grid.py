@@ -18,13 +18,13 @@ from bayescascade.base.errors import DataError, ParameterError, TooLargeError
 from bayescascade.base.validation import check_real
 from bayescascade.data.declarations import Declared
 from bayescascade.data.schema import Rows
-from bayescascade.data.table import Table as DataTable, as_table
+from bayescascade.data.table import Table, as_table
 from bayescascade.methods.cascades.exact import certificate_of, solve_or_tilt
 from bayescascade.methods.cascades.parameters import EVIDENCE_MODELS, GRID_PARAMETERS
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.model.parameters import MemoryParameters
 from bayescascade.report.numbers import nats_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, count_of
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 from bayescascade.report.printed import Printed
 from samplers.cluster import shared_on_cluster
 
@@ -59,7 +59,7 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
 
     Attributes
     ----------
-    data : Table
+    data : PrintedTable
         The rows.
     varied : tuple of str
         The parameters of the grid.
@@ -70,7 +70,7 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
     def __init__(
         self,
         points: Iterable[EvidencePoint],
-        data: DataTable,
+        data: Table,
         varied: Iterable[str],
         interrupted: bool = False,
     ) -> None:
@@ -119,7 +119,7 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
             for point in self
         ]
         columns = list(map(Numbers, headers, texts))
-        table = Table(
+        table = PrintedTable(
             list(map(self._words, self)), columns, below=below, least_label=0, gaps=(3, 3)
         )
         rows = [count_of(self.data.n_rows, "row"), f"{self.data.n_distinct:,} distinct"]
@@ -133,7 +133,7 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
 
 
 def evidence(
-    X: Rows | ArrayLike | DataTable,
+    X: Rows | ArrayLike | Table,
     y: object = None,
     sample_weight: ArrayLike | str | None = None,
     *,
@@ -207,7 +207,7 @@ def evidence(
     return EvidenceGrid(points, table, grid or (), interrupted)
 
 
-def _check_values(table: DataTable, grid: Mapping[str, Sequence[Any]]) -> None:
+def _check_values(table: Table, grid: Mapping[str, Sequence[Any]]) -> None:
     """Check that of each value alone there is a model."""
     for name, values in grid.items():
         owners = [_POSTERIORS[model] for model, names in GRID_PARAMETERS.items() if name in names]
@@ -223,7 +223,7 @@ def _check_values(table: DataTable, grid: Mapping[str, Sequence[Any]]) -> None:
 
 
 def _point(
-    table: DataTable, model: str, given: Mapping[str, Any], memory_limit: float
+    table: Table, model: str, given: Mapping[str, Any], memory_limit: float
 ) -> EvidencePoint:
     parameters = given
     try:

@@ -36,7 +36,7 @@ from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.search import Seed, seed_sequence
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, Table, count_of
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 
 _MOST_COMPARED = 1000  # rows between which the median distance is taken
 
@@ -234,7 +234,9 @@ class AdditiveNoiseModel(DirectionModel):
             Heading([self.title, count_of(self.n_rows_, "row"), scored.told, told]),
             Pieces(found),
             BLANK,
-            Table(shown, [Numbers("score", [f"{self.scores_[one]:.4f}" for one in DIRECTIONS])]),
+            PrintedTable(
+                shown, [Numbers("score", [f"{self.scores_[one]:.4f}" for one in DIRECTIONS])]
+            ),
             Pieces(
                 [
                     f"lower: {lower}",

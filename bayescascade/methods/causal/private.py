@@ -41,7 +41,7 @@ from bayescascade.methods.causal.parameters import (
     PrivateNoiseParameters,
 )
 from bayescascade.methods.causal.posterior import DIRECTIONS
-from bayescascade.methods.causal.protection import ROUNDING, Plan, Protection, planned
+from bayescascade.methods.causal.protection import ROUNDING, PrivacyPlan, Protection, planned
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
     Predict,
@@ -205,7 +205,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         margin: float | None = None,
         epsilon: float | None = None,
         probability: float | None = None,
-    ) -> Plan:
+    ) -> PrivacyPlan:
         """Say what a study needs so that noise leaves its direction as it is, or how often it does.
 
         No row is needed, so nothing is spent. By Kusner (2016), theorem 4; where stability is
@@ -225,7 +225,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
 
         Returns
         -------
-        Plan
+        PrivacyPlan
             With the one that is left out.
 
         Raises

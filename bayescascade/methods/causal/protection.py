@@ -2,7 +2,7 @@
 
 `Protection` turns settings and a number of rows into sensitivities, scales of noise and proposals;
 no row is needed for that. `agreement` is the probability that noise leaves the order of two scores
-as it is, hence `Plan`.
+as it is, hence `PrivacyPlan`.
 """
 
 import math
@@ -171,7 +171,7 @@ def credibility(margin: float, scale: float, largest: float) -> float:
 
 
 @dataclass(frozen=True)
-class Plan(Readable):
+class PrivacyPlan(Readable):
     """What a study needs, or what comes of it."""
 
     n_rows: int
@@ -204,10 +204,10 @@ class Plan(Readable):
 
 def planned(
     protection: Callable[[float], Protection], asked: str, known: Mapping[str, float]
-) -> Plan:
+) -> PrivacyPlan:
     """Return the plan whose missing number, `asked`, is found from the `known` ones.
 
-    They are fields of `Plan`: n_rows, margin, epsilon and probability; `protection` takes an
+    They are fields of `PrivacyPlan`: n_rows, margin, epsilon and probability; `protection` takes an
     epsilon. Raises ParameterError if the probability is out of its range, or no number would do.
     """
 
@@ -230,7 +230,7 @@ def planned(
         wanted = check_real("probability", known["probability"], above=0.5, below=1.0)
         found = _least(asked, reached, wanted)
     numbers = {**known, asked: found}
-    return Plan(
+    return PrivacyPlan(
         int(numbers["n_rows"]),
         numbers["margin"],
         numbers["epsilon"],

@@ -20,7 +20,16 @@ from bayescascade.methods.causal.posterior import DIRECTIONS
 from bayescascade.methods.causal.protection import MOST_ERROR, credibility
 from bayescascade.methods.causal.scores import SCORES
 from bayescascade.privacy.accounting import times_text
-from bayescascade.report.page import BLANK, Block, Heading, Numbers, Page, Pieces, Table, warning
+from bayescascade.report.page import (
+    BLANK,
+    Block,
+    Heading,
+    Numbers,
+    Page,
+    Pieces,
+    PrintedTable,
+    warning,
+)
 from bayescascade.report.printed import Readable
 
 _UNSTABLE = (
@@ -157,7 +166,7 @@ class DirectionRelease(Readable):
         noise = f"Laplace noise of scale {self.scale:.3g} on each"
         below = ["a lower score: residuals depend less on the cause"]
         below += [noise if self.scale else "exact scores", *errors]
-        return Table(shown, [Numbers("private score", texts)]), Pieces(below, "dim"), BLANK
+        return PrintedTable(shown, [Numbers("private score", texts)]), Pieces(below, "dim"), BLANK
 
     def to_dict(self) -> dict[str, Any]:
         """Return all as plain data, the probability, too; an infinite score, as JSON, is None."""

@@ -33,7 +33,7 @@ from bayescascade.report.page import (
     Numbers,
     Page,
     Pieces,
-    Table,
+    PrintedTable,
     count_of,
     named,
     warning,
@@ -128,7 +128,7 @@ def acquired_page(model: CostlyForest) -> Page:
             Numbers("spent", cost_texts(paid)),
         ]
         fold = Fold(paid, "what is spent", ("feature", "features"))
-        page += (Table(names, columns, "acquired", fold=fold),)
+        page += (PrintedTable(names, columns, "acquired", fold=fold),)
     unused = [model.feature_texts[column] for column in np.flatnonzero(model.feature_shares_ == 0)]
     if unused:
         page += (named(unused, "feature", "never acquired: ", "dim"),)

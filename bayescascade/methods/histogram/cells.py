@@ -27,7 +27,7 @@ from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.axes import Bar, plot_bars, ratio_color
 from bayescascade.report.folding import shown_rows
 from bayescascade.report.numbers import density_text, ratio_text
-from bayescascade.report.page import Fold, Numbers, Page, Table
+from bayescascade.report.page import Fold, Numbers, Page, PrintedTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,7 +123,7 @@ class CellDensity(DensityParts):
         fold = Fold(
             self.gains.tolist(), won, ("cell", "cells"), self.counts.tolist(), keeps_last=True
         )
-        return (Table(self.labels, columns, least_label=0, stacks=True, fold=fold),)
+        return (PrintedTable(self.labels, columns, least_label=0, stacks=True, fold=fold),)
 
     @property
     def how_to_read(self) -> list[tuple[str, str]]:
@@ -137,7 +137,7 @@ class CellDensity(DensityParts):
     def parts_in_words(self) -> list[tuple[str, str]]:
         """Return the cells that tell most, and what is known of each."""
         (table,) = self._table([])
-        assert isinstance(table, Table)
+        assert isinstance(table, PrintedTable)
         return [(self.labels[k], self._part_in_words(k)) for k in sorted(shown_rows(table))]
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":

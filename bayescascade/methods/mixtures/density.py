@@ -20,7 +20,7 @@ from bayescascade.methods.mixtures.em import Components, Rows, memberships
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.axes import Bar, plot_bars
 from bayescascade.report.numbers import count_texts, density_text, share_text
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -277,7 +277,7 @@ class MixtureDensity(DensityParts):
     def _table(self, columns: list[Numbers]) -> Page:
         below = [Pieces(self._words(k), indent=2, first="  ") for k in range(len(self.inside))]
         labels = [f"class {k + 1}" for k in range(len(self.inside))]
-        return (Table(labels, columns, below=below),)
+        return (PrintedTable(labels, columns, below=below),)
 
     @property
     def how_to_read(self) -> list[tuple[str, str]]:

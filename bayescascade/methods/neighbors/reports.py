@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bayescascade.data.levels import level_text
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.report.numbers import count_texts, share_text
-from bayescascade.report.page import Numbers, Page, Table
+from bayescascade.report.page import Numbers, Page, PrintedTable
 
 HOW_TO_READ = (
     (
@@ -49,7 +49,7 @@ def class_page(
         Numbers("prototypes", count_texts(np.bincount(labels).tolist())),
         Numbers("taken wrong", list(map(share_text, (wrong / sizes).tolist()))),
     ]
-    return (Table([level_text(label) for label in classes.tolist()], columns, "class"),)
+    return (PrintedTable([level_text(label) for label in classes.tolist()], columns, "class"),)
 
 
 def prior_texts(scale: float | None, n_choosing: int | None) -> list[str]:

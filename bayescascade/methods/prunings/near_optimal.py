@@ -26,7 +26,7 @@ from bayescascade.report.page import (
     Numbers,
     Page,
     Pieces,
-    Table,
+    PrintedTable,
     count_of,
     warning,
 )
@@ -118,7 +118,9 @@ class NearOptimalPrunings(Found[KeptSplits]):
                 Numbers("rows", list(map(share_text, self.shares[listed].tolist()))),
                 Numbers("rows\nat best", list(map(share_text, self.best_shares[listed].tolist()))),
             ]
-            page += (Table([self.items.texts[item] for item in listed], columns, "paid for"),)
+            page += (
+                PrintedTable([self.items.texts[item] for item in listed], columns, "paid for"),
+            )
         never = [self.items.texts[item] for item in np.flatnonzero(self.needed == 0)]
         return (*page, Pieces([f"never paid for: {', '.join(never)}"], "dim")) if never else page
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bayescascade.methods.forests.base import BudgetedClassifier
 from bayescascade.report.numbers import cost_texts, significant_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Table, count_of, warning
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, PrintedTable, count_of, warning
 from bayescascade.report.printed import Printed
 
 P = TypeVar("P", bound=BudgetedClassifier)
@@ -149,7 +149,7 @@ class PruningPath(Printed, Generic[P]):
                 columns += [n_splits, Numbers("objective", nothing + objectives)]
                 columns.append(Numbers("gap", nothing + gaps))
         labels = ["nothing"] * len(nothing) + labels
-        table = Table(labels, columns, self.strength if self.budgets is None else "budget")
+        table = PrintedTable(labels, columns, self.strength if self.budgets is None else "budget")
         heading = Heading([f"{count_of(len(self), 'pruning')} of a forest"])
         told = "interrupted: those not found by then are missing"
         warned = [told] if self.interrupted else []

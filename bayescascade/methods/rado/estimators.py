@@ -26,7 +26,7 @@ from bayescascade.model.explore import explore_by
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.search import Search, Seed
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, count_of
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
 
 _MOST_SHOWN = 20  # coefficients
 _MOST_REASONS = 4  # of a row
@@ -306,7 +306,7 @@ class RadoBoostClassifier(MatrixClassifier):
         rest: Page = () if not hidden else (Pieces([f"and {hidden:,} smaller ones"], "dim"),)
         return (
             *promise,
-            Table(
+            PrintedTable(
                 [self._reading.columns[k] for k in order],
                 [Numbers("coefficient", [f"{self.theta_[k]:.4g}" for k in order])],
                 "feature",

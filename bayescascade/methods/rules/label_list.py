@@ -55,7 +55,7 @@ from bayescascade.report.numbers import (
     probability_text,
     share_text,
 )
-from bayescascade.report.page import Fitting, Numbers, Page, Pieces, Table
+from bayescascade.report.page import Fitting, Numbers, Page, Pieces, PrintedTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -329,12 +329,14 @@ class LabelList(ListedRules):
         return (Fitting(self._class_table, _LEAST_LABEL, wide, narrow),)
 
     @property
-    def _class_table(self) -> Table:
+    def _class_table(self) -> PrintedTable:
         """The table with a column for each class."""
         classes = map(self._probabilities, range(self.n_classes), self._headers)
         return self._parts_table([self._rows, *classes])
 
-    def _parts_table(self, columns: Sequence[Numbers], below: Sequence[Pieces] = ()) -> Table:
+    def _parts_table(
+        self, columns: Sequence[Numbers], below: Sequence[Pieces] = ()
+    ) -> PrintedTable:
         told = "the information about the classes"
         return self._listed(columns, below, weights=self.information, measure=told)
 

@@ -24,7 +24,7 @@ from bayescascade.methods.rules.antecedents import (
 )
 from bayescascade.methods.rules.kernels.layout import MAX_RULES
 from bayescascade.model.importances import importance_shares
-from bayescascade.report.page import Fold, Numbers, Pieces, Table
+from bayescascade.report.page import Fold, Numbers, Pieces, PrintedTable
 from bayescascade.report.printed import Pictured
 
 Floats = NDArray[np.float64]
@@ -126,11 +126,11 @@ class ListedRules(Pictured):
         *,
         weights: Floats,
         measure: str,
-    ) -> Table:
+    ) -> PrintedTable:
         """Return the table "if ..", "else if ..", "else"; of many, low `weights` are folded."""
         sizes = self.counts.reshape(self.n_rules + 1, -1).sum(axis=1)
         fold = Fold(weights.tolist(), measure, ("rule", "rules"), sizes.tolist(), keeps_last=True)
-        return Table(
+        return PrintedTable(
             self.labels, columns, below=below, hanging=3, least_label=0, stacks=True, fold=fold
         )
 

@@ -6,7 +6,7 @@ from bayescascade import BranchPosterior, LeafCascade, LeafPosterior, Table
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.cascades.evidence_grid import evidence
 from bayescascade.methods.cascades.exact import ExactCost, solve
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.report.page import render
 from tests.methods.cascades.fits import people
 
@@ -44,7 +44,7 @@ def test_tilts_tell_the_evidence_where_sums_by_leaves_do_not_fit():
     """A table too large for one way must not be left out if there is another."""
     whole = evidence(table(), models=["leaf"], grid={"expected_leaves": [2.0, 8.0]})
     posterior = LeafPosterior(table(), 8.0)
-    cost = Plan.of(posterior, None).memory_bytes / 1e9
+    cost = SearchPlan.of(posterior, None).memory_bytes / 1e9
     assert cost < ExactCost.of(posterior).memory_bytes / 1e9
     grid, limit = {"expected_leaves": [2.0, 8.0]}, cost * 1.001
     points = evidence(table(), models=["leaf"], grid=grid, memory_limit=limit)

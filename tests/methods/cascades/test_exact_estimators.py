@@ -8,7 +8,7 @@ import bayescascade
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.exact import ExactCost, TiltedPosterior
 from bayescascade.methods.cascades.exact.passes import Passes
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.parameters import PARTITIONS
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.trace import Trace, read_trace
@@ -148,7 +148,7 @@ def test_numbers_of_leaves_that_no_tree_has_end_no_search():
 
 def between(posterior) -> float:
     """Return a memory limit, GB, in which one number a box fits, and one by leaves does not."""
-    needs = ExactCost.of(posterior).memory_bytes, Plan.of(posterior, None).memory_bytes
+    needs = ExactCost.of(posterior).memory_bytes, SearchPlan.of(posterior, None).memory_bytes
     return sum(needs) / 2e9
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.jit import sparing
 from bayescascade.methods.cascades.exact.kernels.flows import sum_leaves
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 
 Floats = NDArray[np.float64]
@@ -45,7 +45,7 @@ class RowAverages:
             self._cells, self._flows = self._all_cells(), np.empty(0)
 
     @staticmethod
-    def memory_bytes(plan: Plan) -> int:
+    def memory_bytes(plan: SearchPlan) -> int:
         """Return what it takes for a plan's boxes."""
         of_box = 8 if plan.shift == 0 else 40  # where each has several entries, these are found
         return 8 * plan.index().n_entries + of_box * plan.count_index().n_entries
@@ -96,7 +96,7 @@ class RowAverages:
         return found
 
 
-def _has_cells(plan: Plan) -> bool:
+def _has_cells(plan: SearchPlan) -> bool:
     """Whether all cells are among the boxes, and leaves uniform."""
     index = plan.count_index()
     return not plan.is_independent and index.n_entries == np.prod(

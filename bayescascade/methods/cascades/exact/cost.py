@@ -11,7 +11,7 @@ import numpy as np
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.held import Boxes, HeldBoxes
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.scratch import Scratch
 from bayescascade.methods.cascades.models import LeafModel
@@ -49,10 +49,10 @@ class ExactCost:
 
         `max_leaves` as in `solve`; where `solve` would choose a bound, the first that it would try.
         """
-        return cls.of_plan(Plan.of(posterior, first_cap(posterior, max_leaves)))
+        return cls.of_plan(SearchPlan.of(posterior, first_cap(posterior, max_leaves)))
 
     @classmethod
-    def of_plan(cls, plan: Plan, on_disk: bool = False) -> "ExactCost":
+    def of_plan(cls, plan: SearchPlan, on_disk: bool = False) -> "ExactCost":
         """Return what carrying out a plan takes, with its boxes in memory or on disk."""
         n_boxes, disk_bytes = plan.count_index().n_entries, plan.box_bytes if on_disk else 0
         max_leaves = plan.max_leaves if plan.shift == 1 else None
@@ -125,7 +125,7 @@ def check_magnitudes(posterior: "CascadePosterior") -> None:
 
 def check_fits(
     posterior: "CascadePosterior",
-    plan: Plan,
+    plan: SearchPlan,
     memory_limit: float,
     work_limit: float,
     in_use: int = 0,
@@ -138,7 +138,7 @@ def check_fits(
     if held is not None:  # what would be enough
         cost = ExactCost.of_held(held)
 
-    def fits(plan: Plan) -> bool:
+    def fits(plan: SearchPlan) -> bool:
         if ExactCost.of_plan(plan).fits(memory_limit - in_use, work_limit):
             return True
         few = min(work_limit, _MOST_TRIED)
@@ -148,7 +148,7 @@ def check_fits(
 
     limits = f"memory_limit, {_byte_words(memory_limit)}, and {_power_words(int(work_limit))} terms"
 
-    def fits_on_disk(plan: Plan) -> bool:
+    def fits_on_disk(plan: SearchPlan) -> bool:
         on_disk = ExactCost.of_plan(plan, on_disk=True)
         return plan.shift == 0 and on_disk.fits(memory_limit - in_use, work_limit)
 
@@ -164,9 +164,9 @@ def check_fits(
 
 def _what_fits(
     posterior: "CascadePosterior",
-    plan: Plan,
-    fits: Callable[[Plan], bool],
-    fits_on_disk: Callable[[Plan], bool],
+    plan: SearchPlan,
+    fits: Callable[[SearchPlan], bool],
+    fits_on_disk: Callable[[SearchPlan], bool],
 ) -> Iterator[str]:
     """Yield, in words, smaller problems that fit."""
     if isinstance(posterior.model, LeafModel):
@@ -185,7 +185,7 @@ def _what_fits(
         yield 'partitions="levels"'
     widest = sorted(range(len(plan.columns)), key=lambda i: -plan.n_levels[i])
 
-    def with_narrowest(n_kept: int) -> Plan:
+    def with_narrowest(n_kept: int) -> SearchPlan:
         kept = sorted(widest[len(widest) - n_kept :])
         return plan.with_columns(
             [plan.columns[i] for i in kept],
@@ -230,7 +230,7 @@ def _byte_words(n: float) -> str:
 
 def cheapest_boxes(
     posterior: "CascadePosterior",
-    plan: Plan,
+    plan: SearchPlan,
     memory_limit: float,
     work_limit: float,
     n_jobs: int | None,

@@ -29,7 +29,7 @@ from bayescascade.methods.cascades.exact.kernels.held import (
 )
 from bayescascade.methods.cascades.exact.kernels.layout import Scaled, TermArrays
 from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Progress, Recursion, log_of, no_values
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class HeldBoxes:
 
     @classmethod
     def of(
-        cls, posterior: "CascadePosterior", plan: Plan, memory_limit: float, work_limit: float
+        cls, posterior: "CascadePosterior", plan: SearchPlan, memory_limit: float, work_limit: float
     ) -> "HeldBoxes | None":
         """Count a plan's boxes; None if they exceed bytes or terms, or are of another kind."""
         p = sum(q > 1 for q in plan.n_levels)

@@ -29,7 +29,7 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
     list_log_weights,
     list_rises,
 )
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.models import BranchModel
 from bayescascade.methods.cascades.tree import pack_block
 from bayescascade.methods.cascades.tree_counts import n_splits
@@ -184,13 +184,13 @@ def _joined(
 class Lattice:
     """All boxes of a plan's columns, in the plan's order."""
 
-    plan: Plan
+    plan: SearchPlan
     blocks: tuple[Blocks, ...]
     widths: tuple[Floats, ...]  # (n_levels,) for each column: its levels' widths
     power: float = 1.0  # > 0: exponent of trees' densities; that of `term_arrays`, too
 
     @classmethod
-    def of(cls, plan: Plan, posterior: "CascadePosterior") -> "Lattice":
+    def of(cls, plan: SearchPlan, posterior: "CascadePosterior") -> "Lattice":
         """Return the boxes of a posterior's table."""
         columns = [posterior.schema.columns[j] for j in plan.columns]
         blocks = tuple(
@@ -263,7 +263,7 @@ class Lattice:
 
 
 def term_arrays(
-    plan: Plan, model: "CascadeModel", power: float = 1.0, listed: Integers | None = None
+    plan: SearchPlan, model: "CascadeModel", power: float = 1.0, listed: Integers | None = None
 ) -> TermArrays:
     """Return the model for kernels, to a power if all weights, or those `listed`, are tabulated."""
     is_branch = isinstance(model, BranchModel)
@@ -301,7 +301,7 @@ def term_arrays(
     )
 
 
-def weights_of(plan: Plan, counts: NDArray[np.floating[Any]]) -> Integers:
+def weights_of(plan: SearchPlan, counts: NDArray[np.floating[Any]]) -> Integers:
     """Return the whole weights to tabulate, from 0 on: all, unless the counted boxes are few."""
     if counts.size * _WEIGHTS_A_BOX < plan.n_whole:
         return np.union1d(counts[counts < plan.n_whole], 0).astype(np.int64)
@@ -396,12 +396,12 @@ def _starts(sizes: "list[int] | Integers") -> Integers:
 class Root:
     """The factors of the whole tree's density beyond its parts."""
 
-    plan: Plan
+    plan: SearchPlan
     model: "CascadeModel"
     log_n_trees: Floats | None  # (most,): log of how many trees share the prior of K leaves
 
     @classmethod
-    def of(cls, posterior: "CascadePosterior", plan: Plan) -> "Root":
+    def of(cls, posterior: "CascadePosterior", plan: SearchPlan) -> "Root":
         """Return that of a posterior's trees."""
         return cls(plan, posterior.model, posterior.log_n_trees)
 

@@ -89,7 +89,7 @@ class Index:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """The boxes of a problem and how their entries join."""
 
     columns: tuple[int, ...]  # (p,): the posterior's columns, the one of dearest partitions last
@@ -104,7 +104,7 @@ class Plan:
     n_whole: int  # whole weights to be tabulated; 0 if weights are not whole
 
     @classmethod
-    def of(cls, posterior: "CascadePosterior", max_leaves: int | None) -> "Plan":
+    def of(cls, posterior: "CascadePosterior", max_leaves: int | None) -> "SearchPlan":
         """Plan the solution of a posterior; `max_leaves` None: entries are not by leaves."""
         model, table = posterior.model, posterior.table
         if model.leaf == "dependent":  # whose trees `shallow_trees` sums over
@@ -130,13 +130,13 @@ class Plan:
             plan = replace(plan, shift=UNION)
         return plan.with_columns(range(len(n_levels)), n_levels, posterior.is_nominal)
 
-    def of_rows(self, table: "Table") -> "Plan":
+    def of_rows(self, table: "Table") -> "SearchPlan":
         """Return the same plan for other rows."""
         return replace(self, n_distinct=table.n_distinct, n_whole=_n_whole_weights(table.weights))
 
     def with_columns(
         self, columns: Sequence[int], n_levels: Sequence[int], is_nominal: Sequence[bool]
-    ) -> "Plan":
+    ) -> "SearchPlan":
         """Return the same plan for other columns, put into order."""
 
         def dearness(i: int) -> tuple[bool, int]:

@@ -26,7 +26,7 @@ from bayescascade.methods.cascades.exact.held import Boxes, HeldBoxes
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT as UNIT_OF_EXPONENTS
 from bayescascade.methods.cascades.exact.lattice import Root
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Progress, Recursion
 from bayescascade.methods.cascades.exact.rounding import TILT, PassRounding
 from bayescascade.methods.cascades.exact.tail import LEFT_OUT, Tail, log_prior_mass
@@ -89,7 +89,7 @@ def solve(
     check_real("work_limit", work_limit, above=0.0)
     check_magnitudes(posterior)
     total = float(posterior.table.weights.sum())
-    plan = Plan.of(posterior, first_cap(posterior, max_leaves))
+    plan = SearchPlan.of(posterior, first_cap(posterior, max_leaves))
     if plan.shift == 0:
         cost, boxes = cheapest_boxes(
             posterior, plan, memory_limit, work_limit, n_jobs, scratch=scratch
@@ -100,7 +100,7 @@ def solve(
     most = number_of_cells(posterior)
     if max_leaves is not None or cost.max_leaves in (None, posterior.model.max_leaves, most):
         return ExactPosterior(posterior, plan, cost, progress, None, n_jobs, memory_limit)
-    free = Plan.of(posterior, None)
+    free = SearchPlan.of(posterior, None)
     free_cost, boxes = cheapest_boxes(
         posterior, free, memory_limit, work_limit, n_jobs, cost.memory_bytes
     )
@@ -131,7 +131,7 @@ def solve(
                     enough = max(enough, best)
             if enough <= cap:
                 return exact
-            plan = Plan.of(posterior, min(2 * cap, enough))
+            plan = SearchPlan.of(posterior, min(2 * cap, enough))
             cost = check_fits(posterior, plan, memory_limit, work_limit, free_cost.memory_bytes)
             del exact  # before the next one takes its memory
     except SummationStopped:
@@ -204,7 +204,7 @@ class SummedPosterior:
     def __init__(
         self,
         posterior: "CascadePosterior",
-        plan: Plan,
+        plan: SearchPlan,
         cost: ExactCost,
         progress: Progress | None = None,
         log_prior: tuple[float, float] | None = None,

@@ -37,7 +37,7 @@ from bayescascade.methods.cascades.exact.lattice import (
     term_arrays,
     weights_of,
 )
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Recursion:
     def of(
         cls,
         posterior: "CascadePosterior",
-        plan: Plan,
+        plan: SearchPlan,
         n_jobs: int | None = 1,
         scratch: Scratch | None = None,
         memory_limit: float = np.inf,

@@ -40,7 +40,7 @@ from bayescascade.methods.cascades.exact.lattice import (
     term_arrays,
     weights_of,
 )
-from bayescascade.methods.cascades.exact.plan import Plan, number_of_blocks
+from bayescascade.methods.cascades.exact.plan import SearchPlan, number_of_blocks
 from bayescascade.methods.cascades.exact.recursion import Recursion, count_all
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees
 from bayescascade.methods.cascades.models import LeafModel
@@ -89,7 +89,7 @@ class BoxTrees:
         self._rows = replace(table, codes=codes[:, inside], weights=table.weights[inside])
         is_open = [j for j, kept in enumerate(box) if len(kept) > 1]
         sizes, nominal = [len(box[j]) for j in is_open], [posterior.is_nominal[j] for j in is_open]
-        plan = replace(Plan.of(posterior, None), shift=0).of_rows(self._rows)
+        plan = replace(SearchPlan.of(posterior, None), shift=0).of_rows(self._rows)
         plan = plan.with_columns(is_open, sizes, nominal)
         blocks = tuple(_renamed(plan, i, box[j]) for i, j in enumerate(plan.columns))
         widths = tuple(columns[j].widths[list(box[j])] for j in plan.columns)
@@ -118,7 +118,7 @@ class BoxTrees:
         return choose_trees(self._sums, [0], rng)[0]
 
 
-def _renamed(plan: Plan, i: int, codes: tuple[int, ...]) -> Blocks:
+def _renamed(plan: SearchPlan, i: int, codes: tuple[int, ...]) -> Blocks:
     """Return a column's blocks by the words that they have in the whole table."""
     blocks = _blocks_of(plan.n_levels[i], plan.is_nominal[i], plan.partitions)
     nominal = plan.is_nominal[i]
@@ -157,7 +157,7 @@ class Redraws:
         self._posterior = posterior
         self._most_kept = memory_limit / 2
         self._n_jobs = n_jobs
-        plan = replace(Plan.of(posterior, None), shift=0)
+        plan = replace(SearchPlan.of(posterior, None), shift=0)
         self._is_annealed = plan.is_tabulated
         self._plan = replace(plan, n_distinct=0, n_whole=min(plan.n_whole, 1))
         self._sizes: dict[tuple[int, ...], int] = {}

@@ -38,7 +38,7 @@ from math import ceil, log, prod
 from typing import TYPE_CHECKING
 
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.models import BranchModel
 from bayescascade.methods.cascades.rounding import largest_log_volume
 from bayescascade.model.guard import EVALUATED, UNIT, share_of_sums
@@ -65,7 +65,7 @@ class PassRounding:
     most_of_best: float  # the most probable tree has no more leaves
 
     @classmethod
-    def of(cls, posterior: "CascadePosterior", plan: Plan) -> "PassRounding":
+    def of(cls, posterior: "CascadePosterior", plan: SearchPlan) -> "PassRounding":
         """Return the bounds for the passes of a plan."""
         model, table = posterior.model, posterior.table
         total, share = float(table.weights.sum()), share_of_sums(table.weights)
@@ -113,19 +113,19 @@ class PassRounding:
         return self.fixed + self.of_sums * n_leaves
 
 
-def _most_in_empty_box(plan: Plan, stop: float) -> float:
+def _most_in_empty_box(plan: SearchPlan, stop: float) -> float:
     """Return how many leaves suffice for the best tree below a box without rows."""
     fewer = ceil((1.0 - stop) / stop)  # columns of several levels: any N below is one of these
     largest = sorted(plan.n_levels, reverse=True)[: max(0, fewer - 1)]
     return float(min(prod(largest), 10**300))
 
 
-def of_sums_without_rows(plan: Plan) -> float:
+def of_sums_without_rows(plan: SearchPlan) -> float:
     """Return by how much sums over all trees without data may be off, nats for each leaf."""
     return (_OF_LEAF + _n_additions(plan)) * UNIT
 
 
-def _n_additions(plan: Plan) -> float:
+def _n_additions(plan: SearchPlan) -> float:
     """Return how many additions any term of a box goes through, at most.
 
     For each column they are as many as its whole block has two-way partitions, for each number of

@@ -22,7 +22,7 @@ from bayescascade.methods.cascades.exact.expansion import Expansion, Sum
 from bayescascade.methods.cascades.exact.hull import BestTree, Hull
 from bayescascade.methods.cascades.exact.mixture import draw
 from bayescascade.methods.cascades.exact.passes import Passes, PassLog
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.posterior import (
     StoppedPosterior,
     SummationStopped,
@@ -150,7 +150,7 @@ def solve_by_tilts(
     check_real("work_limit", work_limit, above=0.0)
     check_integer("n_draws", n_draws, minimum=0)
     check_magnitudes(posterior)
-    plan = Plan.of(posterior, None)
+    plan = SearchPlan.of(posterior, None)
     cost, boxes = cheapest_boxes(posterior, plan, memory_limit, work_limit, n_jobs, scratch=scratch)
     section = None
     if checkpoint is not None:  # each kind of leaves has a section, where several are compared

@@ -13,7 +13,7 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact import solve
 from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.lattice import Root
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.rounding import PassRounding
 from bayescascade.methods.cascades.exact.tail import Tail
@@ -122,7 +122,7 @@ def test_bounds_are_bounds(problem, model, monkeypatch):
     """What is left out must come to no more than was said, whatever that is."""
     everything, posterior = brute_force(problem, model), model.on(problem)
     n_leaves = np.array([tree.n_leaves for tree in everything.trees])
-    plan, total = Plan.of(posterior, None), posterior.table.weights.sum()
+    plan, total = SearchPlan.of(posterior, None), posterior.table.weights.sum()
     boxes = HeldBoxes.of(posterior, plan, np.inf, np.inf) or Recursion.of(posterior, plan)
     most, root = int(n_leaves.max()), Root.of(posterior, plan)
     found = []

@@ -15,7 +15,7 @@ from bayescascade import BranchCascade, BranchPosterior, LeafCascade, LeafPoster
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact import cost, held, solve, solve_by_tilts
 from bayescascade.methods.cascades.exact.held import HeldBoxes
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.posterior import ExactPosterior
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees
@@ -137,7 +137,7 @@ def test_what_all_boxes_say_those_that_hold_data_say(make, leaf, scale, is_fract
     """Of any column's widths and copies, of any weights."""
     table = mixed_table(scale, is_fractional)
     posterior = make(table, leaf=leaf, partitions="levels")
-    plan = Plan.of(posterior, None)
+    plan = SearchPlan.of(posterior, None)
     whole, kept = Recursion.of(posterior, plan), HeldBoxes.of(posterior, plan, np.inf, np.inf)
     assert kept.n_boxes < plan.index().n_entries / 5
     for how in ({}, {"maximize": True}, {"tilt": -1.5}, {"closed": 0}, {"closed": 5, "tilt": 2.0}):
@@ -158,7 +158,7 @@ def test_what_all_boxes_say_those_that_hold_data_say(make, leaf, scale, is_fract
 def test_the_boxes_are_those_of_two_rows_or_more(monkeypatch):
     """Sizes decide what is refused; they do not depend on how the work is cut, nor do values."""
     posterior = BranchPosterior(random_table((3, 4, 2, 5, 2)), partitions="levels")
-    plan = Plan.of(posterior, None)
+    plan = SearchPlan.of(posterior, None)
     kept = HeldBoxes.of(posterior, plan, np.inf, np.inf)
     rows = posterior.table.codes[list(plan.columns)].T
     n_boxes = n_visits = 0

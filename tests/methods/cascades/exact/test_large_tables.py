@@ -27,7 +27,7 @@ from bayescascade.methods.cascades.exact.kernels import choices
 from bayescascade.methods.cascades.exact.kernels.choices import choose_splits
 from bayescascade.methods.cascades.exact.kernels.terms import list_log_gamma
 from bayescascade.methods.cascades.exact.passes import Passes
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.rounding import (
     TILT,
     PassRounding,
@@ -140,7 +140,7 @@ def test_short_ways_count_all_their_additions():
     """Of an ordered column of 22 levels in three parts, 210 partitions are added one by one."""
     column = Column("c", "ordinal", tuple(f"{code:02}" for code in range(22)))
     table = Table.from_arrays([["00"], ["21"]], schema=Schema((column,)))
-    plan = Plan.of(BranchPosterior(table, max_branches=3), None)
+    plan = SearchPlan.of(BranchPosterior(table, max_branches=3), None)
     assert plan.is_short
     assert of_sums_without_rows(plan) >= (210 + 21) * guard.UNIT
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import samplers
 from bayescascade import LeafCascade, LeafPosterior, Table
 from bayescascade.methods.cascades.exact import Redraws, redraws
-from bayescascade.methods.cascades.exact.plan import Plan
+from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.model.search import SAMPLED
 from tests.interrupts import interrupted
 from tests.methods.cascades.exact.brute_force import BruteForce, cases
@@ -227,7 +227,7 @@ def test_auto_searches_what_does_not_fit_as_well_as_what_does(monkeypatch):
     monkeypatch.setattr(redraws, "_SHARE", 0.1)
     frame = people()[["sex", "crew"]]
     exact = LeafCascade(random_state=0).fit(frame)
-    half = Plan.of(exact.posterior_, None).memory_bytes / 2e9
+    half = SearchPlan.of(exact.posterior_, None).memory_bytes / 2e9
     how = {"memory_limit": half, "n_chains": 2, "random_state": 0, "n_steps": 100}
     found = LeafCascade(**how).fit(frame)
     assert found.summary_.method == "anneal+metropolis"

@@ -79,7 +79,7 @@ def test_exponents_too_large_for_short_numbers_are_kept_in_long_ones(monkeypatch
     found = []
     for few_rows in (plan._FEW_ROWS, 0):
         monkeypatch.setattr(plan, "_FEW_ROWS", few_rows)
-        boxes = recursion.Recursion.of(posterior, plan.Plan.of(posterior, None))
+        boxes = recursion.Recursion.of(posterior, plan.SearchPlan.of(posterior, None))
         for tilt in (-0.5, 2e7, -2e7, -0.5):
             boxes.run(tilt=tilt, n_jobs=2)
             found.append(boxes.log_values()[0])
@@ -91,7 +91,7 @@ def test_exponents_too_large_for_short_numbers_are_kept_in_long_ones(monkeypatch
 def test_long_exponents_are_refused_where_only_short_ones_fit(tmp_path):
     """What was announced and checked must not be exceeded in the middle of a search."""
     posterior = LeafPosterior(random_table((3, 2, 3)))
-    plans = plan.Plan.of(posterior, None)
+    plans = plan.SearchPlan.of(posterior, None)
     needed = plans.memory_bytes + 8 * plans.index().n_entries
     for limit, extreme in ((needed, 2e7), (needed - 1, 0.0)):
         _, boxes = cheapest_boxes(posterior, plans, limit, np.inf, 1)
