@@ -22,7 +22,7 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact import (
     ExactCost,
     SummedPosterior,
-    cheapest,
+    cost,
     solve,
     solve_by_tilts,
 )
@@ -119,7 +119,7 @@ def tilts(problem: Problem) -> None:
         drawn = draw_problem(problem.rng)
     noted(problem, drawn)
     if problem.rng.random() < 0.5:  # those that hold data, if there may be
-        with patch.object(cheapest, "_SHORT", 0.0), patch.object(cheapest, "_DEARER", 1e-9):
+        with patch.object(cost, "_SHORT", 0.0), patch.object(cost, "_DEARER", 1e-9):
             _hold_tilts(problem, drawn)
     else:
         _hold_tilts(problem, drawn)

@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from bayescascade.methods.cascades.exact.cheapest import cheapest_boxes
 from numpy.testing import assert_allclose
 
 from bayescascade import BranchCascade, LeafCascade
@@ -20,6 +19,7 @@ from bayescascade.methods.cascades.exact import (
     solve,
     solve_by_tilts,
 )
+from bayescascade.methods.cascades.exact.cost import cheapest_boxes
 from bayescascade.methods.cascades.exact.scratch import Scratch
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from tests.interrupts import interrupted
