@@ -63,18 +63,12 @@ def _exponential(rng: np.random.Generator, noise: NoiseSource, epsilon: float, _
 
 def _test(rng: np.random.Generator, noise: NoiseSource, epsilon: float, delta: float) -> Law:
     distance = int(rng.integers(0, 4))
-    proposed = float(rng.choice([0.0, 0.1]))
+    proposed = float(rng.choice([1e-6, 0.1]))
     values = (0.0, proposed if distance else 5.0)
 
     def run(near: int) -> Any:
-        made = mechanisms.propose_test_release(
-            distance if near else max(0, distance - 1),
-            values[near],
-            proposed,
-            epsilon,
-            delta,
-            noise,
-        )
+        left = distance if near else max(0, distance - 1)
+        made = mechanisms.propose_test_release(left, values[near], proposed, epsilon, delta, noise)
         return None if made is None else made.values
 
     return run, (0, 1), delta

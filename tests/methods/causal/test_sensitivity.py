@@ -1,4 +1,4 @@
-"""Bounds on what a row can change: never exceeded by a search, and exceeded if they were halved.
+"""Bounds on what a row can change: never exceeded by a search, and nearly met by it.
 
 Each search starts from rows that are nearly the worst, so that a bound that is too low is found.
 """
@@ -8,89 +8,46 @@ import math
 import numpy as np
 import pytest
 
-from bayescascade.methods.causal.scores import kendall, log_iqr, spearman
+from bayescascade.methods.causal.scores import kendall, spearman
 from bayescascade.methods.causal.sensitivity import by_test_row, iqr_distance
+from tests.fuzz.running import search
+from tests.fuzz.sensitivities import climbed, stability_distances
 from tests.methods.causal.problems import slow_hsic_root
 
 BANDWIDTH = 0.05  # so that rows can be strangers to each other
-RANKS = {"spearman": spearman, "kendall": kendall}
+SCORES = {
+    "spearman": spearman,
+    "kendall": kendall,
+    "hsic": lambda a, b: slow_hsic_root(a, b, BANDWIDTH, BANDWIDTH),
+}
 
 
-def root(a, b):
-    return slow_hsic_root(a, b, BANDWIDTH, BANDWIDTH)
-
-
-def replaced(numbers, place, value):
-    """Return a neighbor."""
-    other = numbers.copy()
-    other[place] = value
-    return other
-
-
-def change_found(score, a, b, seed, n_steps=400):
-    """Return the largest change by replacing a row that climbing from given rows finds."""
-    rng = np.random.default_rng(seed)
-    m = len(a)
-    best, state = 0.0, (a, b, int(np.argmax(a)), float(a.max()), float(b.min()))
-    for _ in range(n_steps):
-        a, b, place, u, v = state
-        kind = rng.integers(4)
-        row, value = (
-            int(rng.integers(m)),
-            float(rng.choice([rng.uniform(-1, 1), *rng.choice(a, 2)])),
-        )
-        tried = (
-            replaced(a, row, value) if kind == 0 else a,
-            replaced(b, row, value) if kind == 1 else b,
-            row if kind == 2 else place,
-            value if kind == 3 else u,
-            value if kind == 2 else v,
-        )
-        a, b, place, u, v = tried
-        change = abs(score(a, b) - score(replaced(a, place, u), replaced(b, place, v)))
-        if change >= best:
-            best, state = change, tried
-    return best
-
-
-@pytest.mark.parametrize("name", ["spearman", "kendall", "hsic"])
+@pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("m", [4, 7, 20])
 def test_no_test_row_changes_more_than_proved(name, m):
     """By the bound, which half of it would not survive."""
-    score, found = RANKS.get(name, root), 0.0
-    line = np.linspace(-1, 1, m)
-    clusters = np.where(np.arange(m) < m / 3, -1.0, 1.0)
-    lone = np.where(np.arange(m) < 1, -1.0, 1.0)
-    rng = np.random.default_rng(m)
-    for seed, start in enumerate([line, clusters, lone, rng.uniform(-1, 1, m)]):
-        found = max(found, change_found(score, start, start, seed))
+
+    def change(state):
+        """Return what it changes that the last row takes the place of the highest."""
+        (a, u), (b, v) = ((one[:-1], one[-1]) for one in state)
+        place = np.arange(m) == np.argmax(a)
+        return abs(SCORES[name](a, b) - SCORES[name](np.where(place, u, a), np.where(place, v, b)))
+
+    line, rng = np.linspace(-1, 1, m), np.random.default_rng(m)
+    starts = [line, np.where(np.arange(m) < m / 3, -1.0, 1.0), rng.uniform(-1, 1, m)]
+    found = 0.0
+    for start in starts:
+        rows = np.array([[*start, start.max()], [*start, start.min()]])
+        found = max(found, climbed(change, rows, rng, 400))
     assert found <= by_test_row(name, m) + 1e-7
     assert found > 0.5 * by_test_row(name, m)
 
 
-def moved_once(numbers, rng):
-    """Return a neighbor: one of the numbers is anywhere."""
-    value = rng.choice([rng.uniform(-1, 1), rng.choice(numbers) + 1e-3, 5.0, -5.0])
-    return replaced(numbers, int(rng.integers(len(numbers))), value)
-
-
 def test_interquartile_ranges_are_as_stable_as_their_distance_says():
-    """Walk to neighbors, as many as the distance allows, and look at what the next one changes."""
-    largest, distances, proposed = 0.0, set(), 0.4
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        rows = rng.normal(size=101)
-        left = iqr_distance([rows], proposed)
-        distances.add(left)
-        for _ in range(min(left, 6)):
-            other = moved_once(rows, rng)
-            change = abs(log_iqr(other) - log_iqr(rows))
-            assert change <= proposed + 1e-12
-            largest = max(largest, change)
-            assert abs(iqr_distance([other], proposed) - iqr_distance([rows], proposed)) <= 1
-            rows = other
-    assert largest > 0.02 * proposed  # something changed
-    assert max(distances) >= 2
+    """Of many neighbors; `tests.fuzz` has the twin whose distances are made up."""
+    tried = search({"distances": stability_distances}, 3, problems=range(400))
+    assert tried.found == []
+    assert tried.numbers["distance"][1] >= 2
 
 
 def test_distances_by_hand():
