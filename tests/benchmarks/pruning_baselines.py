@@ -32,7 +32,7 @@ from bayescascade.methods.prunings.frontier import remove_features
 from bayescascade.methods.prunings.path import PruningPath
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
 from bayescascade.methods.prunings.pruner import ForestPruner, count_classes
-from bayescascade.methods.prunings.tradeoffs import TradeoffPruner
+from bayescascade.methods.prunings.tradeoffs import choose_pruning, wrong_elsewhere
 
 _MOST_LEVELS = 20  # of a path that is not told any
 _ORDER_SHARE = 0.25  # at 1, removing what all trees begin with is as good as removing nothing
@@ -142,7 +142,7 @@ class BaselinePruner(ForestPruner):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GreedyPrune(BaselinePruner, TradeoffPruner):
+class GreedyPrune(BaselinePruner):
     """A forest from which features are removed one after the other: a baseline.
 
     Trees are cut at every split on a removed feature. Each step removes the one that leaves the
@@ -203,7 +203,8 @@ class GreedyPrune(BaselinePruner, TradeoffPruner):
     def _untold(self, training: TrainingRows) -> int:
         solver = RemovalSolver(self.program_, self._steps)
         if self.tradeoff is None:
-            self.tradeoff_ = self._chosen(solver, training).tradeoff
+            wrong = wrong_elsewhere(self, training, "in_bag")
+            self.tradeoff_ = choose_pruning(self.program_, solver, wrong).tradeoff
         return solver.place(self.tradeoff_)
 
     def _left(self, found: int) -> Forest:

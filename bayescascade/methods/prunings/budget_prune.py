@@ -36,14 +36,14 @@ from bayescascade.methods.prunings.program import (
     is_proved,
     relative_gap,
 )
-from bayescascade.methods.prunings.pruner import count_classes
+from bayescascade.methods.prunings.pruner import ForestPruner, count_classes
 from bayescascade.methods.prunings.solvers import FlowSolver
-from bayescascade.methods.prunings.tradeoffs import TradeoffPruner
+from bayescascade.methods.prunings.tradeoffs import choose_pruning, wrong_elsewhere
 from bayescascade.model.search import Search, Seed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BudgetPruneClassifier(TradeoffPruner):
+class BudgetPruneClassifier(ForestPruner):
     """A forest pruned, all trees together, to what its features are worth.
 
     A pruning minimizes ``error + tradeoff x cost``: the mean error rate of the trees, each by
@@ -143,10 +143,8 @@ class BudgetPruneClassifier(TradeoffPruner):
     def _tuned(self, training: TrainingRows) -> Pruning:
         if self.tradeoff is not None:
             return FlowSolver(self.program_).solve(self.tradeoff)
-        return self._chosen(FlowSolver(self.program_), training)
-
-    def _fitted_to(self) -> str:
-        return self.errors
+        wrong = wrong_elsewhere(self, training, self.errors)
+        return choose_pruning(self.program_, FlowSolver(self.program_), wrong)
 
     def _within(self, budget: float) -> Pruning:
         return self._frontier().within(budget)

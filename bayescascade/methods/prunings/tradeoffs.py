@@ -7,7 +7,7 @@ is chosen: what costs more errs less by no more than chance (Breiman and others,
 """
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,50 +31,42 @@ class _Solver(Protocol):
         """Return the best pruning for a tradeoff."""
 
 
-class TradeoffPruner(ForestPruner):
-    """A pruner whose tradeoff rows decide on that neither trees nor prunings were fitted to."""
+def wrong_elsewhere(
+    model: ForestPruner, training: TrainingRows, fitted_to: str
+) -> Callable[[Bools], Bools]:
+    """Return what says which rows, to which nothing was fitted, a pruning takes wrong.
 
-    program_: PruningProgram
-
-    def _fitted_to(self) -> str:
-        """Return the rows that prunings are fitted to: "in_bag", "out_of_bag" or "validation"."""
-        return "in_bag"
-
-    def _chosen(self, solver: _Solver, training: TrainingRows) -> Pruning:
-        """Return what `choose_pruning` chooses; raises ParameterError if no rows can decide."""
-        return choose_pruning(self.program_, solver, self._wrong_elsewhere(training))
-
-    def _wrong_elsewhere(self, training: TrainingRows) -> Callable[[Bools], Bools]:
-        """Return what says which rows, to which nothing was fitted, a pruning takes wrong."""
-        labels = training.validation_labels
-        seen_by = self._seen_by()
-        if labels is not None and not seen_by:
-            rows = training.validation_rows
-            return lambda kept: self._pruned(kept).predict_proba(rows).argmax(axis=1) != labels
-        if self._fitted_to() == "out_of_bag":
-            raise ParameterError(
-                'tradeoff must be given with errors="out_of_bag", or a budget, or y_val of rows '
-                f"that nothing was fitted to, got {'None' if labels is None else seen_by}"
-            )
-        without = "y_val" if labels is None else f"other rows than y_val, of {seen_by},"
-        outside = out_of_bag(
-            self.estimator_, len(training.rows), f"tradeoff=None without {without} or a budget"
+    `fitted_to` are the rows that prunings are fitted to: "in_bag", "out_of_bag" or "validation".
+    Raises ParameterError if no rows can decide.
+    """
+    labels = training.validation_labels
+    seen_by = _seen_by(model.estimator_, fitted_to)
+    if labels is not None and not seen_by:
+        rows = training.validation_rows
+        return lambda kept: model._pruned(kept).predict_proba(rows).argmax(axis=1) != labels
+    if fitted_to == "out_of_bag":
+        raise ParameterError(
+            'tradeoff must be given with errors="out_of_bag", or a budget, or y_val of rows '
+            f"that nothing was fitted to, got {'None' if labels is None else seen_by}"
         )
+    without = "y_val" if labels is None else f"other rows than y_val, of {seen_by},"
+    outside = out_of_bag(
+        model.estimator_, len(training.rows), f"tradeoff=None without {without} or a budget"
+    )
 
-        def wrong(kept: Bools) -> Bools:
-            pruned = self._cut(kept)
-            return wrong_out_of_bag(pruned, training.rows, training.labels, outside)
+    def wrong(kept: Bools) -> Bools:
+        return wrong_out_of_bag(model._cut(kept), training.rows, training.labels, outside)
 
-        return wrong
+    return wrong
 
-    def _seen_by(self) -> str:
-        """Return what was chosen by the labels of the validation rows; empty if nothing was."""
-        if self._fitted_to() == "validation":
-            return 'errors="validation"'
-        forest = self.estimator_
-        if isinstance(forest, BudgetedClassifier) and forest.may_know_validation_labels:
-            return f"a {type(forest).__name__} that may be chosen by them"
-        return ""
+
+def _seen_by(forest: Any, fitted_to: str) -> str:
+    """Return what was chosen by the labels of the validation rows; empty if nothing was."""
+    if fitted_to == "validation":
+        return 'errors="validation"'
+    if isinstance(forest, BudgetedClassifier) and forest.may_know_validation_labels:
+        return f"a {type(forest).__name__} that may be chosen by them"
+    return ""
 
 
 def choose_pruning(
