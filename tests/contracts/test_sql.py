@@ -159,7 +159,7 @@ def test_hostile_names_and_levels(make, leaf):
 @pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
 @pytest.mark.parametrize(
     ("missing", "unknown"),
-    [("error", "error"), ("level", "error"), ("error", "none"), ("level", "none")],
+    [("error", "error"), ("level", "error"), ("error", "ignore"), ("level", "ignore")],
 )
 def test_lists_of_labels_take_cells_as_the_model_does(missing, unknown):
     """What is no error for `predict` has its answer in SQL, and what is one has none."""
