@@ -1,0 +1,1 @@
+"""A rare class as a union of a few axis-parallel boxes: exact, averaged, and fast."""

@@ -1,0 +1,1 @@
+"""The best union of boxes, with a proof or a bound."""

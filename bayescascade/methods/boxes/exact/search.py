@@ -1,0 +1,276 @@
+"""The best union of boxes by branch and bound, with a proof, or a bound if that takes too long.
+
+Unions of one box come first, then those of two, and so on, each search with the best union of all
+before as what is to be beaten; `kernels.ranges` has the bound. Where the search for K boxes is not
+through, `improve` makes each box the best one given the others, which is a search for one box among
+the rows that the others do not cover, and so is proved.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf
+from time import perf_counter
+
+import numpy as np
+
+from bayescascade.base.errors import TooLargeError
+from bayescascade.base.validation import check_integer
+from bayescascade.base.watch import Watch
+from bayescascade.methods.boxes.exact.levels import LevelRows, Levels
+from bayescascade.methods.boxes.kernels.ranges import STACKED, VISITED, RangeRows, RangeWork, search
+from bayescascade.methods.boxes.union import BoxUnion
+from bayescascade.model.guard import certified, shown_gap
+
+_ROW_VISITS = 2e7  # between looks at the clock: about a tenth of a second
+_SHARE = 0.8  # of the time that may go into the proof; the rest is for one box at a time
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedUnion:
+    """The best union found, and by how much another may be better.
+
+    Attributes
+    ----------
+    union : BoxUnion
+        Its sides have values of positives.
+    objective : float
+        What it is worth, see `exact.levels`.
+    upper_bound : float
+        No union of at most as many boxes is worth more.
+    rounding : float >= 0
+        Part of the bound: how far rounding may have taken it.
+    is_optimal : bool
+        Whether the search ended: none is worth more by more than `rounding`.
+    is_best_given_others : bool
+        Whether it is proved of each box that no other in its place is worth more.
+    interrupted, timed_out : bool
+        Whether Ctrl-C or the time limit ended the search.
+    n_visited : int
+        Ranges looked at; of a program, nodes of the solver.
+    seconds : float
+    """
+
+    union: BoxUnion
+    objective: float
+    upper_bound: float
+    rounding: float
+    is_optimal: bool
+    is_best_given_others: bool
+    interrupted: bool
+    timed_out: bool
+    n_visited: int
+    seconds: float
+    solver: str = "branch"
+
+    @property
+    def gap(self) -> float:
+        """By how much another union may be worth more; 0.0 if none is, but for rounding unseen."""
+        open_gap = 0.0 if self.is_optimal else self.upper_bound - self.objective
+        return shown_gap(open_gap, self.rounding)
+
+
+@dataclass
+class _Search:
+    """A search under way; after an interrupt, `best`, `gain` and `ceiling` are still true."""
+
+    rows: LevelRows
+    watch: Watch
+    most_visited: float
+    progress: Callable[[float, float], object] | None
+    best: Levels
+    gain: float
+    ceiling: float = inf  # of unions looked for
+    n_visited: int = 0
+    interrupted: bool = False
+
+    def look(self, rows: LevelRows, n_boxes: int, gain: float) -> tuple[float, Levels | None, bool]:
+        """Search for a union of some boxes that gains more than `gain`.
+
+        Return a bound on what any gains, one that gains more if there is one, and whether all were
+        looked at.
+        """
+        read, work = _arrays(rows, n_boxes, gain)
+        n_each = max(1, int(_ROW_VISITS / (_n_cells(rows) * n_boxes)))
+        is_over = False
+        try:
+            while not is_over and self.n_visited < self.most_visited and not self.watch.is_over():
+                before = int(work.numbers[VISITED])
+                is_over = search(read, work, int(min(n_each, self.most_visited - self.n_visited)))
+                self.n_visited += int(work.numbers[VISITED]) - before
+                if self.progress is not None:
+                    self.progress(float(work.best[0]), _ceiling(work))
+        except KeyboardInterrupt:
+            self.interrupted = True
+        found = work.best_levels.copy() if work.best[0] > gain else None
+        return max(gain, _ceiling(work)), found, bool(is_over)
+
+    def begin(self) -> None:
+        """Begin with the best box where sides are free, which is soon found, made better here."""
+        free = replace(self.rows.costs, side_cost=0.0)
+        rows = LevelRows(self.rows.rows, self.rows.is_positive, self.rows.weights, free)
+        _, found, _ = self.look(rows, 1, 0.0)
+        if found is not None:
+            better = self.rows.polished(self.rows.levels(rows.tight(found).halfway(rows.rows)))
+            if self.rows.gain(better) > self.gain:
+                self.best, self.gain = better, self.rows.gain(better)
+
+    def prove(self, n_boxes: int) -> bool:
+        """Look for unions of one box, two, ..., and return whether none is better than the best."""
+        ceiling, is_through = self.gain, True
+        for count in range(1, n_boxes + 1):
+            bound, found, is_over = self.look(self.rows, count, self.gain)
+            if found is not None:
+                self.best, self.gain = found, self.rows.gain(found)
+            ceiling = max(ceiling, bound)
+            is_through = is_through and is_over
+            if self.interrupted:
+                if count < n_boxes:
+                    ceiling = max(ceiling, float(self.rows.positive_weights.sum()))
+                break
+        self.ceiling = max(ceiling, self.gain)
+        return is_through and not self.interrupted
+
+    def improve(self, n_boxes: int) -> bool:
+        """Replace box after box by the best one given the others; return whether none can be."""
+        place, n_kept = 0, 0
+        while n_kept < n_boxes and not self.interrupted:
+            others = np.delete(self.best, place, axis=0) if place < len(self.best) else self.best
+            left = self.rows.outside(others)
+            base = self.rows.gain(others)
+            _, found, is_over = (0.0, None, True)
+            if left is not None:
+                _, found, is_over = self.look(left, 1, max(self.gain - base, 0.0))
+            if not is_over:
+                return False
+            if left is not None and found is not None:
+                box = self.rows.levels(left.tight(found))
+                better = np.concatenate([others, box])
+                gain = self.rows.gain(better)
+            else:
+                better, gain = others, base
+            if gain > self.gain + self.rows.rounding:
+                self.best, self.gain, n_kept = better, gain, 0
+            else:
+                n_kept += 1
+            place = (place + 1) % n_boxes
+        return not self.interrupted
+
+
+def best_union(
+    rows: LevelRows,
+    n_boxes: int,
+    *,
+    start: BoxUnion | None = None,
+    watch: Watch | None = None,
+    memory_limit: float = 2e9,
+    most_visited: int | None = None,
+    progress: Callable[[float, float], object] | None = None,
+) -> CertifiedUnion:
+    """Return the best union of at most `n_boxes` boxes, or the best found and a bound.
+
+    Nothing is random. The time of `watch` and `most_visited` ranges end the search early, and so
+    does Ctrl-C; the union and the bound are then those by then. It begins with `start`, such as the
+    best that chains found. `progress` is called several times a second with the best gain over the
+    empty union, and a bound on it. Raises TooLargeError if the search takes more than
+    `memory_limit` bytes.
+    """
+    check_integer("n_boxes", n_boxes, minimum=1)
+    _check_memory(rows, n_boxes, memory_limit)
+    started = perf_counter()
+    none = np.empty((0, 2 * rows.rows.shape[1]), np.int32)
+    best = none if start is None else rows.polished(rows.levels(start)[:n_boxes])
+    if rows.gain(best) <= 0.0:
+        best = none
+    most = inf if most_visited is None else most_visited
+    watch = Watch(None) if watch is None else watch
+    state = _Search(rows, watch, most, progress, best, rows.gain(best))
+    if start is None and rows.costs.side_cost > 0.0:
+        state.begin()
+    with watch.part(_SHARE if n_boxes > 1 else 1.0):
+        is_optimal = state.prove(n_boxes)
+    timed_out = watch.is_up
+    is_local = is_optimal or (not state.interrupted and n_boxes > 1 and _improved(state, n_boxes))
+    union = rows.tight(state.best)
+    claimed = state.gain + rows.constant
+    objective = certified(rows.worth, union, claimed, rows.rounding)
+    ceiling = objective if is_optimal else max(objective, state.ceiling + rows.constant)
+    return CertifiedUnion(
+        union=union,
+        objective=objective,
+        upper_bound=ceiling + rows.rounding,
+        rounding=rows.rounding,
+        is_optimal=is_optimal,
+        is_best_given_others=is_local,
+        interrupted=state.interrupted,
+        timed_out=timed_out or watch.is_up,
+        n_visited=state.n_visited,
+        seconds=perf_counter() - started,
+    )
+
+
+def _improved(state: _Search, n_boxes: int) -> bool:
+    state.most_visited += state.n_visited  # as many again
+    return state.improve(n_boxes)
+
+
+def _n_cells(rows: LevelRows) -> int:
+    return int((len(rows.positives) + len(rows.negatives)) * rows.positives.shape[1])
+
+
+def _depth(rows: LevelRows, n_boxes: int) -> int:
+    """Return how many nodes wait at most: each division takes a level from one side."""
+    return n_boxes * int(rows.n_levels.sum()) + 2
+
+
+def _check_memory(rows: LevelRows, n_boxes: int, memory_limit: float) -> None:
+    """Raise TooLargeError if a search for that many boxes takes more bytes."""
+    n_sides, depth = rows.positives.shape[1], _depth(rows, n_boxes)
+    n_bytes = 8.0 * n_boxes * n_sides * (depth + 2 * int(rows.n_levels.max()) + 4) + 24.0 * depth
+    n_bytes += (4.0 * n_sides + 16.0) * (len(rows.positives) + len(rows.negatives))
+    if n_bytes > memory_limit:
+        needed = f"{n_bytes / 1e6:,.0f} MB"
+        raise TooLargeError(
+            f"a search for unions of {n_boxes} boxes takes {needed}, of at most "
+            f"{memory_limit / 1e6:,.0f} MB: look for fewer boxes, or sample",
+            needed,
+        )
+
+
+def _arrays(rows: LevelRows, n_boxes: int, gain: float) -> tuple[RangeRows, RangeWork]:
+    """Return what the kernel reads, and a stack with the range of all levels on it."""
+    (n_positives, n_sides), n_negatives = rows.positives.shape, len(rows.negatives)
+    n_levels = rows.n_levels
+    most, depth = int(n_levels.max()), _depth(rows, n_boxes)
+    shape = (n_boxes, n_sides)
+    read = RangeRows(
+        rows.positives, rows.negatives, rows.positive_weights, rows.negative_weights, n_levels,
+        rows.costs.negative_weight, rows.costs.box_cost, rows.costs.side_cost,
+        int(np.argmax(n_levels)),
+    )  # fmt: skip
+    work = RangeWork(
+        lows=np.empty((depth, *shape), np.int32),
+        highs=np.empty((depth, *shape), np.int32),
+        bounds=np.empty(depth),
+        alive=np.empty((depth, 2), np.int64),
+        order_positives=np.arange(n_positives),
+        order_negatives=np.arange(n_negatives),
+        lost=np.zeros((*shape, most + 2)),
+        kept=np.zeros((*shape, most + 2)),
+        firsts=np.zeros(shape, np.int32),
+        within=np.zeros(n_boxes, np.int64),
+        numbers=np.array([1, 0]),
+        sums=np.zeros(4),
+        best=np.array([gain]),
+        best_levels=np.zeros(shape, np.int32),
+    )
+    work.lows[0] = 0 if rows.costs.side_cost > 0.0 else 1
+    work.highs[0] = n_levels
+    work.bounds[0] = rows.positive_weights.sum() - rows.costs.box_cost * n_boxes
+    work.alive[0] = n_positives, n_negatives
+    return read, work
+
+
+def _ceiling(work: RangeWork) -> float:
+    """Return a bound on what unions gain, the best one known and those not yet looked at."""
+    stacked = work.bounds[: work.numbers[STACKED]]
+    return float(max(work.best[0], stacked.max(initial=-inf)))

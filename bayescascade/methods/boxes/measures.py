@@ -1,0 +1,123 @@
+"""How good a family of unions is on rows not learned from, and how wrong one may be on all rows.
+
+`hull_area` is the area under the convex hull of the ROC curve (Goh 2018, section 2.4), with both
+corners: the classifiers that call every row positive, or none, cost nothing to have.
+
+`generalization_bound` is Proposition 3 with two corrections. (1) The risk is the share of weighted
+errors, where the thesis writes the number of right answers, for which the inequality is the wrong
+way round. (2) With N different boxes there are ``C(N + K - 1, K)`` multisets of K boxes, and the
+empty union: the thesis divides N^K by K!, which is too few, as a union that repeats a box has
+fewer than K! orders. Hoeffding's inequality for losses in [0, 1] and the union bound give, with
+probability at least 1 - delta, for all unions of at most K of the boxes at once::
+
+    risk <= share of weighted errors + sqrt((log(C(N + K - 1, K) + 1) + log(1 / delta)) / (2 m))
+
+The boxes must be fixed before the rows are seen: by their anchors, M_j numbers of column j of which
+two are a box's sides, and N = prod_j M_j (M_j - 1) / 2. Weights of negatives are at most 1.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from bayescascade.base.errors import DataError
+from bayescascade.base.validation import check_integer, check_real
+
+
+def hull_area(false_rates: ArrayLike, true_rates: ArrayLike) -> float:
+    """Return the area under the convex hull of points of a ROC curve, with both its corners.
+
+    Parameters
+    ----------
+    false_rates, true_rates : (n_classifiers,) array of float in [0, 1]
+        The share of the negatives, and of the positives, that each classifier calls positive.
+
+    Returns
+    -------
+    float
+        From 0.5, where no classifier is above the diagonal, to 1.
+
+    Raises
+    ------
+    DataError
+        If the rates are not of one length, or one is not from 0 to 1.
+
+    Examples
+    --------
+    >>> from bayescascade import hull_area
+    >>> round(hull_area([0.1, 0.4], [0.6, 0.9]), 3)
+    0.795
+    """
+    false, true = (np.asarray(rates, np.float64) for rates in (false_rates, true_rates))
+    if false.ndim != 1 or false.shape != true.shape:
+        raise DataError(
+            f"false_rates and true_rates must be of one length, got {false.shape} and {true.shape}"
+        )
+    both = np.concatenate([false, true])
+    if not np.all((both >= 0.0) & (both <= 1.0)):
+        raise DataError("false_rates and true_rates must be from 0 to 1")
+    points = sorted({(0.0, 0.0), (1.0, 1.0), *zip(false.tolist(), true.tolist(), strict=True)})
+    hull: list[tuple[float, float]] = []
+    for x, y in points:
+        while len(hull) > 1 and _turns_left(hull[-2], hull[-1], (x, y)):
+            hull.pop()
+        hull.append((x, y))
+    xs, ys = np.array(hull).T
+    return float(((xs[1:] - xs[:-1]) * (ys[1:] + ys[:-1]) / 2).sum())
+
+
+def _turns_left(
+    first: tuple[float, float], second: tuple[float, float], third: tuple[float, float]
+) -> bool:
+    """Whether the second point is on or below the line from the first to the third."""
+    x, y = second[0] - first[0], second[1] - first[1]
+    return x * (third[1] - first[1]) - y * (third[0] - first[0]) >= 0.0
+
+
+def generalization_bound(
+    errors: float, n_rows: int, n_anchors: Sequence[int], n_boxes: int, delta: float = 0.05
+) -> float:
+    """Return what the share of weighted errors on new rows is at most; the module has the formula.
+
+    Parameters
+    ----------
+    errors : float from 0 to 1
+        The share of weighted errors on the rows learned from.
+    n_rows : int >= 1
+    n_anchors : sequence of int >= 2
+        How many numbers of each column may be sides, chosen before the rows were seen.
+    n_boxes : int >= 1
+        Most boxes of a union.
+    delta : float in (0, 1)
+        The probability with which the bound may fail.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> from bayescascade import generalization_bound
+    >>> round(generalization_bound(0.1, 10_000, [100, 100], 2), 3)
+    0.143
+    """
+    check_real("errors", errors, minimum=0.0, maximum=1.0)
+    check_integer("n_rows", n_rows, minimum=1)
+    check_integer("n_boxes", n_boxes, minimum=1)
+    check_real("delta", delta, above=0.0, below=1.0)
+    n_single = 1
+    for count in n_anchors:
+        anchors = check_integer("n_anchors", count, minimum=2)
+        n_single *= anchors * (anchors - 1) // 2
+    log_unions = _log_multisets(n_single, n_boxes)
+    return errors + math.sqrt((np.logaddexp(log_unions, 0.0) - math.log(delta)) / (2.0 * n_rows))
+
+
+def _log_multisets(n_single: int, n_boxes: int) -> float:
+    """Return ``log C(n_single + n_boxes - 1, n_boxes)``, without cancellation."""
+    terms = [math.log(n_single + k) for k in range(n_boxes)]
+    return math.fsum(terms) - float(gammaln(n_boxes + 1))

@@ -1,0 +1,64 @@
+"""Parameters of unions of boxes, declared once."""
+
+from bayescascade.base.parameters import Choice, Integer, Jobs, Other, Parameters, Real
+from bayescascade.model.parameters import (
+    SAMPLED,
+    MemoryParameters,
+    RunParameters,
+    SearchParameters,
+)
+
+BALANCED = "balanced"
+LIKELIHOODS = ("gibbs", "beta")
+
+
+class ObjectiveParameters(Parameters):
+    """Of what a union is worth."""
+
+    negative_weight = Real(
+        BALANCED, "What a negative inside costs, a positive outside being 1", minimum=0.0,
+        words=(BALANCED,),
+    )  # fmt: skip
+    box_cost = Real(0.0, "What a box costs, in positives", minimum=0.0)
+    side_cost = Real(4.0, "What a closed side costs: positives (gibbs), nats (beta)", minimum=0.0)
+
+
+class PosteriorParameters(ObjectiveParameters):
+    """Of the posterior over unions."""
+
+    n_boxes = Integer(6, "Most boxes", minimum=1, maximum=64)
+    temperature = Real(1.0, "Positives that a nat is worth (gibbs)", above=0.0)
+    max_cuts = Integer(128, "Most cuts of a column", minimum=1, maximum=32_767)
+    prior_weight = Real(1.0, "Rows of each class that a rate begins with", above=0.0)
+
+
+class BoxParameters(PosteriorParameters, MemoryParameters, SearchParameters):
+    """Of `BoxClassifier`."""
+
+    positive = Other(None, "Label of the rare class", none="the rarer", metavar="LABEL")
+    likelihood = Choice(
+        "pooled", "Weighted accuracy, rates inside and outside, or half of the chains on each",
+        words=("pooled", *LIKELIHOODS),
+    )  # fmt: skip
+    predictive = Choice(
+        "average", "Rates of the union shown, or the average over draws", words=("map", "average")
+    )
+    search = Choice(
+        SAMPLED[0], "How to search: with a proof, or by chains", words=("exact", *SAMPLED)
+    )
+    solver = Choice(
+        "branch", "Of an exact search: branch and bound, or a program for HiGHS",
+        words=("branch", "program"),
+    )  # fmt: skip
+    n_jobs = Jobs(None, SearchParameters.n_jobs.about, none="", in_commands=-1)
+
+
+class FastBoxParameters(RunParameters):
+    """Of `FastBoxes`."""
+
+    positive = BoxParameters.positive
+    n_clusters = Integer("cv", "Clusters of positives, or chosen by cross-validation", minimum=1,
+                         words=("cv",))  # fmt: skip
+    expansion = Real("cv", "How far boxes expand (beta), or chosen by cross-validation",
+                     minimum=0.0, words=("cv",))  # fmt: skip
+    negative_weight = Real(0.3, "What a negative inside costs", above=0.0)

@@ -1,0 +1,147 @@
+"""Unions of axis-parallel boxes: what is learned of a rare class.
+
+The state of all methods of the family (Goh, "Interpretability by design: new interpretable machine
+learning models and methods", 2018, section 2.3). Both sides of a box belong to it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayescascade.base.errors import DataError, ModelFileError
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxUnion:
+    """A union of axis-parallel boxes.
+
+    Parameters
+    ----------
+    lower, upper : (n_boxes, n_columns) float64
+        The least and the greatest value inside of each box, both included; -inf and inf where a
+        side is open.
+
+    Raises
+    ------
+    DataError
+        If the two are no matrices of one shape, hold NaN, or a lower side is above the upper one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import BoxUnion
+    >>> union = BoxUnion([[0.0, -np.inf]], [[1.0, 2.0]])
+    >>> union.contains([[0.5, -9.0], [1.5, 0.0]]).tolist()
+    [True, False]
+    >>> union.n_boxes, union.n_sides
+    (1, 3)
+    """
+
+    lower: Floats
+    upper: Floats
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, np.array(getattr(self, name), np.float64))
+        if self.lower.ndim != 2 or self.lower.shape != self.upper.shape:
+            raise DataError(
+                "lower and upper must be matrices of one shape, "
+                f"got {self.lower.shape} and {self.upper.shape}"
+            )
+        if not np.all(self.lower <= self.upper):  # NaN is not
+            raise DataError("lower must be at most upper in each box, and neither of them NaN")
+
+    @property
+    def n_boxes(self) -> int:
+        """How many boxes there are; with none, the union is empty."""
+        return len(self.lower)
+
+    @property
+    def n_sides(self) -> int:
+        """How many sides are closed."""
+        return int(np.isfinite(self.lower).sum() + np.isfinite(self.upper).sum())
+
+    def inside(self, X: ArrayLike) -> Flags:
+        """Return which rows each box contains, (n_rows, n_boxes) bool, for rows of numbers.
+
+        A side that is closed contains no missing cell (NaN), an open one does.
+
+        Raises
+        ------
+        DataError
+            If the rows have another number of columns.
+        """
+        rows = np.asarray(X, np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.lower.shape[1]:
+            raise DataError(f"X must have {self.lower.shape[1]} columns, got shape {rows.shape}")
+        found = np.ones((len(rows), self.n_boxes), np.bool_)
+        for box, column in np.argwhere(np.isfinite(self.lower)):
+            found[:, box] &= rows[:, column] >= self.lower[box, column]
+        for box, column in np.argwhere(np.isfinite(self.upper)):
+            found[:, box] &= rows[:, column] <= self.upper[box, column]
+        return found
+
+    def contains(self, X: ArrayLike) -> Flags:
+        """Return which rows are in some box, (n_rows,) bool; see `inside`."""
+        found: Flags = np.asarray(self.inside(X).any(axis=1))
+        return found
+
+    def halfway(self, X: ArrayLike) -> "BoxUnion":
+        """Return the union whose sides are halfway to the next row that would enter.
+
+        Sides are moved outward, one after another, and a row would enter if the side is all that
+        keeps it out of its box as it is by then; so no row enters, also none at a corner. A side
+        that keeps no row out is opened.
+        """
+        rows = np.asarray(X, np.float64)
+        lower, upper = self.lower.copy(), self.upper.copy()
+        for box in range(self.n_boxes):
+            outside = (rows < lower[box]) | (rows > upper[box])
+            n_outside = outside.sum(axis=1)
+            for column in range(rows.shape[1]):
+                alone = n_outside == outside[:, column]  # but for this column, in the box
+                cells = rows[alone, column]
+                for sides, sign in ((lower, 1.0), (upper, -1.0)):
+                    side = sides[box, column]
+                    if np.isfinite(side):
+                        beyond = sign * cells[sign * cells < sign * side]
+                        sides[box, column] = _between(sign * side, beyond) * sign
+                n_outside -= outside[:, column]
+                cells = rows[:, column]
+                outside[:, column] = (cells < lower[box, column]) | (cells > upper[box, column])
+                n_outside += outside[:, column]
+        return BoxUnion(lower, upper)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the union as plain JSON types; None where a side is open."""
+        return {
+            name: [[None if np.isinf(one) else one for one in box] for box in sides.tolist()]
+            for name, sides in (("lower", self.lower), ("upper", self.upper))
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "BoxUnion":
+        """Return the union that `to_record` recorded; raises ModelFileError if it is none."""
+        sides = []
+        for name, opened in (("lower", -np.inf), ("upper", np.inf)):
+            rows = [[opened if one is None else float(one) for one in box] for box in record[name]]
+            sides.append(np.array(rows, np.float64).reshape(len(rows), n_columns))
+        try:
+            return cls(*sides)
+        except DataError as error:
+            raise ModelFileError(f"a saved union of boxes is not valid: {error}") from error
+
+
+def _between(side: float, beyond: Floats) -> float:
+    """Return a number halfway from a lower side to the greatest of those below it."""
+    if not beyond.size:
+        return -np.inf
+    nearest = float(beyond.max())
+    middle = nearest / 2 + side / 2
+    return middle if nearest < middle <= side else side

@@ -1,0 +1,172 @@
+"""The best union of boxes: against all unions, two programs, and searches that end early."""
+
+import numpy as np
+import pytest
+
+from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.base.watch import Watch
+from bayescascade.methods.boxes.exact import search as searches
+from bayescascade.methods.boxes.exact.levels import Costs, LevelRows, balanced
+from bayescascade.methods.boxes.exact.program import solve_program
+from bayescascade.methods.boxes.exact.search import best_union
+from bayescascade.methods.boxes.union import BoxUnion
+from tests.methods.boxes.reference import best_worth, printed_program, worth
+
+COSTS = [
+    (1.0, 0.0, 0.0), (0.3, 0.5, 0.0), (2.0, 0.0, 0.25), (0.1, 1.0, 0.5), (1.0, 0.25, 10.0),
+    (0.0, 0.5, 0.25), (1e-9, 0.0, 0.0), (1e9, 0.5, 0.25),
+]  # fmt: skip
+
+
+def small(rng, n_columns, n_rows, n_values, weighted=False):
+    """Return a few rows with many ties."""
+    rows = rng.integers(0, n_values, (n_rows, n_columns)).astype(float)
+    is_positive = rng.random(n_rows) < 0.5
+    is_positive[:2] = True, False
+    weights = rng.integers(1, 4, n_rows).astype(float) if weighted else np.ones(n_rows)
+    return rows, is_positive, weights
+
+
+def by_brute_force(problem, costs, n_boxes):
+    """Return what is found, and the best of all unions."""
+    found = best_union(LevelRows(*problem, Costs(*costs)), n_boxes)
+    return found, best_worth(*problem, costs, n_boxes)
+
+
+@pytest.mark.parametrize("costs", COSTS)
+@pytest.mark.parametrize("size", [(1, 2, 11), (2, 1, 10), (2, 2, 7), (3, 1, 7), (3, 2, 5)])
+def test_no_union_is_worth_more(rng, costs, size):
+    """With ties, open sides, weights and costs of any size."""
+    n_columns, n_boxes, n_rows = size
+    for n_values in (2, 4, 6):
+        problem = small(rng, n_columns, n_rows, n_values, weighted=n_values == 4)
+        found, expected = by_brute_force(problem, costs, n_boxes)
+        assert found.is_optimal
+        assert found.is_best_given_others
+        assert found.gap <= found.rounding
+        assert found.objective == pytest.approx(expected, rel=1e-12, abs=1e-12)
+        boxes = [list(zip(*box, strict=True)) for box in zip(found.union.lower, found.union.upper,
+                                                             strict=True)]  # fmt: skip
+        assert worth(boxes, *problem, costs) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+        assert len(boxes) <= n_boxes
+
+
+def test_copied_columns_and_huge_weights(rng):
+    """A column twice says nothing new; what rounding may hide is said to be a gap."""
+    rows, is_positive, weights = small(rng, 1, 12, 6)
+    costs = (0.5, 0.5, 0.25)
+    found, expected = by_brute_force((np.repeat(rows, 2, axis=1), is_positive, weights), costs, 2)
+    assert found.objective == pytest.approx(expected)
+    assert found.objective == best_union(LevelRows(rows, is_positive, weights, Costs(*costs)), 2
+                                         ).objective  # fmt: skip
+    huge = weights * 1e16 + 2.0 * rng.integers(0, 5, 12)
+    found, expected = by_brute_force((rows, is_positive, huge), costs, 2)
+    assert found.objective == pytest.approx(expected, rel=1e-12)
+    assert found.gap == found.rounding > 1.0
+
+
+def test_a_bound_that_is_none_is_noticed(rng, monkeypatch):
+    """Broken twin: negatives of the largest boxes in place of those of the smallest."""
+    arrays = searches._arrays
+
+    def wrong(rows, n_boxes, gain):
+        read, work = arrays(rows, n_boxes, gain)
+        work.highs[0] = np.maximum(1, rows.n_levels - 1)  # boxes are taken for larger than they are
+        return read, work
+
+    monkeypatch.setattr(searches, "_arrays", wrong)
+    misses = 0
+    for _ in range(20):
+        problem = small(rng, 2, 10, 6)
+        found, expected = by_brute_force(problem, COSTS[0], 1)
+        misses += found.objective < expected - 1e-9
+    assert misses > 0
+
+
+def test_programs_find_the_same(rng):
+    """Both HiGHS's by levels and the one of the thesis, with its M and epsilon."""
+    for place in range(12):
+        problem = small(rng, 1 + place % 2, 8, 6, weighted=place % 3 == 0)
+        n_boxes = 1 + place % 2
+        for costs in (COSTS[0], COSTS[1], COSTS[2]):
+            rows = LevelRows(*problem, Costs(*costs))
+            program, branch = solve_program(rows, n_boxes), best_union(rows, n_boxes)
+            assert program.objective == pytest.approx(branch.objective)
+            assert program.is_optimal
+            assert program.union.n_boxes <= n_boxes
+        free = LevelRows(*problem, Costs(0.7))
+        assert printed_program(*problem, 0.7, n_boxes) == pytest.approx(
+            best_union(free, n_boxes).objective
+        )
+
+
+def hard(rng, n_rows=300, n_columns=6):
+    """Return rows whose labels are noise, so that no search is soon through."""
+    rows = rng.normal(size=(n_rows, n_columns))
+    is_positive = rng.random(n_rows) < 0.4
+    return LevelRows(rows, is_positive, np.ones(n_rows), Costs(0.6, 0.0, 0.1))
+
+
+def test_a_search_that_ends_early_keeps_union_and_bound(rng):
+    """By the number of ranges, by time, and by Ctrl-C."""
+    rows = hard(rng)
+    few = best_union(rows, 2, most_visited=50)
+    assert not few.is_optimal
+    assert few.objective <= few.upper_bound < np.inf
+    more = best_union(rows, 2, most_visited=2000)
+    assert max(few.objective, more.objective) <= min(few.upper_bound, more.upper_bound)
+    assert more.gap == more.upper_bound - more.objective > 0.0
+    late = best_union(rows, 2, watch=Watch(1e-9))
+    assert late.timed_out
+    assert late.upper_bound >= more.objective
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    ended = best_union(rows, 2, progress=stop)
+    assert ended.interrupted
+    assert not ended.is_optimal
+    assert not ended.is_best_given_others
+    assert ended.upper_bound >= more.objective
+
+
+def test_each_box_is_the_best_given_the_others(rng):
+    """Beyond reach of a proof for all boxes, there is one for each."""
+    rows, is_positive, weights = small(rng, 2, 14, 6)
+    read = LevelRows(rows, is_positive, weights, Costs(0.5, 0.1, 0.05))
+    found = best_union(read, 3, most_visited=60)
+    assert found.is_best_given_others
+    for place in range(found.union.n_boxes):
+        others = BoxUnion(*(np.delete(sides, place, axis=0)
+                            for sides in (found.union.lower, found.union.upper)))  # fmt: skip
+        left = ~others.contains(rows)
+        if is_positive[left].any():
+            alone = best_worth(rows[left], is_positive[left], weights[left], (0.5, 0.1, 0.05), 1)
+            let_in = read.costs.negative_weight * weights[~left & ~is_positive].sum()
+            best = alone + read.worth(others) - read.costs.worth(
+                0.0, weights[left & ~is_positive].sum(), 0, 0)  # fmt: skip
+            assert found.objective >= best - 1e-9
+            assert let_in >= 0.0
+
+
+def test_a_start_is_kept_where_nothing_is_better(rng):
+    """And made better where a single side can be."""
+    rows = hard(rng, 60, 2)
+    best = best_union(rows, 1)
+    again = best_union(rows, 1, start=best.union.halfway(rows.rows))
+    assert again.objective == pytest.approx(best.objective)
+    assert again.n_visited <= best.n_visited
+    polished = rows.polished(rows.levels(BoxUnion([[-9.0, -9.0]], [[9.0, 9.0]])))
+    assert rows.gain(polished) > rows.gain(rows.levels(BoxUnion([[-9.0, -9.0]], [[9.0, 9.0]])))
+
+
+def test_limits_are_checked(rng):
+    """Memory before it is taken, costs before they are paid."""
+    with pytest.raises(TooLargeError, match="a search for unions of 2 boxes takes 1 MB"):
+        best_union(hard(rng), 2, memory_limit=1e4)
+    with pytest.raises(ParameterError, match="side_cost must be a finite number >= 0, got -1"):
+        Costs(1.0, 0.0, -1)
+    with pytest.raises(ParameterError, match="n_boxes must be an integer >= 1, got 0"):
+        best_union(hard(rng), 0)
+    is_positive = np.array([True, False, False])
+    assert balanced(is_positive, np.array([3.0, 1.0, 2.0])) == 1.0
