@@ -1,0 +1,557 @@
+"""A block of Metropolis-Hastings steps on a union of boxes.
+
+A box holds, of each column, the cells from one to another; cells are numbered from 0 to n_cuts, and
+a side is open at the first or the last of them. A move takes up to two boxes away and brings up to
+two, and with them up to two *regions*, boxes too, whose rows enter or leave a box. No other row is
+looked at, and of a region the column that holds the fewest rows is gone through.
+
+slide
+    Any closed side of any box, by any power of two cells, either way.
+toggle
+    Open any side of any box; or close it, at any cell that leaves the box one.
+shift
+    Both sides of a column, if they are closed, by any power of two cells.
+add, drop
+    A box around any positive: each side is open, or closed with probability q at any cell that
+    keeps the positive inside. A box may come from all positives inside, so its probability is the
+    mean over them. Drop any box.
+split, join
+    Take cells out of the middle of a column, or none, so that two boxes are left of any one. Any
+    two boxes that differ in one column, where they share no cell, become one.
+"""
+
+from math import lgamma, log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.chain_kernels import accept
+from bayescascade.base.jit import inner_kernel, kernel
+
+MOVES = ("slide", "toggle", "shift", "add", "drop", "split", "join")
+SLIDE, TOGGLE, SHIFT, ADD, DROP, SPLIT, JOIN = range(7)
+
+N_BOXES, N_REGIONS, N_FRESH, FIRST, SECOND = range(5)  # places in `numbers`
+INSIDE, ENTERED, SIDES, DENSITY = range(4)  # places in `sums`
+
+IMPROVEMENT = 1e-8  # nats: more than rounding adds up to
+
+Array = NDArray[Any]  # the docstrings give dtypes
+
+
+class BoxModel(NamedTuple):
+    """Rows and prior as kernels read them: n rows, d columns, C cells at most.
+
+    codes (n, d) uint16: cells of rows; order (d, n) int32: rows by their cells; starts (d, C + 1)
+    int64: where the rows of a cell start; n_cuts, n_powers (d,) int64: cells but one, and how many
+    powers of two are less; is_positive (n,) bool; weights (n,) float64 > 0; positives (P,) int32:
+    rows; totals (2,): weights of positives and negatives; is_beta; gain, negative_weight,
+    box_cost and side_cost: nats that a positive inside, a negative inside, a box and a closed side
+    are worth; prior_weight > 0: of rates; of_one, of_both (W,) float64: log gamma of
+    prior_weight, and of twice that, plus 0, 1, 2, ..., which most weights are; close: q;
+    max_boxes.
+    """
+
+    codes: Array
+    order: Array
+    starts: Array
+    n_cuts: Array
+    n_powers: Array
+    is_positive: Array
+    weights: Array
+    positives: Array
+    totals: Array
+    is_beta: bool
+    gain: float
+    negative_weight: float
+    box_cost: float
+    side_cost: float
+    prior_weight: float
+    of_one: Array
+    of_both: Array
+    close: float
+    max_boxes: int
+
+
+class BoxWork(NamedTuple):
+    """A union while it changes, of up to M boxes.
+
+    boxes (M, 2 d) int64: the first and last cell of each column; covers (n,) int32: boxes that hold
+    each row; fresh, regions (2, 2 d) int64: boxes that a move brings, and what changes hands; signs
+    (2,) int64: 1 if a region enters; numbers (5,) int64; sums (4,) and change (2,) float64: weights
+    of positives and negatives inside, closed sides and log density, and what a move adds to the
+    first two.
+    """
+
+    boxes: Array
+    covers: Array
+    fresh: Array
+    regions: Array
+    signs: Array
+    numbers: Array
+    sums: Array
+    change: Array
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def is_inside(model, row, region):
+    """Whether a row is in a box."""
+    for column in range(model.codes.shape[1]):
+        code = model.codes[row, column]
+        if code < region[2 * column] or code > region[2 * column + 1]:
+            return False
+    return True
+
+
+@inner_kernel
+def narrowest(model, region):
+    """Return the column whose cells in a box hold the fewest rows."""
+    least, best = model.codes.shape[0] + 1, 0
+    for column in range(model.codes.shape[1]):
+        first, last = region[2 * column], region[2 * column + 1]
+        n_rows = model.starts[column, last + 1] - model.starts[column, first]
+        if n_rows < least:
+            least, best = n_rows, column
+    return best
+
+
+@inner_kernel
+def walk(model, work, region, sign, is_done):
+    """Add up what is covered anew, or no more, if a region enters or leaves; or let it do so."""
+    column = narrowest(model, region)
+    start = model.starts[column, region[2 * column]]
+    stop = model.starts[column, region[2 * column + 1] + 1]
+    last = 0 if sign > 0 else 1
+    for place in range(start, stop):
+        row = model.order[column, place]
+        if not is_inside(model, row, region):
+            continue
+        if is_done:
+            work.covers[row] += sign
+        elif work.covers[row] == last:
+            which = 0 if model.is_positive[row] else 1
+            work.change[which] += sign * model.weights[row]
+
+
+@inner_kernel
+def box_probability(model, region):
+    """Return the probability that a box is proposed by `add`."""
+    n_columns = model.codes.shape[1]
+    column = narrowest(model, region)
+    start = model.starts[column, region[2 * column]]
+    stop = model.starts[column, region[2 * column + 1] + 1]
+    total = 0.0
+    for place in range(start, stop):
+        row = model.order[column, place]
+        if not (model.is_positive[row] and is_inside(model, row, region)):
+            continue
+        product = 1.0
+        for each in range(n_columns):
+            code, beyond = model.codes[row, each], model.n_cuts[each] - model.codes[row, each]
+            if region[2 * each] > 0:
+                product *= model.close / code
+            elif code > 0:
+                product *= 1.0 - model.close
+            if region[2 * each + 1] < model.n_cuts[each]:
+                product *= model.close / beyond
+            elif beyond > 0:
+                product *= 1.0 - model.close
+        total += product
+    return total / model.positives.shape[0]
+
+
+@inner_kernel
+def log_gamma(table, weight, offset):
+    """Return the log gamma of a weight and an offset, from the table if it is there."""
+    whole = np.int64(weight)
+    if whole < table.shape[0] and whole == weight:
+        return table[whole]
+    return lgamma(weight + offset)
+
+
+@inner_kernel
+def log_rate(model, positives, negatives):
+    """Return the log of the integral over a rate, but for a constant."""
+    both = log_gamma(model.of_both, positives + negatives, 2.0 * model.prior_weight)
+    positives = log_gamma(model.of_one, positives, model.prior_weight)
+    return positives + log_gamma(model.of_one, negatives, model.prior_weight) - both
+
+
+@inner_kernel
+def log_density(model, inside, entered, n_sides, n_boxes):
+    """Return the log density of a union, but for a constant, nats."""
+    costs = model.box_cost * n_boxes + model.side_cost * n_sides
+    if model.is_beta:
+        rates = log_rate(model, inside, entered)
+        rates += log_rate(model, model.totals[0] - inside, model.totals[1] - entered)
+        return rates - costs
+    return inside * model.gain - model.negative_weight * entered - costs
+
+
+@inner_kernel
+def n_closed(model, box):
+    """Return how many sides of a box are closed."""
+    found = 0
+    for column in range(model.codes.shape[1]):
+        found += box[2 * column] > 0
+        found += box[2 * column + 1] < model.n_cuts[column]
+    return found
+
+
+# -- moves: each notes boxes and regions, and returns its log Hastings ratio, or NaN ---------------
+
+
+@inner_kernel
+def copy_box(source, target):
+    """Copy the cells of a box."""
+    for place in range(source.shape[0]):
+        target[place] = source[place]
+
+
+@inner_kernel
+def below(rng, n):
+    """Return a number from 0 to n - 1."""
+    return np.int64(rng.random() * n)
+
+
+@inner_kernel
+def take(rng, work):
+    """Draw a box, to be taken away, and let a copy of it be brought."""
+    box = below(rng, work.numbers[N_BOXES])
+    work.numbers[FIRST] = box
+    work.numbers[N_FRESH] = 1
+    copy_box(work.boxes[box], work.fresh[0])
+    return box
+
+
+@inner_kernel
+def note_region(work, source, column, first, last, sign):
+    """Note that cells of a column enter or leave, where other columns are as in a box."""
+    if first > last:
+        return
+    place = work.numbers[N_REGIONS]
+    work.numbers[N_REGIONS] += 1
+    copy_box(source, work.regions[place])
+    work.regions[place, 2 * column] = first
+    work.regions[place, 2 * column + 1] = last
+    work.signs[place] = sign
+
+
+@inner_kernel
+def note_side(work, box, column, is_upper, cell):
+    """Note that a side comes to another cell."""
+    source = work.boxes[box]
+    old = source[2 * column + is_upper]
+    work.fresh[0, 2 * column + is_upper] = cell
+    if is_upper:
+        note_region(work, source, column, old + 1, cell, 1)
+        note_region(work, source, column, cell + 1, old, -1)
+    else:
+        note_region(work, source, column, cell, old - 1, 1)
+        note_region(work, source, column, old, cell - 1, -1)
+
+
+@inner_kernel
+def draw_step(rng, model, column):
+    """Draw a power of two, and a sign."""
+    step = 1 << below(rng, model.n_powers[column])
+    return step if rng.random() < 0.5 else -step
+
+
+@inner_kernel
+def slide(rng, model, work):
+    """Move a closed side."""
+    box = take(rng, work)
+    side = below(rng, 2 * model.n_cuts.shape[0])
+    column, is_upper, n_cuts = side // 2, side % 2, model.n_cuts[side // 2]
+    old = work.boxes[box, side]
+    if n_cuts == 0 or (old == n_cuts if is_upper else old == 0):
+        return np.nan
+    cell = old + draw_step(rng, model, column)
+    least = work.boxes[box, 2 * column] if is_upper else 1
+    most = n_cuts - 1 if is_upper else work.boxes[box, 2 * column + 1]
+    if cell < least or cell > most:
+        return np.nan
+    note_side(work, box, column, is_upper, cell)
+    return 0.0
+
+
+@inner_kernel
+def toggle(rng, model, work):
+    """Open a closed side, or close an open one."""
+    box = take(rng, work)
+    side = below(rng, 2 * model.n_cuts.shape[0])
+    column, is_upper, n_cuts = side // 2, side % 2, model.n_cuts[side // 2]
+    least = work.boxes[box, 2 * column] if is_upper else 1
+    n_places = n_cuts - least if is_upper else work.boxes[box, 2 * column + 1]
+    if n_places == 0:
+        return np.nan
+    opened = n_cuts if is_upper else 0
+    if work.boxes[box, side] == opened:
+        note_side(work, box, column, is_upper, least + below(rng, n_places))
+        return log(n_places)
+    note_side(work, box, column, is_upper, opened)
+    return -log(n_places)
+
+
+@inner_kernel
+def shift(rng, model, work):
+    """Move both sides of a column."""
+    box = take(rng, work)
+    column = below(rng, model.n_cuts.shape[0])
+    first, last = work.boxes[box, 2 * column], work.boxes[box, 2 * column + 1]
+    if first == 0 or last == model.n_cuts[column]:
+        return np.nan
+    step = draw_step(rng, model, column)
+    if first + step < 1 or last + step > model.n_cuts[column] - 1:
+        return np.nan
+    work.fresh[0, 2 * column] += step
+    work.fresh[0, 2 * column + 1] += step
+    source = work.boxes[box]
+    if step > 0:
+        note_region(work, source, column, first, min(first + step - 1, last), -1)
+        note_region(work, source, column, max(last + 1, first + step), last + step, 1)
+    else:
+        note_region(work, source, column, max(last + step + 1, first), last, -1)
+        note_region(work, source, column, first + step, min(first - 1, last + step), 1)
+    return 0.0
+
+
+@inner_kernel
+def add(rng, model, work):
+    """Bring a box around a positive."""
+    if work.numbers[N_BOXES] == model.max_boxes:
+        return np.nan
+    row = model.positives[below(rng, model.positives.shape[0])]
+    fresh = work.fresh[0]
+    for column in range(model.n_cuts.shape[0]):
+        n_cuts, code = model.n_cuts[column], np.int64(model.codes[row, column])
+        fresh[2 * column], fresh[2 * column + 1] = 0, n_cuts
+        if code > 0 and rng.random() < model.close:
+            fresh[2 * column] = 1 + below(rng, code)
+        if code < n_cuts and rng.random() < model.close:
+            fresh[2 * column + 1] = code + below(rng, n_cuts - code)
+    work.numbers[N_FRESH] = 1
+    note_region(work, fresh, 0, fresh[0], fresh[1], 1)
+    probability = box_probability(model, fresh)
+    if probability == 0.0:  # too small for a float
+        return np.nan
+    return -log(work.numbers[N_BOXES] + 1) - log(probability)
+
+
+@inner_kernel
+def drop(rng, model, work):
+    """Take a box away."""
+    box = take(rng, work)
+    work.numbers[N_FRESH] = 0
+    old = work.boxes[box]
+    probability = box_probability(model, old)
+    if probability == 0.0:
+        return np.nan
+    note_region(work, old, 0, old[0], old[1], -1)
+    return log(work.numbers[N_BOXES]) + log(probability)
+
+
+@inner_kernel
+def log_split(model, n_boxes, length):
+    """Return the log probability of a split, by how many cells a column has but one."""
+    return -log(n_boxes * model.n_cuts.shape[0] * 0.5 * length * (length + 1.0))
+
+
+@inner_kernel
+def split(rng, model, work):
+    """Make two boxes of one."""
+    n_boxes = work.numbers[N_BOXES]
+    box = take(rng, work)
+    column = below(rng, model.n_cuts.shape[0])
+    first, last = work.boxes[box, 2 * column], work.boxes[box, 2 * column + 1]
+    length = last - first
+    if length == 0 or n_boxes == model.max_boxes:
+        return np.nan
+    one, other = below(rng, length + 1), below(rng, length)
+    left, right = (other, one - 1) if other < one else (one, other)
+    copy_box(work.boxes[box], work.fresh[1])
+    work.fresh[0, 2 * column + 1] = first + left
+    work.fresh[1, 2 * column] = first + 1 + right
+    work.numbers[N_FRESH] = 2
+    note_region(work, work.boxes[box], column, first + 1 + left, first + right, -1)
+    return -log(0.5 * n_boxes * (n_boxes + 1.0)) - log_split(model, n_boxes, length)
+
+
+@inner_kernel
+def join(rng, model, work):
+    """Make one box of two."""
+    n_boxes = work.numbers[N_BOXES]
+    if n_boxes < 2:
+        return np.nan
+    first = take(rng, work)
+    second = below(rng, n_boxes - 1)
+    second += second >= first
+    column = -1
+    for each in range(model.n_cuts.shape[0]):
+        for side in (2 * each, 2 * each + 1):
+            if work.boxes[first, side] != work.boxes[second, side]:
+                if column not in (-1, each):
+                    return np.nan
+                column = each
+    left, right = first, second
+    if work.boxes[first, 2 * column] > work.boxes[second, 2 * column]:
+        left, right = second, first
+    ends, begins = work.boxes[left, 2 * column + 1], work.boxes[right, 2 * column]
+    if ends >= begins:
+        return np.nan
+    work.fresh[0, 2 * column] = work.boxes[left, 2 * column]
+    work.fresh[0, 2 * column + 1] = work.boxes[right, 2 * column + 1]
+    work.numbers[SECOND] = second
+    note_region(work, work.fresh[0], column, ends + 1, begins - 1, 1)
+    length = work.fresh[0, 2 * column + 1] - work.fresh[0, 2 * column]
+    return log_split(model, n_boxes - 1, length) + log(0.5 * n_boxes * (n_boxes - 1.0))
+
+
+@inner_kernel
+def propose(rng, model, work, move):
+    """Note what a move does; return its log Hastings ratio, or NaN if it can do nothing."""
+    work.numbers[N_REGIONS] = 0
+    work.numbers[N_FRESH] = 0
+    work.numbers[FIRST] = -1
+    work.numbers[SECOND] = -1
+    if move == ADD:
+        return add(rng, model, work)
+    if work.numbers[N_BOXES] == 0:
+        return np.nan
+    if move == SLIDE:
+        return slide(rng, model, work)
+    if move == TOGGLE:
+        return toggle(rng, model, work)
+    if move == SHIFT:
+        return shift(rng, model, work)
+    if move == DROP:
+        return drop(rng, model, work)
+    if move == SPLIT:
+        return split(rng, model, work)
+    return join(rng, model, work)
+
+
+# -- steps -----------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def is_new(work, fresh):
+    """Whether a box is none of those that stay."""
+    for box in range(work.numbers[N_BOXES]):
+        if box in (work.numbers[FIRST], work.numbers[SECOND]):
+            continue
+        is_equal = True
+        for side in range(fresh.shape[0]):
+            if work.boxes[box, side] != fresh[side]:
+                is_equal = False
+                break
+        if is_equal:
+            return False
+    return True
+
+
+@inner_kernel
+def put_boxes(work):
+    """Take boxes away, and put those that are brought in their places."""
+    first, second, n_fresh = work.numbers[FIRST], work.numbers[SECOND], work.numbers[N_FRESH]
+    if n_fresh > 0:
+        if first < 0:
+            first = work.numbers[N_BOXES]
+            work.numbers[N_BOXES] += 1
+        copy_box(work.fresh[0], work.boxes[first])
+    if n_fresh == 2:
+        copy_box(work.fresh[1], work.boxes[work.numbers[N_BOXES]])
+        work.numbers[N_BOXES] += 1
+    gone = second if n_fresh > 0 else first
+    if gone >= 0:
+        work.numbers[N_BOXES] -= 1
+        copy_box(work.boxes[work.numbers[N_BOXES]], work.boxes[gone])
+
+
+@inner_kernel
+def step(rng, model, work, move, beta):
+    """Propose a move, and do it if it is accepted; return whether it was."""
+    log_ratio = propose(rng, model, work, move)
+    if np.isnan(log_ratio):
+        return False
+    sides, n_boxes = work.sums[SIDES], work.numbers[N_BOXES]
+    for place in range(work.numbers[N_FRESH]):
+        if not is_new(work, work.fresh[place]):
+            return False
+        sides += n_closed(model, work.fresh[place])
+        n_boxes += 1
+    for place in (FIRST, SECOND):
+        if work.numbers[place] >= 0:
+            sides -= n_closed(model, work.boxes[work.numbers[place]])
+            n_boxes -= 1
+    work.change[0], work.change[1] = 0.0, 0.0
+    for place in range(work.numbers[N_REGIONS]):
+        walk(model, work, work.regions[place], work.signs[place], False)
+    inside, entered = work.sums[INSIDE] + work.change[0], work.sums[ENTERED] + work.change[1]
+    density = log_density(model, inside, entered, sides, n_boxes)
+    if not accept(rng, beta * (density - work.sums[DENSITY]) + log_ratio):
+        return False
+    for place in range(work.numbers[N_REGIONS]):
+        walk(model, work, work.regions[place], work.signs[place], True)
+    put_boxes(work)
+    work.sums[INSIDE], work.sums[ENTERED], work.sums[SIDES] = inside, entered, sides
+    work.sums[DENSITY] = density
+    return True
+
+
+@kernel
+def load(model: BoxModel, work: BoxWork) -> None:
+    """Count what boxes cover, of `work.boxes` and their number."""
+    for row in range(work.covers.shape[0]):
+        work.covers[row] = 0
+    work.sums[INSIDE], work.sums[ENTERED], work.sums[SIDES] = 0.0, 0.0, 0.0
+    for box in range(work.numbers[N_BOXES]):
+        work.change[0], work.change[1] = 0.0, 0.0
+        walk(model, work, work.boxes[box], 1, False)
+        walk(model, work, work.boxes[box], 1, True)
+        work.sums[INSIDE] += work.change[0]
+        work.sums[ENTERED] += work.change[1]
+        work.sums[SIDES] += n_closed(model, work.boxes[box])
+    work.sums[DENSITY] = log_density(
+        model, work.sums[INSIDE], work.sums[ENTERED], work.sums[SIDES], work.numbers[N_BOXES]
+    )
+
+
+@kernel
+def sweep(
+    rng: np.random.Generator,
+    model: BoxModel,
+    work: BoxWork,
+    n_steps: int,
+    beta: float,
+    move_cdf: Array,
+    proposed: Array,
+    accepted: Array,
+    best: Array,
+) -> int:
+    """Take steps; return how many boxes the best union has, which is written to `best`.
+
+    move_cdf (7,): cumulative probabilities of the moves; proposed, accepted (7,) int64 are counted
+    up; best (M, 2 d) int64.
+    """
+    highest, n_best = work.sums[DENSITY], work.numbers[N_BOXES]
+    for box in range(n_best):
+        copy_box(work.boxes[box], best[box])
+    for _ in range(n_steps):
+        u, move = rng.random(), 0
+        while u >= move_cdf[move]:
+            move += 1
+        proposed[move] += 1
+        if not step(rng, model, work, move, beta):
+            continue
+        accepted[move] += 1
+        if work.sums[DENSITY] > highest + IMPROVEMENT:
+            highest, n_best = work.sums[DENSITY], work.numbers[N_BOXES]
+            for box in range(n_best):
+                copy_box(work.boxes[box], best[box])
+    return n_best

@@ -1,0 +1,349 @@
+"""The posterior over unions of a few boxes.
+
+A state is a set of at most `n_boxes` different boxes, written as a sorted tuple. A column has cuts,
+halfway between values of the rows next to each other, and cells between the cuts; of each column a
+box holds the cells from one to another, and a side at the first or last cell is open. With n_+ and
+n_- the weights of positives and negatives, inside or outside of the union, its log density is, up
+to a constant, minus ``C_S (closed sides)`` minus ``C_E (boxes)`` plus
+
+* "beta": ``log B(a + n_+ inside, a + n_- inside) + log B(a + n_+ outside, a + n_- outside)
+  - 2 log B(a, a)``. A row is positive with one probability inside and another outside, which are
+  drawn from Beta(a, a), a = `prior_weight`, and integrated out; C_S and C_E are nats of a prior.
+* "gibbs": ``n_+ inside + C_I n_- outside``, and all of it is divided by `temperature`. It is the
+  objective of Goh (2018), see `exact.levels`, and no likelihood of a generative model: unions are
+  weighed by how nearly they maximize it.
+
+Every union counts the same but for these: nothing else is in the prior. Either way, a draw says
+that a row inside or outside is positive at the rate `rates`, the posterior mean given the union.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaln, gammaln
+
+from bayescascade.base.validation import check_choice
+from bayescascade.methods.boxes.exact.levels import Costs, balanced, checked_rows
+from bayescascade.methods.boxes.kernels import sweep as kernels
+from bayescascade.methods.boxes.parameters import BALANCED, LIKELIHOODS, PosteriorParameters
+from bayescascade.methods.boxes.union import BoxUnion, Floats
+from bayescascade.model.compiled import CompiledPosterior, whole_weights
+from bayescascade.model.draws import TraceLegend
+from samplers.types import StepCounts
+
+BoxState: TypeAlias = tuple[tuple[int, ...], ...]
+"""Boxes in ascending order, each with the first and last cell of every column."""
+
+MOVE_WEIGHTS = {
+    "slide": 0.45, "toggle": 0.25, "shift": 0.15, "add": 0.05, "drop": 0.05, "split": 0.025,
+    "join": 0.025,
+}  # fmt: skip
+"""How often each move of `kernels.sweep` is tried; those that are each other's reverse, alike."""
+
+_CLOSED_AT_FIRST = 3.0  # sides of a box that is proposed, about
+_PARAMETERS = (
+    "likelihood", "negative_weight", "box_cost", "side_cost", "n_boxes", "temperature", "max_cuts",
+    "prior_weight",
+)  # fmt: skip
+
+
+class BoxPosterior(CompiledPosterior[BoxState]):
+    """Unions of boxes around a rare class; the module has the formulas.
+
+    Parameters
+    ----------
+    X : (n_rows, n_columns) array of float
+        Finite.
+    is_positive : (n_rows,) array of bool
+        Which rows are of the rare class; some are, and some are not.
+    sample_weight : (n_rows,) array of float >= 0, optional
+        Weights of the rows, 1 each by default.
+    likelihood : {"beta", "gibbs"}
+    n_boxes : int from 1 to 64
+        Most boxes of a union.
+    negative_weight : float >= 0 or "balanced"
+        C_I, of "gibbs"; "balanced" is the weight of the positives by that of the negatives.
+    box_cost, side_cost : float >= 0
+        C_E and C_S.
+    temperature : float > 0
+        Of "gibbs": a nat, in positives.
+    max_cuts : int from 1 to 32,767
+        Most cuts of a column, evenly among its rows.
+    prior_weight : float > 0
+        The a of the rates.
+
+    Attributes
+    ----------
+    cuts : list of float64 arrays
+        Of each column, ascending.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+    DataError
+        If rows, flags or weights cannot be used, or there is only one kind of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import samplers
+    >>> from bayescascade import BoxPosterior
+    >>> X = np.random.default_rng(0).normal(size=(400, 3))
+    >>> posterior = BoxPosterior(X, (X[:, 0] > 0.5) & (X[:, 1] < 0), n_boxes=2)
+    >>> run = samplers.metropolis(posterior, n_steps=20_000, n_draws=50, n_chains=2, seed=0)
+    >>> union = posterior.union(run.best_state)
+    >>> union.n_boxes, union.n_sides
+    (1, 2)
+    """
+
+    moves_compiled: ClassVar[tuple[str, ...]] = kernels.MOVES
+    state_name: ClassVar[str] = "union"
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        is_positive: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        likelihood: str = "beta",
+        n_boxes: int = PosteriorParameters.n_boxes.default,
+        negative_weight: float | str = PosteriorParameters.negative_weight.default,
+        box_cost: float = PosteriorParameters.box_cost.default,
+        side_cost: float = PosteriorParameters.side_cost.default,
+        temperature: float = PosteriorParameters.temperature.default,
+        max_cuts: int = PosteriorParameters.max_cuts.default,
+        prior_weight: float = PosteriorParameters.prior_weight.default,
+    ) -> None:
+        self.likelihood = check_choice("likelihood", likelihood, LIKELIHOODS)
+        self.n_boxes = PosteriorParameters.n_boxes.check(n_boxes)
+        self.temperature = PosteriorParameters.temperature.check(temperature)
+        self.max_cuts = PosteriorParameters.max_cuts.check(max_cuts)
+        self.prior_weight = PosteriorParameters.prior_weight.check(prior_weight)
+        PosteriorParameters.negative_weight.check(negative_weight)
+        rows, flags, weights = checked_rows(X, is_positive, sample_weight)
+        if negative_weight == BALANCED:
+            negative_weight = balanced(flags, weights)
+        self.costs = Costs(float(negative_weight), box_cost, side_cost)
+        self.negative_weight, self.box_cost = self.costs.negative_weight, self.costs.box_cost
+        self.side_cost = self.costs.side_cost
+        self.cuts = [_cuts(column, self.max_cuts) for column in rows.T]
+        codes = np.empty(rows.shape, np.uint16)
+        for column, cuts in enumerate(self.cuts):
+            codes[:, column] = np.searchsorted(cuts, rows[:, column])
+        self._codes, self._is_positive, self._weights = _distinct(codes, flags, weights)
+        positives = float(self._weights[self._is_positive].sum())
+        self._totals = np.array([positives, float(self._weights.sum()) - positives])
+        self._n_cuts = np.array([len(cuts) for cuts in self.cuts], np.int64)
+
+    # -- the contract ------------------------------------------------------------------------------
+
+    def log_prior(self, state: BoxState) -> float:
+        """Return minus the costs of boxes and sides, nats; -inf if there are too many boxes."""
+        if len(state) > self.n_boxes or len(set(state)) < len(state):
+            return -math.inf
+        cost = self.box_cost * len(state) + self.side_cost * self._n_sides(state)
+        return -cost / (1.0 if self.likelihood == "beta" else self.temperature)
+
+    def log_likelihood(self, state: BoxState) -> float:
+        """Return the log marginal likelihood, or what else is maximized by its temperature."""
+        inside, (positives, negatives) = self.weights_inside(state), self._totals
+        if self.likelihood == "gibbs":
+            worth = inside[0] + self.negative_weight * (negatives - inside[1])
+            return float(worth / self.temperature)
+        a = self.prior_weight
+        rates = betaln(a + inside[0], a + inside[1])
+        rates += betaln(a + positives - inside[0], a + negatives - inside[1])
+        return float(rates - 2.0 * betaln(a, a))
+
+    def initial_state(self, rng: np.random.Generator) -> BoxState:
+        """Return a box around one positive, or two of them."""
+        positives = self._codes[self._is_positive]
+        chosen = positives[rng.integers(len(positives), size=2)].astype(np.int64)
+        box = np.stack([chosen.min(axis=0), chosen.max(axis=0)], axis=1)
+        return (tuple(box.ravel().tolist()),)
+
+    def describe(self, state: BoxState) -> Mapping[str, float]:
+        """Return boxes, closed sides, and the weights of positives and negatives inside."""
+        inside = self.weights_inside(state)
+        return {
+            "n_boxes": float(len(state)),
+            "n_sides": float(self._n_sides(state)),
+            "positives_inside": float(inside[0]),
+            "negatives_inside": float(inside[1]),
+        }
+
+    def advance(
+        self, rng: np.random.Generator, state: BoxState, n_steps: int, inverse_temperature: float
+    ) -> tuple[BoxState, StepCounts[BoxState]]:
+        """Run compiled steps on ``exp(inverse_temperature * log_density)``; see `kernels.sweep`."""
+        work, counts = self._new_work(state), self.new_counts()
+        kernels.load(self._model, work)
+        best = np.empty_like(work.boxes)
+        n_best = kernels.sweep(
+            rng, self._model, work, n_steps, float(inverse_temperature), self.move_cdf, counts[0],
+            counts[1], best,
+        )  # fmt: skip
+        state = _sorted(work.boxes[: work.numbers[kernels.N_BOXES]])
+        found = _sorted(best[:n_best])
+        return state, self.step_counts(
+            counts, self.log_density(state), found, self.log_density(found)
+        )
+
+    def move_weights(self) -> Mapping[str, float]:
+        """Return how often each move is tried."""
+        return MOVE_WEIGHTS
+
+    def encode_state(self, state: BoxState) -> object:
+        """Return a union as JSON-ready lists."""
+        return [list(box) for box in state]
+
+    def _read_state(self, encoded: Any) -> BoxState:
+        if any(type(cell) is not int for box in encoded for cell in box):
+            raise ValueError("cells must be whole numbers")
+        return tuple(tuple(box) for box in encoded)
+
+    def _problem(self, state: BoxState) -> str | None:
+        last = np.repeat(self._n_cuts, 2)
+        for box in state:
+            cells = np.array(box)
+            if len(box) != len(last) or (cells[::2] > cells[1::2]).any():
+                return "a box must have a first and a last cell of every column"
+            if (cells < 0).any() or (cells > last).any():
+                return "a cell is none of its column"
+        if len(state) > self.n_boxes or list(state) != sorted(set(state)):
+            return f"it must be of at most {self.n_boxes} different boxes, in ascending order"
+        return None
+
+    def legend(self) -> TraceLegend:
+        """Return what the traces mean."""
+        return TraceLegend(size="n_boxes", diagnosed=("n_sides", "positives_inside"))
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the parameters by name."""
+        return {name: getattr(self, name) for name in _PARAMETERS}
+
+    def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
+        model = self._model._asdict()
+        numbers = [model.pop(k) for k in list(model) if not isinstance(model[k], np.ndarray)]
+        return [numbers, self.likelihood], [*model.values(), *self.cuts]
+
+    # -- what unions say of rows -------------------------------------------------------------------
+
+    def weights_inside(self, state: BoxState) -> Floats:
+        """Return the weights of positives and of negatives inside, (2,)."""
+        inside = np.zeros(len(self._codes), np.bool_)
+        for box in state:
+            cells = np.array(box)
+            within = (self._codes >= cells[::2]) & (self._codes <= cells[1::2])
+            inside |= within.all(axis=1)
+        weights = np.where(inside, self._weights, 0.0)
+        positives = float(weights[self._is_positive].sum())
+        return np.array([positives, float(weights.sum()) - positives])
+
+    def rates(self, state: BoxState) -> Floats:
+        """Return the rates of positives outside and inside, (2,), their posterior means."""
+        inside, a = self.weights_inside(state), self.prior_weight
+        outside = self._totals - inside
+        return np.array([(a + part[0]) / (2.0 * a + part.sum()) for part in (outside, inside)])
+
+    def union(self, state: BoxState) -> BoxUnion:
+        """Return a state as boxes with sides at cuts."""
+        lower = np.full((len(state), len(self.cuts)), -np.inf)
+        upper = -lower
+        for place, box in enumerate(state):
+            for column, cuts in enumerate(self.cuts):
+                first, last = box[2 * column : 2 * column + 2]
+                if first > 0:
+                    lower[place, column] = np.nextafter(cuts[first - 1], np.inf)
+                if last < len(cuts):
+                    upper[place, column] = cuts[last]
+        return BoxUnion(lower, upper)
+
+    def state(self, union: BoxUnion) -> BoxState:
+        """Return the state that is nearest to a union: sides at the next cut outward."""
+        boxes = set()
+        for lower, upper in list(zip(union.lower, union.upper, strict=True))[: self.n_boxes]:
+            cells = []
+            for column, cuts in enumerate(self.cuts):
+                first = int(np.searchsorted(cuts, lower[column]))
+                cells += [first, max(first, int(np.searchsorted(cuts, upper[column])))]
+            boxes.add(tuple(cells))
+        return tuple(sorted(boxes))
+
+    def _n_sides(self, state: Sequence[tuple[int, ...]]) -> int:
+        cells = np.array(state, np.int64).reshape(len(state), len(self._n_cuts), 2)
+        return int((cells[:, :, 0] > 0).sum() + (cells[:, :, 1] < self._n_cuts).sum())
+
+    # -- what kernels read -------------------------------------------------------------------------
+
+    def _new_work(self, state: BoxState) -> kernels.BoxWork:
+        n_sides = 2 * len(self._n_cuts)
+        boxes = np.zeros((self.n_boxes, n_sides), np.int64)
+        boxes[: len(state)] = np.array(state, np.int64).reshape(len(state), n_sides)
+        fresh, regions = np.zeros((2, 2, n_sides), np.int64)
+        numbers = np.array([len(state), 0, 0, -1, -1], np.int64)
+        covers, signs = np.zeros(len(self._codes), np.int32), np.zeros(2, np.int64)
+        return kernels.BoxWork(
+            boxes, covers, fresh, regions, signs, numbers, np.zeros(4), np.zeros(2)
+        )
+
+    @cached_property
+    def _model(self) -> kernels.BoxModel:
+        n_cells = int(self._n_cuts.max()) + 1
+        columns = self._codes.T
+        starts = np.array([np.searchsorted(np.sort(c), np.arange(n_cells + 1)) for c in columns])
+        is_beta = self.likelihood == "beta"
+        scale = 1.0 if is_beta else self.temperature
+        whole = whole_weights(self._weights)
+        return kernels.BoxModel(
+            codes=self._codes,
+            order=np.array([np.argsort(c, kind="stable") for c in columns], np.int32),
+            starts=starts.astype(np.int64),
+            n_cuts=self._n_cuts,
+            n_powers=np.array([max(1, int(n - 1).bit_length()) for n in self._n_cuts], np.int64),
+            is_positive=self._is_positive,
+            weights=self._weights,
+            positives=np.flatnonzero(self._is_positive).astype(np.int32),
+            totals=self._totals,
+            is_beta=is_beta,
+            gain=1.0 / scale,
+            negative_weight=self.negative_weight / scale,
+            box_cost=self.box_cost / scale,
+            side_cost=self.side_cost / scale,
+            prior_weight=self.prior_weight,
+            of_one=gammaln(self.prior_weight + whole),
+            of_both=gammaln(2.0 * self.prior_weight + whole),
+            close=min(0.5, _CLOSED_AT_FIRST / (2 * len(self._n_cuts))),
+            max_boxes=self.n_boxes,
+        )
+
+
+def _cuts(column: Floats, max_cuts: int) -> Floats:
+    """Return numbers between values next to each other, at most so many, evenly among the rows."""
+    values, counts = np.unique(column, return_counts=True)
+    cuts = values[:-1] / 2 + values[1:] / 2
+    cuts = np.where(cuts < values[1:], cuts, values[:-1])  # where rounding went up
+    if len(cuts) <= max_cuts:
+        return cuts
+    shares = np.arange(1, max_cuts + 1) * (len(column) / (max_cuts + 1))
+    places = np.searchsorted(counts.cumsum()[:-1], shares).clip(max=len(cuts) - 1)
+    return cuts[np.unique(places)]
+
+
+def _distinct(
+    codes: NDArray[np.uint16], flags: NDArray[np.bool_], weights: Floats
+) -> tuple[NDArray[np.uint16], NDArray[np.bool_], Floats]:
+    """Return different rows, of which kind each is, and the weight of all that are like it."""
+    both = np.column_stack([codes, flags])
+    found, places = np.unique(both, axis=0, return_inverse=True)
+    summed = np.bincount(places.ravel(), weights, len(found)).astype(np.float64)
+    return np.ascontiguousarray(found[:, :-1]), found[:, -1] > 0, summed
+
+
+def _sorted(boxes: NDArray[np.int64]) -> BoxState:
+    return tuple(sorted(map(tuple, boxes.tolist())))

@@ -1,0 +1,191 @@
+"""The posterior over unions of boxes: its density, its moves, its draws, its files."""
+
+import numpy as np
+import pytest
+
+import samplers
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.methods.boxes.posterior import MOVE_WEIGHTS, BoxPosterior
+from tests.methods.boxes.slow_moves import Problem, transitions
+from tests.statistical.chi_square import fits, independent_steps
+
+PROBLEMS = [
+    Problem("one column", (5,), 2),
+    Problem("gibbs", (5,), 2, "gibbs", weighted=True),
+    Problem("two columns", (3, 3), 2),
+    Problem("three boxes", (2, 2), 3, "gibbs"),
+    Problem("long", (8,), 2, settings={"side_cost": 0.0}),
+    Problem("constant", (3, 1), 2, weighted=True),
+]
+each = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+GROUPS = (("slide",), ("toggle",), ("shift",), ("add", "drop"), ("split", "join"))
+
+
+def posterior_of(problem, **changed):
+    (rows, flags, weights), settings = problem.arguments()
+    return BoxPosterior(rows, flags, weights, **{**settings, **changed})
+
+
+@each
+def test_density_is_the_formula(problem):
+    """What is sampled must be what the module says; the kernels' may differ by a constant."""
+    posterior = posterior_of(problem)
+    for state in problem.states()[::7]:
+        expected = problem.log_density(state)
+        assert posterior.log_density(state) == pytest.approx(expected, abs=1e-9)
+        rows, flags, _ = problem.rows
+        inside = posterior.union(state).contains(rows)
+        weights = posterior.weights_inside(state)
+        assert weights.sum() == pytest.approx(problem.rows[2][inside].sum())
+        assert weights[0] == pytest.approx(problem.rows[2][inside & flags].sum())
+
+
+@each
+def test_moves_are_in_detailed_balance(problem):
+    """Each by itself, and hot or not."""
+    states = problem.states()
+    for names in GROUPS:
+        for beta in (0.4, 1.0):
+            weights = dict.fromkeys(names, 1.0)
+            matrix, chances = transitions(problem, states, weights, beta)
+            flow = chances[:, np.newaxis] * matrix
+            assert np.abs(flow - flow.T).max() < 1e-12, (names, beta)
+
+
+@pytest.mark.parametrize("names", [("toggle",), ("add", "drop"), ("split", "join")])
+def test_without_ratios_moves_are_out_of_balance(names):
+    """The test above must be able to fail."""
+    problem = PROBLEMS[2]
+    weights = dict.fromkeys(names, 1.0)
+    matrix, chances = transitions(problem, problem.states(), weights, broken=True)
+    flow = chances[:, np.newaxis] * matrix
+    assert np.abs(flow - flow.T).max() > 1e-5
+
+
+@each
+def test_compiled_steps_are_plain_ones(problem, rng):
+    """From some states, single steps have the probabilities of the twin's; a wrong twin has not."""
+    states, posterior = problem.states(), posterior_of(problem)
+    index = {state: place for place, state in enumerate(states)}
+    matrix, _ = transitions(problem, states, MOVE_WEIGHTS)
+    chosen = [states[0], *(states[int(i)] for i in rng.choice(len(states), 4))]
+    for state in chosen:
+        drawn = [index[posterior.advance(rng, state, 1, 1.0)[0]] for _ in range(1500)]
+        assert fits(drawn, matrix[index[state]]), state
+
+
+def test_a_wrong_twin_is_noticed(rng):
+    """The test above must be able to fail."""
+    problem = PROBLEMS[2]
+    states, posterior = problem.states(), posterior_of(problem)
+    index = {state: place for place, state in enumerate(states)}
+    matrix, _ = transitions(problem, states, MOVE_WEIGHTS, broken=True)
+    misses = 0
+    for state in (states[0], states[5], states[-1]):
+        drawn = [index[posterior.advance(rng, state, 1, 1.0)[0]] for _ in range(4000)]
+        misses += not fits(drawn, matrix[index[state]])
+    assert misses
+
+
+@each
+def test_draws_are_of_the_posterior(problem, rng):
+    """As enumerated; with another cost of a side they are not."""
+    states = problem.states()
+    index = {state: place for place, state in enumerate(states)}
+    matrix, chances = transitions(problem, states, MOVE_WEIGHTS)
+    thinning = independent_steps(matrix, chances)
+    for changed, is_right in ((problem, True), (problem.changed(side_cost=1.2), False)):
+        posterior, state, drawn = posterior_of(changed), states[0], []
+        state, _ = posterior.advance(rng, state, 20 * thinning, 1.0)
+        for _ in range(2000):
+            state, _ = posterior.advance(rng, state, thinning, 1.0)
+            drawn.append(index[state])
+        assert fits(drawn, chances) == is_right
+
+
+def test_sums_stay_right_over_many_steps(rng):
+    """What is added up strip by strip is what is counted anew."""
+    X = rng.normal(size=(300, 4)).round(1)
+    is_positive = X[:, 0] * X[:, 1] > 0.3
+    for likelihood in ("beta", "gibbs"):
+        posterior = BoxPosterior(X, is_positive, likelihood=likelihood, side_cost=0.5, max_cuts=20)
+        state = posterior.initial_state(rng)
+        best = -np.inf
+        for _ in range(20):
+            state, counts = posterior.advance(rng, state, 1000, 0.5)
+            assert posterior._problem(state) is None
+            best = max(best, counts.best_log_density)
+        assert posterior.log_density(state) > -np.inf
+        assert best >= posterior.log_density(())
+
+
+def test_cuts_are_halfway_and_evenly_among_rows(rng):
+    """A cut between any two values if there are few, quantiles if there are many."""
+    flags = np.array([True, False, True])
+    assert BoxPosterior([[1.0], [2.0], [4.0]], flags).cuts[0].tolist() == [1.5, 3.0]
+    X = np.exp(3 * rng.normal(size=(2000, 1)))
+    posterior = BoxPosterior(X, rng.random(2000) < 0.5, max_cuts=9)
+    shares = np.bincount(np.searchsorted(posterior.cuts[0], X[:, 0])) / 2000
+    np.testing.assert_allclose(shares, 0.1, atol=0.005)
+    union = BoxPosterior(X, rng.random(2000) < 0.5, max_cuts=9).union(((2, 4),))
+    inside = (X[:, 0] > posterior.cuts[0][1]) & (X[:, 0] <= posterior.cuts[0][4])
+    assert (union.contains(X) == inside).all()
+    assert posterior.state(union) == ((2, 4),)
+
+
+def test_rates_are_posterior_means():
+    """Of a row outside and of one inside, with the prior's rows."""
+    flags = np.array([True, True, False, False])
+    posterior = BoxPosterior([[1.0], [2.0], [3.0], [4.0]], flags, [1.0, 2.0, 1.0, 1.0])
+    assert posterior.rates(((0, 2),)).tolist() == [1 / 3, 4 / 6]
+    assert posterior.rates(()).tolist() == [4 / 7, 1 / 2]
+
+
+def test_the_engines_run_it_and_files_keep_it():
+    """A run that is resumed needs states, and to know its data."""
+    problem = PROBLEMS[2]
+    posterior = posterior_of(problem)
+    run = samplers.metropolis(posterior, n_steps=2000, n_draws=20, n_chains=2, seed=0)
+    state = run.draws[0][-1]
+    assert posterior.decode_state(posterior.encode_state(state)) == state
+    for encoded in (
+        None,
+        [[0]],
+        [[2, 1, 0, 0]],
+        [[0, 9, 0, 0]],
+        [[0, 1, 0, 1]] * 2,
+        [[0.0, 1] * 2],
+    ):
+        with pytest.raises(ModelFileError, match="a stored union"):
+            posterior.decode_state(encoded)
+    other = [posterior_of(problem.changed(side_cost=9.0)), posterior_of(PROBLEMS[1])]
+    prints = {one.fingerprint() for one in (posterior, *other, posterior_of(problem))}
+    assert len(prints) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_boxes": 0}, "n_boxes must be an integer from 1 to 64, got 0"),
+        ({"side_cost": -1.0}, "side_cost must be a finite number >= 0, got -1.0"),
+        ({"temperature": 0.0}, "temperature must be a finite number > 0, got 0.0"),
+        ({"likelihood": "probit"}, "likelihood must be"),
+        ({"negative_weight": "even"}, "negative_weight must be"),
+    ],
+)
+def test_impossible_parameters_are_refused(settings, message):
+    """At once, by name."""
+    with pytest.raises(ParameterError, match=message):
+        posterior_of(PROBLEMS[0], **settings)
+
+
+def test_rows_must_be_of_both_kinds():
+    """A class that is nowhere, or everywhere, has no boxes."""
+    with pytest.raises(DataError, match="rows must be of both kinds"):
+        BoxPosterior([[1.0], [2.0]], np.array([True, True]))
+    with pytest.raises(DataError, match="rows must be of both kinds"):
+        BoxPosterior([[1.0], [2.0]], np.array([True, False]), [0.0, 1.0])
+    with pytest.raises(DataError, match="X must be a matrix of finite numbers"):
+        BoxPosterior([[np.nan], [2.0]], np.array([True, False]))
+    with pytest.raises(DataError, match="a truth value per row"):
+        BoxPosterior([[1.0], [2.0]], [1, 0])
