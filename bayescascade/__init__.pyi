@@ -22,6 +22,13 @@ from .costs.limits import BudgetError as BudgetError
 from .data.read_as import ReadAs as ReadAs
 from .data.schema import Schema as Schema
 from .data.table import Table as Table
+from .methods.boxes.estimators import BoxClassifier as BoxClassifier, FastBoxes as FastBoxes
+from .methods.boxes.measures import (
+    generalization_bound as generalization_bound,
+    hull_area as hull_area,
+)
+from .methods.boxes.posterior import BoxPosterior as BoxPosterior
+from .methods.boxes.union import BoxUnion as BoxUnion
 from .methods.cascade_mixtures.estimators import CascadeMixture as CascadeMixture
 from .methods.cascades.auto_cascade import AutoCascade as AutoCascade
 from .methods.cascades.density import LearnedDensityTree as LearnedDensityTree

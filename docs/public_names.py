@@ -21,6 +21,7 @@ _TITLES = {
     "methods.cost_trees": "Feature budgets",
     "costs": "Feature budgets",
     "methods.neighbors": "Nearest neighbors",
+    "methods.boxes": "Boxes",
     "methods.causal": "Causal directions",
     "methods.rado": "Sums of rows",
     "privacy": "Privacy",

@@ -12,6 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 import samplers
 from bayescascade import (
     AutoCascade,
+    BoxClassifier,
     BranchCascade,
     BranchPosterior,
     BudgetedForestClassifier,
@@ -21,6 +22,7 @@ from bayescascade import (
     DensityEstimationTree,
     DensityRuleList,
     DirectionPosterior,
+    FastBoxes,
     GibbsPosterior,
     LeafCascade,
     LeafPosterior,
@@ -33,6 +35,7 @@ from bayescascade import (
     SmoothedHistogram,
 )
 from bayescascade.model.continuous import ContinuousPosterior
+from tests.methods.boxes import slow_moves as boxes
 from tests.methods.cascades.problems import MULTIWAY
 from tests.methods.cost_trees import problems as trees
 from tests.methods.neighbors import problems as neighbors
@@ -136,6 +139,10 @@ ESTIMATORS = {
         True,
     ),
     "rado": Case(RadoBoostClassifier, {"n_rounds": 50, "random_state": 0}, True, True),
+    "boxes": Case(BoxClassifier, {**CHAINS, "n_boxes": 2, "likelihood": "beta"}, True, True),
+    "fast boxes": Case(
+        FastBoxes, {"n_clusters": 2, "expansion": 1.0, "random_state": 0}, True, True
+    ),
 }
 
 
@@ -243,6 +250,7 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "direction": lambda: DirectionPosterior({"x->y": 0.02, "y->x": 0.05}, temperature=0.03),
     "rado": lambda: RadoPosterior(all_rados(*blobs(6)), 6),
     "logistic": lambda: LogisticPosterior(*blobs(40)),
+    "boxes": boxes.Problem("listed", (5, 5), 2, n_rows=30).posterior,
     "gibbs": gibbs,
     "plane": Plane,
     "slope": Slope,

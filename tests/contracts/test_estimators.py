@@ -428,7 +428,9 @@ def test_checkpoints_of_another_fit_are_refused(name, tmp_path, monkeypatch):
     """Half a run of one model and half of another are no run."""
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
     case = ESTIMATORS[name]
-    other = {next(n for n in ("concentration", "prior_scale") if n in vars(case.make())): 9}
+    other = {
+        next(n for n in ("concentration", "prior_scale", "box_cost") if n in vars(case.make())): 9
+    }
     search = case.parameters["search"].replace("exact", "anneal+metropolis")
     longer = {"n_steps": 600, "search": search, "checkpoint": tmp_path / "run.json"}
     case.fit(**longer, progress=InterruptedAt(2, but_for="choosing"))

@@ -1,11 +1,13 @@
 """Parameters of unions of boxes, declared once."""
 
-from bayescascade.base.parameters import Choice, Integer, Jobs, Other, Parameters, Real
+from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Other, Parameters, Real
 from bayescascade.model.parameters import (
     SAMPLED,
     MemoryParameters,
     RunParameters,
     SearchParameters,
+    missing_choice,
+    unknown_choice,
 )
 
 BALANCED = "balanced"
@@ -32,10 +34,17 @@ class PosteriorParameters(ObjectiveParameters):
     prior_weight = Real(1.0, "Rows of each class that a rate begins with", above=0.0)
 
 
-class BoxParameters(PosteriorParameters, MemoryParameters, SearchParameters):
-    """Of `BoxClassifier`."""
+class ClassParameters(Parameters):
+    """Of classifiers by boxes."""
 
     positive = Other(None, "Label of the rare class", none="the rarer", metavar="LABEL")
+    missing = missing_choice()
+    unknown = unknown_choice(ignore="counts as the mean of its column")
+
+
+class BoxParameters(ClassParameters, PosteriorParameters, MemoryParameters, SearchParameters):
+    """Of `BoxClassifier`."""
+
     likelihood = Choice(
         "pooled", "Weighted accuracy, rates inside and outside, or half of the chains on each",
         words=("pooled", *LIKELIHOODS),
@@ -53,12 +62,13 @@ class BoxParameters(PosteriorParameters, MemoryParameters, SearchParameters):
     n_jobs = Jobs(None, SearchParameters.n_jobs.about, none="", in_commands=-1)
 
 
-class FastBoxParameters(RunParameters):
+class FastBoxParameters(ClassParameters):
     """Of `FastBoxes`."""
 
-    positive = BoxParameters.positive
+    random_state = RunParameters.random_state
     n_clusters = Integer("cv", "Clusters of positives, or chosen by cross-validation", minimum=1,
                          words=("cv",))  # fmt: skip
     expansion = Real("cv", "How far boxes expand (beta), or chosen by cross-validation",
                      minimum=0.0, words=("cv",))  # fmt: skip
     negative_weight = Real(0.3, "What a negative inside costs", above=0.0)
+    grow = Flag(True, "Boxes grow to the next negative in the end")

@@ -9,6 +9,8 @@ to a constant, minus ``C_S (closed sides)`` minus ``C_E (boxes)`` plus
 * "beta": ``log B(a + n_+ inside, a + n_- inside) + log B(a + n_+ outside, a + n_- outside)
   - 2 log B(a, a)``. A row is positive with one probability inside and another outside, which are
   drawn from Beta(a, a), a = `prior_weight`, and integrated out; C_S and C_E are nats of a prior.
+  A union around the other class has no density: the share of positives inside must not be below
+  that outside.
 * "gibbs": ``n_+ inside + C_I n_- outside``, and all of it is divided by `temperature`. It is the
   objective of Goh (2018), see `exact.levels`, and no likelihood of a generative model: unions are
   weighed by how nearly they maximize it.
@@ -80,6 +82,8 @@ class BoxPosterior(CompiledPosterior[BoxState]):
     ----------
     cuts : list of float64 arrays
         Of each column, ascending.
+    totals : (2,) float64
+        Weights of all positives and all negatives.
 
     Raises
     ------
@@ -137,7 +141,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
             codes[:, column] = np.searchsorted(cuts, rows[:, column])
         self._codes, self._is_positive, self._weights = _distinct(codes, flags, weights)
         positives = float(self._weights[self._is_positive].sum())
-        self._totals = np.array([positives, float(self._weights.sum()) - positives])
+        self.totals = np.array([positives, float(self._weights.sum()) - positives])
         self._n_cuts = np.array([len(cuts) for cuts in self.cuts], np.int64)
 
     # -- the contract ------------------------------------------------------------------------------
@@ -151,21 +155,24 @@ class BoxPosterior(CompiledPosterior[BoxState]):
 
     def log_likelihood(self, state: BoxState) -> float:
         """Return the log marginal likelihood, or what else is maximized by its temperature."""
-        inside, (positives, negatives) = self.weights_inside(state), self._totals
+        inside, (positives, negatives) = self.weights_inside(state), self.totals
         if self.likelihood == "gibbs":
             worth = inside[0] + self.negative_weight * (negatives - inside[1])
             return float(worth / self.temperature)
+        if inside[0] * (negatives - inside[1]) < inside[1] * (positives - inside[0]):
+            return -math.inf
         a = self.prior_weight
         rates = betaln(a + inside[0], a + inside[1])
         rates += betaln(a + positives - inside[0], a + negatives - inside[1])
         return float(rates - 2.0 * betaln(a, a))
 
     def initial_state(self, rng: np.random.Generator) -> BoxState:
-        """Return a box around one positive, or two of them."""
+        """Return a box around one positive, or two of them; no box if that has no density."""
         positives = self._codes[self._is_positive]
         chosen = positives[rng.integers(len(positives), size=2)].astype(np.int64)
         box = np.stack([chosen.min(axis=0), chosen.max(axis=0)], axis=1)
-        return (tuple(box.ravel().tolist()),)
+        state = (tuple(box.ravel().tolist()),)
+        return state if self.log_density(state) > -math.inf else ()
 
     def describe(self, state: BoxState) -> Mapping[str, float]:
         """Return boxes, closed sides, and the weights of positives and negatives inside."""
@@ -217,6 +224,8 @@ class BoxPosterior(CompiledPosterior[BoxState]):
                 return "a cell is none of its column"
         if len(state) > self.n_boxes or list(state) != sorted(set(state)):
             return f"it must be of at most {self.n_boxes} different boxes, in ascending order"
+        if self.log_density(state) == -math.inf:
+            return "its density is zero"
         return None
 
     def legend(self) -> TraceLegend:
@@ -248,7 +257,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
     def rates(self, state: BoxState) -> Floats:
         """Return the rates of positives outside and inside, (2,), their posterior means."""
         inside, a = self.weights_inside(state), self.prior_weight
-        outside = self._totals - inside
+        outside = self.totals - inside
         return np.array([(a + part[0]) / (2.0 * a + part.sum()) for part in (outside, inside)])
 
     def union(self, state: BoxState) -> BoxUnion:
@@ -309,7 +318,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
             is_positive=self._is_positive,
             weights=self._weights,
             positives=np.flatnonzero(self._is_positive).astype(np.int32),
-            totals=self._totals,
+            totals=self.totals,
             is_beta=is_beta,
             gain=1.0 / scale,
             negative_weight=self.negative_weight / scale,
@@ -332,7 +341,8 @@ def _cuts(column: Floats, max_cuts: int) -> Floats:
         return cuts
     shares = np.arange(1, max_cuts + 1) * (len(column) / (max_cuts + 1))
     places = np.searchsorted(counts.cumsum()[:-1], shares).clip(max=len(cuts) - 1)
-    return cuts[np.unique(places)]
+    chosen: Floats = cuts[np.unique(places)]
+    return chosen
 
 
 def _distinct(

@@ -1,4 +1,4 @@
-"""The moves on unions of boxes in plain words, each with all of its proposals; nothing is ours.
+"""The moves on unions of boxes in plain words, each with all of its proposals.
 
 A problem is rows of small whole numbers, which are their cells, flags and weights. A state is a
 sorted tuple of boxes, each with a first and a last cell of every column.
@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
 import numpy as np
+
+from bayescascade.methods.boxes.posterior import BoxPosterior
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Problem:
         """Return the problem with other parameters."""
         return replace(self, settings={**self.settings, **settings})
 
+    def posterior(self, **changed):
+        """Return the posterior of the rows, some parameters changed."""
+        (rows, flags, weights), settings = self.arguments()
+        return BoxPosterior(rows, flags, weights, **{**settings, **changed})
+
     def arguments(self):
         """Return what `BoxPosterior` takes."""
         names = ("negative_weight", "box_cost", "side_cost", "temperature", "prior_weight")
@@ -54,13 +61,16 @@ class Problem:
         return self.rows, {"n_boxes": self.n_boxes, "likelihood": self.likelihood, **named}
 
     def states(self):
-        """Return every state."""
-        columns = [
-            [(low, high) for low in range(n) for high in range(low, n)] for n in self.n_cells
-        ]
-        boxes = sorted(tuple(sum(box, ())) for box in product(*columns))
+        """Return every state of some density."""
+        boxes = sorted(self.single_boxes())
         counts = range(self.n_boxes + 1)
-        return [tuple(union) for count in counts for union in combinations(boxes, count)]
+        unions = [tuple(union) for count in counts for union in combinations(boxes, count)]
+        return [union for union in unions if self.log_density(union) > -math.inf]
+
+    def single_boxes(self):
+        """Return every box."""
+        sides = [[(a, b) for a in range(n) for b in range(a, n)] for n in self.n_cells]
+        return [tuple(sum(box, ())) for box in product(*sides)]
 
     def log_density(self, state):
         """Return the formula."""
@@ -77,6 +87,8 @@ class Problem:
         if self.likelihood == "gibbs":
             worth = inside[0] + self.setting("negative_weight") * outside[1]
             return (worth - costs) / self.setting("temperature")
+        if inside[0] * outside[1] < inside[1] * outside[0]:  # around the other class
+            return -math.inf
         a = self.setting("prior_weight")
 
         def log_beta(x, y):
@@ -186,7 +198,7 @@ def _proposed(problem, box):
 def add(problem, state):
     """Bring a box around a positive."""
     if len(state) < problem.n_boxes:
-        for (box,) in (one for one in problem.states() if len(one) == 1):
+        for box in problem.single_boxes():
             chance = _proposed(problem, box)
             if chance > 0.0:
                 yield _with(state, [], box), chance, -math.log(len(state) + 1) - math.log(chance)
@@ -255,7 +267,7 @@ def transitions(problem, states, weights, beta=1.0, broken=False):
     for place, state in enumerate(states):
         for name, weight in weights.items():
             for other, chance, log_ratio in MOVES[name](problem, state):
-                if other is not None:
+                if other in index:  # None and those of no density are not
                     to = index[other]
                     ratio = beta * (densities[to] - densities[place])
                     ratio += 0.0 if broken else log_ratio

@@ -183,9 +183,11 @@ def log_rate(model, positives, negatives):
 
 @inner_kernel
 def log_density(model, inside, entered, n_sides, n_boxes):
-    """Return the log density of a union, but for a constant, nats."""
+    """Return the log density of a union, but for a constant, nats; -inf if it has none."""
     costs = model.box_cost * n_boxes + model.side_cost * n_sides
     if model.is_beta:
+        if inside * (model.totals[1] - entered) < entered * (model.totals[0] - inside):
+            return -np.inf
         rates = log_rate(model, inside, entered)
         rates += log_rate(model, model.totals[0] - inside, model.totals[1] - entered)
         return rates - costs
@@ -554,4 +556,4 @@ def sweep(
             highest, n_best = work.sums[DENSITY], work.numbers[N_BOXES]
             for box in range(n_best):
                 copy_box(work.boxes[box], best[box])
-    return n_best
+    return int(n_best)

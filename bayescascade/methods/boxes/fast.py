@@ -1,0 +1,206 @@
+"""Fast Boxes: boxes around clusters of positives, each side moved by a loss with a closed form.
+
+Goh (2018, section 2.3.2). Columns are scaled to [-1, 1], positives clustered by k-means, and a box
+drawn around each cluster: sides l_s and u_s. S_+ are the cluster's positives and S_- all negatives,
+of the rows at or below l_s in column j and those of the lower half of the box, and e_p >= 0 is how
+far a row is outside of the box in column p. The lower side is moved to the minimum of
+
+    sum_{S_+} exp(-(x_j - l)) + c sum_{S_-} exp(x_j - l - sum_{p != j} e_p) + beta l,
+
+which is (2.25), here without cancellation where beta is large::
+
+    l_r = l_s - 1 + log(2 c R_- / (beta + sqrt(beta^2 + 4 c R_+ R_-)))
+    R_+ = sum_{S_+} exp(-(x_j - l_s + 1)),  R_- = sum_{S_-} exp(x_j - l_s + 1 - sum_{p != j} e_p)
+
+and where R_- = 0 the side is open. (2.26) is the same with all signs changed. As the text wants,
+and not as printed, the distance e_p lessens a row's weight; and S_- are negatives, not positives of
+other clusters. Last, sides go outward to the next negative beyond both l_s and l_r (2.29, 2.30),
+never inward; the side is next to it, epsilon being the least that a float can be moved by. Without
+that step, a column whose sides have crossed keeps those of the starting box.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.model_selection import StratifiedKFold
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
+
+N_FOLDS = 3
+EXPANSIONS = (0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""The beta that cross-validation tries."""
+
+CLUSTERS = (1, 2, 3, 4, 6, 8, 12)
+"""The numbers of clusters that it tries, as far as there are positives."""
+
+
+class Drawn(NamedTuple):
+    """Boxes after each step, and the cluster of each positive."""
+
+    starting: BoxUnion
+    revised: BoxUnion
+    final: BoxUnion
+    clusters: NDArray[np.int64]
+
+
+def cluster(rows: Floats, is_positive: Flags, weights: Floats, n_clusters: int, seed: int
+            ) -> NDArray[np.int64]:  # fmt: skip
+    """Return the cluster of each positive, (n_positives,); ParameterError if there are too few."""
+    positives = _scaled(rows)[is_positive]
+    n_distinct = len(np.unique(positives, axis=0))
+    if n_clusters > n_distinct:
+        raise ParameterError(
+            f"n_clusters must be at most the number of different positives, {n_distinct}, "
+            f"got {n_clusters}"
+        )
+    found = KMeans(n_clusters, n_init=10, random_state=seed)
+    labels: NDArray[np.int64] = found.fit_predict(
+        positives, sample_weight=weights[is_positive]
+    ).astype(np.int64)
+    return labels
+
+
+def draw_boxes(
+    rows: Floats,
+    is_positive: Flags,
+    weights: Floats,
+    clusters: NDArray[np.int64],
+    expansion: float,
+    negative_weight: float,
+    grow: bool,
+) -> Drawn:
+    """Return boxes around clusters of positives; the module has the formulas."""
+    scaled = _scaled(rows)
+    boxes = []
+    for each in np.unique(clusters):
+        is_own = np.zeros(len(rows), np.bool_)
+        is_own[np.flatnonzero(is_positive)[clusters == each]] = True
+        low, high = scaled[is_own].min(axis=0), scaled[is_own].max(axis=0)
+        excess = np.maximum(scaled - high, 0.0) + np.maximum(low - scaled, 0.0)
+        lower, upper = (
+            sign * _revised(sign * scaled, sign * start, sign * end, excess, is_own, ~is_positive,
+                            weights, expansion, negative_weight)
+            for sign, start, end in ((1.0, low, high), (-1.0, high, low))
+        )  # fmt: skip
+        boxes.append((rows[is_own].min(axis=0), rows[is_own].max(axis=0), lower, upper, low, high))
+    start_low, start_high, lower, upper, low, high = map(np.array, zip(*boxes, strict=True))
+    crossed = lower > upper
+    revised = BoxUnion(
+        np.where(crossed, start_low, _unscaled(rows, lower)),
+        np.where(crossed, start_high, _unscaled(rows, upper)),
+    )
+    final = revised
+    if grow:
+        negatives, cells = scaled[~is_positive], rows[~is_positive]
+        final = BoxUnion(
+            _next(negatives, cells, np.minimum(lower, low)),
+            -_next(-negatives, -cells, -np.maximum(upper, high)),
+        )
+    return Drawn(BoxUnion(start_low, start_high), revised, final, clusters)
+
+
+def _revised(
+    scaled: Floats,
+    start: Floats,
+    end: Floats,
+    excess: Floats,
+    is_own: Flags,
+    is_negative: Flags,
+    weights: Floats,
+    expansion: float,
+    negative_weight: float,
+) -> Floats:
+    """Return (2.25) for each column, -inf where the side is open."""
+    sides = np.empty(len(start))
+    outside, apart = (excess > 0.0).sum(axis=1), excess.sum(axis=1)
+    for column, (side, other) in enumerate(zip(start, end, strict=True)):
+        cells, own = scaled[:, column], excess[:, column]
+        is_beside = (outside == (own > 0.0)) & (cells >= side) & (cells <= (side + other) / 2.0)
+        is_near = (cells <= side) | is_beside
+        of_own, of_negatives = is_near & is_own, is_near & is_negative
+        pull = float(weights[of_own] @ np.exp(side - 1.0 - cells[of_own]))
+        diagonal = (apart - own)[of_negatives]
+        push = float(weights[of_negatives] @ np.exp(cells[of_negatives] - side + 1.0 - diagonal))
+        root = np.sqrt(expansion**2 + 4.0 * negative_weight * pull * push)
+        share = 2.0 * negative_weight * push / (expansion + root) if push > 0.0 else 0.0
+        sides[column] = side - 1.0 + np.log(share) if share > 0.0 else -np.inf
+    return sides
+
+
+def _next(negatives: Floats, cells: Floats, sides: Floats) -> Floats:
+    """Return lower sides next to the greatest negative below; -inf if there is none."""
+    found = np.full(sides.shape, -np.inf)
+    for column in range(sides.shape[1]):
+        order = np.argsort(negatives[:, column], kind="stable")
+        places = np.searchsorted(negatives[order, column], sides[:, column])
+        is_there = places > 0
+        below = cells[order[places[is_there] - 1], column]
+        found[is_there, column] = np.nextafter(below, np.inf)
+    return found
+
+
+def choose(
+    rows: Floats,
+    is_positive: Flags,
+    weights: Floats,
+    n_clusters: int | None,
+    expansion: float | None,
+    negative_weight: float,
+    grow: bool,
+    seed: int,
+) -> tuple[int, float]:
+    """Return the number of clusters and the expansion that do best on rows held out, by 3 folds.
+
+    What is None is chosen, by the mean of the shares of positives inside and negatives outside; of
+    equals, the fewest clusters and the least expansion. With fewer than three positives or
+    negatives, one cluster and no expansion.
+    """
+    if n_clusters is not None and expansion is not None:
+        return n_clusters, expansion
+    counts = [n_clusters] if n_clusters is not None else list(CLUSTERS)
+    betas = [expansion] if expansion is not None else list(EXPANSIONS)
+    if min(is_positive.sum(), (~is_positive).sum()) < N_FOLDS:
+        return counts[0], betas[0]
+    scores = np.zeros((len(counts), len(betas)))
+    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
+    for learned, held in folds.split(rows, is_positive):
+        part = rows[learned], is_positive[learned], weights[learned]
+        most = len(np.unique(part[0][part[1]], axis=0))
+        for place, count in enumerate(counts):
+            if count > most:
+                scores[place] = -np.inf
+                continue
+            clusters = cluster(*part, count, seed)
+            for other, beta in enumerate(betas):
+                union = draw_boxes(*part, clusters, beta, negative_weight, grow).final
+                inside = union.contains(rows[held])
+                for kind, is_right in ((True, inside), (False, ~inside)):
+                    own = is_positive[held] == kind
+                    scores[place, other] += weights[held][own & is_right].sum() / max(
+                        weights[held][own].sum(), 1e-300
+                    )
+    best = np.unravel_index(np.argmax(scores), scores.shape)
+    if scores[best] == -np.inf:
+        return counts[0], betas[0]
+    return counts[best[0]], betas[best[1]]
+
+
+def _ends(rows: Floats) -> tuple[Floats, Floats]:
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    return low / 2 + high / 2, np.where(high > low, high / 2 - low / 2, 1.0)
+
+
+def _scaled(rows: Floats) -> Floats:
+    """Return columns scaled to [-1, 1]; 0 if they are constant."""
+    middle, half = _ends(rows)
+    scaled: Floats = np.clip((rows - middle) / half, -1.0, 1.0)
+    return scaled
+
+
+def _unscaled(rows: Floats, sides: Floats) -> Floats:
+    middle, half = _ends(rows)
+    found: Floats = sides * half + middle
+    return found

@@ -1,0 +1,69 @@
+"""Best unions by the weight of negatives: a family of classifiers, and its ROC curve."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError
+from bayescascade.data.given import GivenRows
+from bayescascade.data.labels import check_labels, label_codes
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.boxes.exact.search import CertifiedUnion
+from bayescascade.methods.boxes.measures import hull_area
+from bayescascade.methods.boxes.union import BoxUnion, Floats
+from bayescascade.report.axes import axes_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WEIGHTS: Floats = np.geomspace(0.01, 1.0, 10)
+"""Weights of negatives by default; the paper's are 0.1, 0.2, ..., 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxPath:
+    """The best union for each weight of negatives.
+
+    Attributes
+    ----------
+    weights : (n_weights,) float64
+    unions : tuple of BoxUnion
+        Sides halfway to the next row that would enter.
+    found : tuple of CertifiedUnion
+        What was proved of each.
+    """
+
+    weights: Floats
+    unions: tuple[BoxUnion, ...]
+    found: tuple[CertifiedUnion, ...]
+    _place: int
+    _classes: NDArray[Any]
+    _reader: MatrixEncoder
+
+    def roc(self, X: Any, y: Any) -> tuple[Floats, Floats]:
+        """Return the shares of negatives and of positives of rows that each union contains."""
+        rows = self._reader.transform(GivenRows.of(X), "BoxPath")
+        codes = label_codes(check_labels(y, "y", "BoxPath"), self._classes, "y")
+        if len(codes) != len(rows):
+            raise DataError(f"y must have a label per row of X, {len(rows)}, got {len(codes)}")
+        is_positive = codes == self._place
+        if is_positive.all() or not is_positive.any():
+            raise DataError("y must have labels of both classes for a ROC curve")
+        inside = np.array([union.contains(rows) for union in self.unions])
+        return inside[:, ~is_positive].mean(axis=1), inside[:, is_positive].mean(axis=1)
+
+    def hull_area(self, X: Any, y: Any) -> float:
+        """Return the area under the convex hull of the ROC curve on rows."""
+        return hull_area(*self.roc(X, y))
+
+    def plot(self, X: Any, y: Any, ax: "Axes | None" = None) -> "Axes":
+        """Draw the ROC curve on rows, and return the axes; by default in a new figure."""
+        false, true = self.roc(X, y)
+        order = np.lexsort((true, false))
+        ax = axes_or_new(ax, 4.5, 4.5)
+        ax.plot([0.0, *false[order], 1.0], [0.0, *true[order], 1.0], marker=".")
+        ax.set_xlabel("share of the others inside")
+        ax.set_ylabel("share of the rare class inside")
+        return ax

@@ -1,0 +1,152 @@
+"""What users call: which class is rare, exact and averaged unions, paths, pages, and bad input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescascade import BoxClassifier, FastBoxes, hull_area, load
+from bayescascade.base.errors import DataError, ParameterError
+from tests.scikit_learn import follow_scikit_learn
+
+EXACT = {"search": "exact", "likelihood": "gibbs", "n_boxes": 1, "side_cost": 0.5}
+QUICK = {"n_steps": 3000, "n_chains": 2, "random_state": 0}
+
+
+@pytest.fixture
+def rows(rng):
+    """Return rows, of which a corner is rare."""
+    X = rng.normal(size=(240, 3)).round(2)
+    return X, np.where((X[:, 0] > 0.8) & (X[:, 1] < 0.5), "yes", "no")
+
+
+def test_the_exact_union_is_proved_and_printed(rows, tmp_path):
+    """Sides in a table, halfway to the next row, and the proof beside it."""
+    model = BoxClassifier(**EXACT).fit(*rows)
+    assert model.positive_ == "yes"
+    assert model.exact_.gap == 0.0
+    assert model.boxes_.n_sides == 2
+    assert model.objective_ == model.exact_.objective
+    assert (model.predict(rows[0]) == rows[1]).all()
+    assert "exact: no union of up to 1 box is more probable" in str(model)
+    assert model.boxes_.contains(rows[0]).sum() == (rows[1] == "yes").sum()
+    model.save(tmp_path / "m.json")
+    loaded = load(tmp_path / "m.json")
+    assert str(loaded) == str(model)
+    np.testing.assert_array_equal(loaded.predict_proba(rows[0]), model.predict_proba(rows[0]))
+
+
+def test_what_is_not_proved_is_not_called_exact(rng):
+    """Neither a search that was ended, nor a program's word."""
+    X, y = rng.normal(size=(200, 5)), rng.random(200) < 0.4
+    settings = {**EXACT, "n_boxes": 2, "side_cost": 0.1}
+    ended = BoxClassifier(**settings, time_limit=0.2).fit(X, y)
+    assert ended.exact_.gap > 0.0
+    assert "exact:" not in str(ended)
+    assert "stopped at the time limit" in str(ended)
+    program = BoxClassifier(**EXACT, solver="program").fit(X[:40, :2], y[:40])
+    assert "exact" not in str(program)
+    assert "to the solver's tolerance" in str(program)
+
+
+@pytest.mark.filterwarnings("ignore:chains do not agree")
+@pytest.mark.parametrize("likelihood", ["pooled", "beta", "gibbs"])
+def test_averages_are_of_draws(rows, likelihood):
+    """Rates of unions drawn; pooled ones of both posteriors, alike many."""
+    model = BoxClassifier(likelihood=likelihood, n_boxes=2, **QUICK).fit(*rows)
+    each = np.mean([one.probabilities(rows[0]) for one in model._draws], axis=0)
+    np.testing.assert_allclose(model.predict_proba(rows[0])[:, 1], each)
+    assert model.score(*rows) > 0.9
+    shown = model.set_params(predictive="map").predict_proba(rows[0])
+    np.testing.assert_allclose(shown[:, 1], model._best.probabilities(rows[0]))
+    assert len(np.unique(shown)) <= 4
+    assert (len(model._others) == 1) == (likelihood == "pooled")
+
+
+def test_paths_go_from_large_unions_to_small_ones(rows):
+    """The more a negative weighs, the fewer are inside."""
+    model = BoxClassifier(**EXACT | {"n_boxes": 2})
+    path = model.path(*rows, weights=[0.01, 0.3, 1.0, 10.0])
+    false, true = path.roc(*rows)
+    assert (np.diff(false) <= 0.0).all()
+    assert (np.diff(true) <= 0.0).all()
+    assert path.hull_area(*rows) == hull_area(false, true) > 0.95
+    assert all(one.is_optimal for one in path.found)
+    assert path.plot(*rows).lines
+    with pytest.raises(ParameterError, match="weights must be a finite number > 0"):
+        model.path(*rows, weights=[0.0])
+
+
+def test_text_columns_have_levels_as_sides(rng):
+    """A side prints as its level, and a level of many as a column of yes and no."""
+    frame = pd.DataFrame({
+        "size": pd.Categorical(rng.choice(["s", "m", "l"], 200), ["s", "m", "l"], ordered=True),
+        "color": rng.choice(["red", "blue", "green"], 200),
+    })  # fmt: skip
+    y = (frame["size"] != "s") & (frame["color"] == "red")
+    text = str(BoxClassifier(**EXACT).fit(frame, y))
+    assert "color=red" in text
+    assert "yes" in text
+    assert any(line.split()[:2] == ["size", "m"] for line in text.splitlines())
+
+
+def test_the_rare_class_may_be_named(rows):
+    """Or is the rarer one; weights count."""
+    X, y = rows
+    assert BoxClassifier(**EXACT, positive="no").fit(X, y).positive_ == "no"
+    heavy = np.where(y == "yes", 100.0, 1.0)
+    assert BoxClassifier(**EXACT).fit(X, y, heavy).positive_ == "no"
+    with pytest.raises(ParameterError, match="positive must be 'no' or 'yes', got 'maybe'"):
+        BoxClassifier(**EXACT, positive="maybe").fit(X, y)
+
+
+@pytest.mark.parametrize("make", [lambda: BoxClassifier(**EXACT), lambda: FastBoxes(n_clusters=1)])
+def test_bad_rows_are_refused(make):
+    """One class, three, a class of weight 0, infinite cells."""
+    X = [[0.0], [1.0], [2.0], [3.0]]
+    with pytest.raises(DataError, match="at least two classes"):
+        make().fit(X, [1, 1, 1, 1])
+    with pytest.raises(DataError, match="y must have two classes"):
+        make().fit(X, [1, 2, 3, 1])
+    with pytest.raises(DataError, match="sample_weight must be > 0 for a row of each class"):
+        make().fit(X, [0, 0, 1, 1], [1.0, 1.0, 0.0, 0.0])
+    with pytest.raises(DataError, match="finite"):
+        make().fit([[np.inf], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    alike = make().fit([[1.0]] * 4, [0, 0, 1, 1])
+    assert np.isfinite(alike.predict_proba([[1.0], [2.0]])).all()
+    missing = make().fit([[np.nan], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    assert np.isfinite(missing.predict_proba([[np.nan]])).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"search": "exact"}, 'likelihood must be "gibbs" for search "exact", got \'pooled\''),
+        ({"side_cost": -1.0}, "side_cost must be a finite number >= 0, got -1.0"),
+        ({"negative_weight": -0.5}, "negative_weight must be a"),
+        ({"n_boxes": 65}, "n_boxes must be an integer from 1 to 64, got 65"),
+        ({"solver": "best"}, "solver must be"),
+    ],
+)
+def test_impossible_parameters_are_refused(rows, settings, message):
+    """At once, by name."""
+    with pytest.raises(ParameterError, match=message):
+        BoxClassifier(**settings).fit(*rows)
+
+
+def test_more_boxes_than_positives_are_allowed():
+    """A box that holds nothing is dropped."""
+    model = BoxClassifier(**EXACT | {"n_boxes": 5}).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    assert model.boxes_.n_boxes <= 1
+
+
+@pytest.mark.filterwarnings("ignore")
+@follow_scikit_learn(
+    [
+        BoxClassifier(**EXACT),
+        BoxClassifier(likelihood="beta", n_steps=200, n_chains=1, random_state=0, n_jobs=1),
+        FastBoxes(random_state=0),
+    ]
+)
+def test_they_follow_scikit_learn(estimator, check):
+    """All of its checks."""
+    check(estimator)
