@@ -13,6 +13,7 @@ import click
 
 from bayescascade import __version__
 from bayescascade.base.errors import UnknownLevelWarning
+from bayescascade.cli.boxes import boxes
 from bayescascade.cli.budget import budget
 from bayescascade.cli.causal import causal
 from bayescascade.cli.classify import classify
@@ -103,11 +104,12 @@ def application(context: click.Context) -> None:
 
     fit learns the density of a table, as a tree or a list of rules, and saves it; classify learns
     a list of rules that predicts one of its columns, budget forests that do so within budgets for
-    what the features cost, compress prototypes whose neighbors do so. causal says which of two
-    columns is the cause, privately if asked for; rados classifies by sums of rows, which others may
-    hold. show, score, predict, explain, impute and sample use what was saved; diagnose says how
-    well its posterior was explored. compare learns several densities of a table, and scores them by
-    rows that they have not seen. doctor says what all of this runs on.
+    what the features cost, compress prototypes whose neighbors do so, boxes some that hold a rare
+    class. causal says which of two columns is the cause, privately if asked for; rados classifies
+    by sums of rows, which others may hold. show, score, predict, explain, impute and sample use
+    what was saved; diagnose says how well its posterior was explored. compare learns several
+    densities of a table, and scores them by rows that they have not seen. doctor says what all of
+    this runs on.
 
     A table is a CSV, Parquet or Arrow file, or all files of a folder, a pattern ("parts/*.csv") or
     a URL together.
@@ -121,6 +123,7 @@ for command in (
     classify,
     budget,
     compress,
+    boxes,
     causal,
     rados,
     evidence,
