@@ -49,7 +49,7 @@ def hull_area(false_rates: ArrayLike, true_rates: ArrayLike) -> float:
     --------
     >>> from bayescascade import hull_area
     >>> round(hull_area([0.1, 0.4], [0.6, 0.9]), 3)
-    0.795
+    0.825
     """
     false, true = (np.asarray(rates, np.float64) for rates in (false_rates, true_rates))
     if false.ndim != 1 or false.shape != true.shape:

@@ -31,6 +31,7 @@ from scipy.special import betaln, gammaln
 from bayescascade.base.validation import check_choice
 from bayescascade.methods.boxes.exact.levels import Costs, balanced, checked_rows
 from bayescascade.methods.boxes.kernels import sweep as kernels
+from bayescascade.methods.boxes.kernels.layout import N_BOXES, BoxModel, BoxWork
 from bayescascade.methods.boxes.parameters import BALANCED, LIKELIHOODS, PosteriorParameters
 from bayescascade.methods.boxes.union import BoxUnion, Floats
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
@@ -195,7 +196,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
             rng, self._model, work, n_steps, float(inverse_temperature), self.move_cdf, counts[0],
             counts[1], best,
         )  # fmt: skip
-        state = _sorted(work.boxes[: work.numbers[kernels.N_BOXES]])
+        state = _sorted(work.boxes[: work.numbers[N_BOXES]])
         found = _sorted(best[:n_best])
         return state, self.step_counts(
             counts, self.log_density(state), found, self.log_density(found)
@@ -290,26 +291,24 @@ class BoxPosterior(CompiledPosterior[BoxState]):
 
     # -- what kernels read -------------------------------------------------------------------------
 
-    def _new_work(self, state: BoxState) -> kernels.BoxWork:
+    def _new_work(self, state: BoxState) -> BoxWork:
         n_sides = 2 * len(self._n_cuts)
         boxes = np.zeros((self.n_boxes, n_sides), np.int64)
         boxes[: len(state)] = np.array(state, np.int64).reshape(len(state), n_sides)
         fresh, regions = np.zeros((2, 2, n_sides), np.int64)
         numbers = np.array([len(state), 0, 0, -1, -1], np.int64)
         covers, signs = np.zeros(len(self._codes), np.int32), np.zeros(2, np.int64)
-        return kernels.BoxWork(
-            boxes, covers, fresh, regions, signs, numbers, np.zeros(4), np.zeros(2)
-        )
+        return BoxWork(boxes, covers, fresh, regions, signs, numbers, np.zeros(4), np.zeros(2))
 
     @cached_property
-    def _model(self) -> kernels.BoxModel:
+    def _model(self) -> BoxModel:
         n_cells = int(self._n_cuts.max()) + 1
         columns = self._codes.T
         starts = np.array([np.searchsorted(np.sort(c), np.arange(n_cells + 1)) for c in columns])
         is_beta = self.likelihood == "beta"
         scale = 1.0 if is_beta else self.temperature
         whole = whole_weights(self._weights)
-        return kernels.BoxModel(
+        return BoxModel(
             codes=self._codes,
             order=np.array([np.argsort(c, kind="stable") for c in columns], np.int32),
             starts=starts.astype(np.int64),
