@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
@@ -449,3 +450,8 @@ class FastBoxes(BoxesClassifier):
         self.revised_ = BoxUnion.from_record(record["revised"], n_columns)
         self.clusters_ = np.array(record["clusters"], np.int64)
         self._best = LearnedBoxes.from_record(record["best"], n_columns, 1.0)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # its boxes hold all positives, whatever the others
+        return tags

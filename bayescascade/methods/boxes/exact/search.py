@@ -22,6 +22,7 @@ from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.guard import certified, shown_gap
 
 _ROW_VISITS = 2e7  # between looks at the clock: about a tenth of a second
+_FIRST_VISITS = 500  # ranges looked at before the first look, and made better there
 _SHARE = 0.8  # of the time that may go into the proof; the rest is for one box at a time
 
 
@@ -90,13 +91,20 @@ class _Search:
         looked at.
         """
         read, work = _arrays(rows, n_boxes, gain)
-        n_each = max(1, int(_ROW_VISITS / (_n_cells(rows) * n_boxes)))
-        is_over = False
+        n_most = max(1, int(_ROW_VISITS / (_n_cells(rows) * n_boxes)))
+        n_each = min(n_most, _FIRST_VISITS)
+        is_over, polished = False, gain
         try:
             while not is_over and self.n_visited < self.most_visited and not self.watch.is_over():
                 before = int(work.numbers[VISITED])
                 is_over = search(read, work, int(min(n_each, self.most_visited - self.n_visited)))
                 self.n_visited += int(work.numbers[VISITED]) - before
+                n_each = min(n_most, 2 * n_each)
+                if not is_over and work.best[0] > polished:
+                    better = rows.polished(work.best_levels)
+                    polished = rows.gain(better)
+                    if polished > work.best[0]:
+                        work.best_levels[:], work.best[0] = better, polished
                 if self.progress is not None:
                     self.progress(float(work.best[0]), _ceiling(work))
         except KeyboardInterrupt:
@@ -118,6 +126,8 @@ class _Search:
         """Look for unions of one box, two, ..., and return whether none is better than the best."""
         ceiling, is_through = self.gain, True
         for count in range(1, n_boxes + 1):
+            if count > 1:  # soon, and the better the best is, the more is left out
+                self.improve(count)
             bound, found, is_over = self.look(self.rows, count, self.gain)
             if found is not None:
                 self.best, self.gain = found, self.rows.gain(found)
