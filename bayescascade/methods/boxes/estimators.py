@@ -23,7 +23,7 @@ from bayescascade.methods.boxes.path import WEIGHTS, BoxPath
 from bayescascade.methods.boxes.posterior import BoxPosterior, BoxState
 from bayescascade.methods.boxes.union import BoxUnion, Floats
 from bayescascade.model.matrix_explorer import MatrixExplorer
-from bayescascade.model.search import Search, Seed, seed_sequence
+from bayescascade.model.search import Search, Seed, most_blocks, seed_sequence
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import Page, Pieces, counted
@@ -140,7 +140,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         else:
             self._explore(
                 self._posterior_of(self.likelihood, training), training, search,
-                default_steps=_STEPS,
+                default_steps=_STEPS, n_blocks=most_blocks(len(training.rows)),
             )  # fmt: skip
             self._show(self.posterior_.union(self._state).halfway(training.rows), training)
         return self
@@ -170,14 +170,24 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         with search.watch.part(0.5):
             second = replace(search, n_chains=n_second, random_state=seeds[1])
             self._explore(
-                self._posterior_of("gibbs", training), training, second, default_steps=_STEPS
+                self._posterior_of("gibbs", training),
+                training,
+                second,
+                default_steps=_STEPS,
+                n_blocks=most_blocks(len(training.rows)),
             )
         if self.run_.interrupted:
             self._show(self.posterior_.union(self._state).halfway(training.rows), training)
             return
         draws, summary = self._draws, self.summary_
         first = replace(search, n_chains=n_first, random_state=seeds[0])
-        self._explore(self._posterior_of("beta", training), training, first, default_steps=_STEPS)
+        self._explore(
+            self._posterior_of("beta", training),
+            training,
+            first,
+            default_steps=_STEPS,
+            n_blocks=most_blocks(len(training.rows)),
+        )
         n_each = min(len(draws), len(self._draws), self._most_kept // 2)
         places = np.linspace(0, max(len(draws), 1) - 1, n_each).astype(int)
         own = np.linspace(0, max(len(self._draws), 1) - 1, n_each).astype(int)
