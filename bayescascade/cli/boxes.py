@@ -103,7 +103,7 @@ def _tell(context: click.Context, model: Any, options: dict[str, Any]) -> None:
 
 
 def _path_page(path: "BoxPath") -> "Page":
-    from bayescascade.report.page import Numbers, Table
+    from bayescascade.report.page import Numbers, PrintedTable
 
     found = path.found
     columns = [
@@ -112,4 +112,4 @@ def _path_page(path: "BoxPath") -> "Page":
         Numbers("objective", [f"{one.objective:.2f}" for one in found]),
         Numbers("gap", [f"{one.gap:.2f}" for one in found]),
     ]
-    return (Table([f"{weight:.3g}" for weight in path.weights], columns, "negative weight"),)
+    return (PrintedTable([f"{weight:.3g}" for weight in path.weights], columns, "negative weight"),)

@@ -26,7 +26,7 @@ from bayescascade.model.matrix_explorer import MatrixExplorer
 from bayescascade.model.search import Search, Seed, most_blocks, seed_sequence
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.summary import FitSummary
-from bayescascade.report.page import Page, Pieces, counted
+from bayescascade.report.page import Page, Pieces, count_of
 
 _STEPS = 200_000  # of each chain and phase, where nothing says how many
 _ALL_CUTS = 32_767  # for sides of an exact search, which are at values of rows
@@ -219,7 +219,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
                 found.gap / self.temperature,
                 f"{found.n_visited:,} ranges of boxes",
                 None,
-                f"of up to {counted(self.n_boxes, 'box', 'boxes')}",
+                f"of up to {count_of(self.n_boxes, 'box', 'boxes')}",
             )
             return Solution(
                 result=found,
@@ -435,7 +435,7 @@ class FastBoxes(BoxesClassifier):
 
     def _how_made(self) -> Page:
         how = "chosen by cross-validation" if "cv" in (self.n_clusters, self.expansion) else "given"
-        clusters = counted(self.n_clusters_, "cluster")
+        clusters = count_of(self.n_clusters_, "cluster")
         return (Pieces([f"{clusters}, expansion {self.expansion_:g}, {how}"]),)
 
     def _fields(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
 from bayescascade.report.numbers import count_texts, share_text
-from bayescascade.report.page import BLANK, Numbers, Page, Pieces, Table, counted
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,8 +98,8 @@ class LearnedBoxes:
         (negatives, positives), inside = self.counts.sum(axis=0), self.counts[1]
         held = count_texts([inside[1], positives, inside[0], negatives])
         return [
-            counted(self.union.n_boxes, "box", "boxes"),
-            counted(self.union.n_sides, "closed side"),
+            count_of(self.union.n_boxes, "box", "boxes"),
+            count_of(self.union.n_sides, "closed side"),
             f'holds {held[0]} of {held[1]} rows of "{positive}"',
             f"and {held[2]} of {held[3]} others",
             f"rate {share_text(self.rates[1])} inside, {share_text(self.rates[0])} outside",
@@ -130,7 +130,7 @@ class LearnedBoxes:
             shares = [share_text(doubts[box, column]) for column in columns]
             numbers.append(Numbers("draws\nwithout", shares))
         labels = [encoder.column_texts[column] for column in columns]
-        return Table(labels or ["any row"], numbers if labels else [], f"box {box + 1}")
+        return PrintedTable(labels or ["any row"], numbers if labels else [], f"box {box + 1}")
 
     def _end_texts(self, encoder: MatrixEncoder, box: int, column: int) -> tuple[str, str]:
         """Return what a column is at least and at most, by its levels if it has some."""
