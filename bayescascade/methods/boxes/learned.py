@@ -107,7 +107,7 @@ class LearnedBoxes:
 
     def _table(
         self, encoder: MatrixEncoder, box: int, columns: list[int], doubts: Floats | None
-    ) -> Table:
+    ) -> PrintedTable:
         ends = [self._end_texts(encoder, box, column) for column in columns]
         kept = count_texts(self.kept_out[box].ravel().tolist())
         numbers = [
