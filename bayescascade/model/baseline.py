@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.parameters import Parameters
@@ -12,7 +11,6 @@ from bayescascade.base.validation import check_choice
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.model.density_parts import DensityParts
-from bayescascade.model.page import column_words
 from bayescascade.model.readable_density import ReadableDensity
 from bayescascade.model.readable_model import plot_learned
 
@@ -54,11 +52,7 @@ class Baseline(ReadableDensity[D]):
     def _learn(self, table: Table) -> None:
         self.schema_ = table.schema
         self._fit_table(table)
-        self._set_features()
-
-    def _set_features(self) -> None:
-        self.n_features_in_ = self.schema_.n_columns
-        self.feature_names_in_ = np.array(self.schema_.names, dtype=object)
+        self._set_features(self.schema_)
 
     def _fields(self) -> dict[str, Any]:
         return {"schema": self.schema_.to_dict(), **self._own_record()}
@@ -67,7 +61,7 @@ class Baseline(ReadableDensity[D]):
         self._check_all()
         self.schema_ = Schema.from_dict(record["schema"])
         self._read_own(record)
-        self._set_features()
+        self._set_features(self.schema_)
 
     plot = plot_learned
 
@@ -80,10 +74,6 @@ class Baseline(ReadableDensity[D]):
             **self.schema_.to_dict(),
             **self._own_dict(),
         }
-
-    def _column_items(self) -> list[tuple[str, str]]:
-        split = (column_words(column).partition(": ") for column in self.schema_.columns)
-        return [(name, domain) for name, _, domain in split]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "feature_names_in_")

@@ -31,7 +31,7 @@ from bayescascade.model.kept_draws import (
     none_drawn,
     thinned,
 )
-from bayescascade.model.page import column_words, data_pieces, larger_draws, shares_page
+from bayescascade.model.page import data_pieces, larger_draws, shares_page
 from bayescascade.model.parameters import SearchParameters
 from bayescascade.model.posterior import TablePosterior
 from bayescascade.model.readable_model import ReadableModel, plot_learned
@@ -172,12 +172,6 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         """Return a state for when Ctrl-C comes before a search has one, or None."""
         del posterior
         return None
-
-    def _set_features(self, schema: Schema) -> None:
-        """Set the attributes that say which columns the model is about."""
-        self.schema_ = schema
-        self.n_features_in_ = schema.n_columns
-        self.feature_names_in_ = np.array(schema.names, dtype=object)
 
     @property
     def draws_states(self) -> bool:
@@ -323,10 +317,6 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         best = "What is shown" if self._shows_best else f"The best {word}, which is not shown,"
         return doubt_sentences(self.summary_, word, self.size_words, size, best=best)
 
-    def _column_items(self) -> list[tuple[str, str]]:
-        split = (words.partition(": ") for words in self._column_pieces())
-        return [(name, domain) for name, _, domain in split]
-
     def _details(self) -> Page:
         return (*self._head(), BLANK, *self._posterior_page())
 
@@ -339,9 +329,6 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     def _data_pieces(self) -> list[str]:
         return data_pieces(self.summary_, self.schema_)
-
-    def _column_pieces(self) -> list[str]:
-        return [column_words(column) for column in self.schema_.columns]
 
     def to_dict(self) -> dict[str, Any]:
         """Return parameters, data, convergence, posterior and what was learned as plain data."""

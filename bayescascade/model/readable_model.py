@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,6 +13,8 @@ from bayescascade.base.described import described
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.files import replaced_file, write_json
 from bayescascade.base.parameters import Parameters
+from bayescascade.data.schema import Schema
+from bayescascade.model.page import column_words
 from bayescascade.model.record import FORMAT, NOT_SAVED, VERSION, contradictions_refused
 from bayescascade.model.reporting import OF_ROWS, report_document
 from bayescascade.model.sentences import doubt_sentences
@@ -157,9 +160,21 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
         summary = getattr(self, "summary_", None)
         return [] if summary is None else list(summary.notes)
 
+    def _set_features(self, schema: Schema) -> None:
+        """Set the attributes that say which columns of a table the model is about."""
+        self.schema_ = schema
+        self.n_features_in_ = schema.n_columns
+        self.feature_names_in_ = np.array(schema.names, dtype=object)
+
+    def _column_pieces(self) -> list[str]:
+        """Return each column of a table with its domain, in words."""
+        schema = getattr(self, "schema_", None)
+        return [] if schema is None else [column_words(column) for column in schema.columns]
+
     def _column_items(self) -> Sequence[tuple[str, str]]:
         """Return each column, and what is in it; nothing where that is not known."""
-        return ()
+        split = (words.partition(": ") for words in self._column_pieces())
+        return [(name, domain) for name, _, domain in split]
 
     def _column_names(self) -> Sequence[str]:
         """Return what the columns are called."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,7 @@ from bayescascade.methods.cascades.held_out import MOST_READ, Candidate, chain_n
 from bayescascade.methods.cascades.mixture_beside import MixtureBeside
 from bayescascade.methods.cascades.parameters import AutoParameters
 from bayescascade.model.baseline import Baseline
+from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
 from bayescascade.report.page import (
     BLANK,
@@ -40,9 +41,6 @@ from bayescascade.report.page import (
     PrintedTable,
     count_of,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _OF_FIT = ("summary_", "run_", "exact_", "posterior_", "log_posterior_")
 _OF_CASCADE = (*_OF_FIT, "leaf_", "feature_importances_", "leaf_choice_")
@@ -177,7 +175,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             run["time_limit"] = max(watch.left, 0.1)
         cascade = best.cascade(random_state=seed, predictive=self.predictive, **run)
         self._finish(cascade.fit(table), choice, table, seed)
-        self._set_features()
+        self._set_features(self.schema_)
         return self
 
     def _run_of(self, candidate: Candidate, choice: Choice, table: Table) -> dict[str, Any]:
@@ -245,15 +243,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
 
     tree_ = learned_
 
-    def plot_posterior(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw what the posterior's draws agree on; see `LeafCascade.plot_posterior`."""
-        check_is_fitted(self)
-        return self.cascade_.plot_posterior(ax)
-
-    def to_inference_data(self) -> Any:  # Any: InferenceData or DataTree, by ArviZ's version
-        """Return the draws for ArviZ; see `LeafCascade.to_inference_data`."""
-        check_is_fitted(self)
-        return self.cascade_.to_inference_data()
+    plot_posterior = HasDraws.plot_posterior
+    to_inference_data = HasDraws.to_inference_data
 
     def __getattr__(self, name: str) -> Any:  # Any: what the chosen cascade has of this name
         if name in _OF_CASCADE and "cascade_" in self.__dict__:

@@ -77,10 +77,6 @@ class DirectionModel(ReadableModel):
             *OF_ROWS[:1],
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fitted model as plain data, at full precision, as `save` writes it."""
-        return self.to_record()
-
     def _fields(self) -> dict[str, Any]:
         return {"names": dict(self.names_), "n_rows": self.n_rows_}
 
