@@ -162,21 +162,21 @@ def test_costly_features_are_avoided(rng):
 def test_interrupt_keeps_the_trees_so_far(rng, monkeypatch):
     """Ctrl-C leaves a usable forest, and says so; before the first tree it ends the program."""
     X, X_val, y, y_val = numbers(rng)
-    whole = small_forest().fit(X, y)
+    whole = small_forest(n_jobs=1).fit(X, y)
     assert not whole.is_interrupted_
     grow = interrupted(3, TreeGrower.grow)
     monkeypatch.setattr(TreeGrower, "grow", grow)
-    model = small_forest().fit(X, y)
+    model = small_forest(n_jobs=1).fit(X, y)
     assert model.is_interrupted_
     assert model.forest_.n_trees == 2
     np.testing.assert_array_equal(model.cost_path_, whole.cost_path_[:2])
     grow.n_calls, grow.at = 0, 7  # within the second alternative
-    model = small_forest(alpha=[0.0, 50.0]).fit(X, y, X_val, y_val)
+    model = small_forest(n_jobs=1, alpha=[0.0, 50.0]).fit(X, y, X_val, y_val)
     assert model.is_interrupted_
     assert [one.n_trees for one in model.alternatives_] == [5, 1]
     grow.n_calls, grow.at = 0, 1
     with pytest.raises(KeyboardInterrupt):
-        small_forest().fit(X, y)
+        small_forest(n_jobs=1).fit(X, y)
 
 
 @pytest.mark.parametrize(
