@@ -81,7 +81,7 @@ class ChainParameters(RunParameters):
     )
     n_steps = Integer(
         None,
-        "Proposals per chain and phase, of searches by chains (--until)",
+        "Proposals per chain and phase, of searches by chains",
         minimum=1,
         none="",
         more="The phases are annealing and sampling; a quarter of the sampling is discarded as "
