@@ -4,9 +4,8 @@ from typing import Any
 
 import click
 
-from bayescascade.cli.declared import Models, option_name, option_of, parameters_of
-from bayescascade.cli.learning import with_options
-from bayescascade.cli.output import check_outputs, echo_json, echo_page
+from bayescascade.cli.declared import Models, option_name, option_of
+from bayescascade.cli.learning import Lesson, Task, learning, set_up, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.causal.parameters import AdditiveNoiseParameters, PrivateNoiseParameters
 
@@ -24,7 +23,8 @@ _ONLY_PRIVATE = ("delta", "x_bounds", "y_bounds", "protect", "publish")
 @with_options(option_of("random_state", MODELS))
 @click.option("--out", metavar="FILE.json", help="Save the model: scores, and no rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
-def causal(data: str, **options: Any) -> None:
+@learning
+def causal(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Say which of two columns is the cause, by an additive noise model.
 
     It assumes that one causes the other and that nothing causes both. The file is a .csv, .csv.gz
@@ -33,29 +33,18 @@ def causal(data: str, **options: Any) -> None:
     published with its guarantee. Run it once: each release of the same rows spends more of their
     privacy, and the mean of several would take their noise away.
     """
-    out = options["out"]
-    check_outputs({"--out": out}, {"DATA": data})
-    from bayescascade.cli.rows import open_rows, read_frame
-    from bayescascade.methods.causal.estimators import AdditiveNoiseModel
-    from bayescascade.methods.causal.private import PrivateAdditiveNoiseModel
-
     names = [options["x"], options["y"]]
     if names[0] == names[1]:
         raise click.UsageError(f"--x and --y must be two columns, got {names[0]} for both")
-    if options["epsilon"] is not None:
-        given = parameters_of(options, PrivateNoiseParameters)
-        model: Any = PrivateAdditiveNoiseModel(**given)
-    else:
-        for name in _ONLY_PRIVATE:
-            if options[name] is not None:
-                option = option_name(MODELS, name)
-                raise click.UsageError(f"{option} must come with --epsilon, got none")
-        model = AdditiveNoiseModel(**parameters_of(options, AdditiveNoiseParameters))
+    is_private = options["epsilon"] is not None
+    for name in () if is_private else _ONLY_PRIVATE:
+        if options[name] is not None:
+            option = option_name(MODELS, name)
+            raise click.UsageError(f"{option} must come with --epsilon, got none")
+    estimator = "PrivateAdditiveNoiseModel" if is_private else "AdditiveNoiseModel"
+    declared = PrivateNoiseParameters if is_private else AdditiveNoiseParameters
+    task = set_up(estimator, {"DATA": data}, options, declared)
+    from bayescascade.cli.rows import open_rows, read_frame
+
     frame, _ = read_frame(open_rows(data), names, None)
-    model.fit(frame[names[0]], frame[names[1]])
-    if out is not None:
-        model.save(out)
-    if options["as_json"]:
-        echo_json(model.to_dict())
-    else:
-        echo_page(model.page())
+    return task, Lesson((frame[names[0]], frame[names[1]]))

@@ -8,7 +8,15 @@ import click
 
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, options_of
-from bayescascade.cli.learning import COLUMN_OPTIONS, OUTPUT_OPTIONS, learn, set_up, with_options
+from bayescascade.cli.learning import (
+    COLUMN_OPTIONS,
+    OUTPUT_OPTIONS,
+    Lesson,
+    Task,
+    learning,
+    set_up,
+    with_options,
+)
 from bayescascade.cli.options import Integer
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.rules.parameters import LabelListParameters
@@ -37,8 +45,8 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
 )  # fmt: skip
 @with_reading(learns=True, labels=True)
 @with_cluster
-@click.pass_context
-def classify(context: click.Context, /, data: str, **options: Any) -> None:
+@learning
+def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Find the most probable list of rules for the labels of the table DATA.
 
     The file (.csv, .csv.gz, .parquet) holds the labels in the column --target; rules use all
@@ -48,7 +56,7 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
     if n_folds == 1:
         raise click.UsageError("--cv must be 0, or an integer >= 2, got 1")
     is_unseen = options["quiet"] and not options["as_json"] and options["out"] is None
-    task = set_up("RuleListClassifier", data, options, LabelListParameters, taken=_KINDS)
+    task = set_up("RuleListClassifier", {"DATA": data}, options, LabelListParameters, taken=_KINDS)
     _check_target(target, task.declared)
     from bayescascade.cli.rows import open_rows, read_labeled
     from bayescascade.data.given import GivenRows
@@ -92,7 +100,7 @@ def classify(context: click.Context, /, data: str, **options: Any) -> None:
             name="list", effort=effort, n_folds=folds, is_once=is_once,
         )  # fmt: skip
 
-    learn(context, task, rows, rows.table.notes, measured)
+    return task, Lesson((rows,), rows.table.notes, measured)
 
 
 def _check_target(target: str, declared: Mapping[str, Any]) -> None:

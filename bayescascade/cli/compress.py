@@ -1,27 +1,26 @@
 """``bayescascade compress``: few prototypes in place of many rows, measured on rows held out."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.declared import Models, option_of, parameters_of
-from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
-from bayescascade.cli.output import (
-    INTERRUPTED,
-    check_outputs,
-    csv_texts,
-    echo_json,
-    echo_page,
-    write_texts,
+from bayescascade.cli.declared import Models, option_of
+from bayescascade.cli.learning import (
+    CHOICE_OPTIONS,
+    Lesson,
+    Task,
+    learning,
+    set_up,
+    with_options,
 )
-from bayescascade.cli.progress_lines import search_progress
+from bayescascade.cli.output import csv_texts, write_texts
 from bayescascade.cli.reading import with_reading
 from bayescascade.cli.splitting import SPLIT_SEED, read_split, test_share_option
 from bayescascade.methods.neighbors.parameters import CompressionParameters
 
 if TYPE_CHECKING:
     from bayescascade.data.splitting import SplitRows
-    from bayescascade.methods.neighbors.estimators import NeighborCompressionClassifier
     from bayescascade.report.page import Page
 
 MODELS: Models = {"": CompressionParameters}
@@ -39,11 +38,16 @@ _GIVEN = (
 @with_options(*CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
 @SPLIT_SEED
-@click.option("--out", metavar="FILE.csv", help="Write the prototypes, in the data's own units.")
-@click.option("--save", metavar="FILE.json", help="Save the model, for predict and score.")
+@click.option(
+    "--out",
+    "prototypes",
+    metavar="FILE.csv",
+    help="Write the prototypes, in the data's own units.",
+)
+@click.option("--save", "out", metavar="FILE.json", help="Save the model, for predict and score.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
-@click.pass_context
-def compress(context: click.Context, /, data: str, **options: Any) -> None:
+@learning
+def compress(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn few prototypes whose nearest neighbors are as often right as those of all rows.
 
     The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Its rows are split
@@ -53,79 +57,75 @@ def compress(context: click.Context, /, data: str, **options: Any) -> None:
     column that says so. Ctrl-C or --time-limit ends the search early: what was found is printed and
     written.
     """
-    out, save = options["out"], options["save"]
-    check_outputs({"--out": out, "--save": save}, {"DATA": data})
+    path, target, share = options["prototypes"], options["target"], options["test_share"]
+    files = {"--out": "prototypes", "--save": "out"}
+    task = set_up(
+        "NeighborCompressionClassifier",
+        {"DATA": data},
+        options,
+        CompressionParameters,
+        outputs=files,
+    )
     from bayescascade.cli.rows import open_rows
-    from bayescascade.methods.neighbors.estimators import NeighborCompressionClassifier
 
-    share = options["test_share"]
     parts = read_split(open_rows(data), options, (1 - share, share), "compress")
-    model = NeighborCompressionClassifier(
-        **parameters_of({name: options[name] for name in _GIVEN}, CompressionParameters),
-        random_state=parts.seed,
+    model = task.model.set_params(random_state=parts.seed)
+
+    def write() -> None:
+        if path is not None:
+            found = model.prototypes_frame(target)
+            write_texts(path, csv_texts([{str(k): column for k, column in found.items()}]))
+
+    return task, Lesson(
+        (parts.X[0], parts.y[0]),
+        shown=lambda: _Compressed(model, parts, target),
+        write=write,
+        words="the prototypes are",
     )
-    with search_progress("", "") as show:
-        model.set_params(progress=show).fit(parts.X[0], parts.y[0])
-    if out is not None:
-        prototypes = model.prototypes_frame(options["target"])
-        write_texts(out, csv_texts([{str(k): column for k, column in prototypes.items()}]))
-    if save is not None:
-        model.save(save)
-    errors = _errors(model, parts)
-    if options["as_json"]:
-        echo_json(
-            {
-                "source": parts.source,
-                "target": options["target"],
-                "seed": parts.seed,
-                "n_training_rows": parts.n_rows[0],
-                "n_test_rows": parts.n_rows[1],
-                "n_prototypes": model.n_kept_,
-                **{name: {"kept": n, "error": error} for name, (n, error) in errors.items()},
-            }
+
+
+class _Compressed:
+    """A compression with how often the nearest rows and prototypes are wrong on the test rows."""
+
+    def __init__(self, model: Any, parts: "SplitRows", target: str) -> None:
+        import numpy as np
+        from sklearn.metrics import pairwise_distances_argmin
+
+        self._model, self._parts, self._target = model, parts, target
+        learned, tested = (model.transform(X) for X in parts.X)
+        nearest = parts.y[0][pairwise_distances_argmin(tested, learned)]
+        self._errors = {  # by name, how many rows are kept and the part of the test rows that errs
+            "before": (parts.n_rows[0], float(np.mean(nearest != parts.y[1]))),
+            "after": (model.n_kept_, float(np.mean(model.predict(parts.X[1]) != parts.y[1]))),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        parts = self._parts
+        return {
+            "source": parts.source,
+            "target": self._target,
+            "seed": parts.seed,
+            "n_training_rows": parts.n_rows[0],
+            "n_test_rows": parts.n_rows[1],
+            "n_prototypes": self._model.n_kept_,
+            **{name: {"kept": n, "error": error} for name, (n, error) in self._errors.items()},
+        }
+
+    def page(self) -> "Page":
+        from bayescascade.report.numbers import share_text
+        from bayescascade.report.page import BLANK, Numbers, Pieces, PrintedTable
+
+        parts, errors = self._parts, self._errors.values()
+        learned, tested = (f"{n:,}" for n in parts.n_rows)
+        split = f"rows split by seed {parts.seed}: {learned} to learn from, {tested} to test"
+        texts = [
+            f"{share_text(error)} ± {100 * math.sqrt(error * (1 - error) / parts.n_rows[1]):.1f}"
+            for _, error in errors
+        ]
+        table = PrintedTable(
+            ["all rows", "prototypes"],
+            [Numbers("kept", [f"{n:,}" for n, _ in errors]), Numbers("error", texts)],
+            "nearest of",
         )
-    else:
-        echo_page(_page(model, parts, errors))
-    if model.summary_.interrupted:
-        click.echo("interrupted: the prototypes are the best found so far", err=True)
-        context.exit(INTERRUPTED)
-
-
-def _errors(
-    model: "NeighborCompressionClassifier", parts: "SplitRows"
-) -> dict[str, tuple[int, float]]:
-    """Return, by name, how many rows are kept and the part of the test rows taken wrong."""
-    import numpy as np
-    from sklearn.metrics import pairwise_distances_argmin
-
-    learned, tested = (model.transform(X) for X in parts.X)
-    nearest = parts.y[0][pairwise_distances_argmin(tested, learned)]
-    return {
-        "before": (parts.n_rows[0], float(np.mean(nearest != parts.y[1]))),
-        "after": (model.n_kept_, float(np.mean(model.predict(parts.X[1]) != parts.y[1]))),
-    }
-
-
-def _page(
-    model: "NeighborCompressionClassifier",
-    parts: "SplitRows",
-    errors: dict[str, tuple[int, float]],
-) -> "Page":
-    import math
-
-    from bayescascade.report.numbers import share_text
-    from bayescascade.report.page import BLANK, Numbers, Pieces, PrintedTable
-
-    learned, tested = (f"{n:,}" for n in parts.n_rows)
-    split = f"rows split by seed {parts.seed}: {learned} to learn from, {tested} to test"
-    texts = [
-        f"{share_text(error)} ± {100 * math.sqrt(error * (1 - error) / parts.n_rows[1]):.1f}"
-        for _, error in errors.values()
-    ]
-    table = PrintedTable(
-        ["all rows", "prototypes"],
-        [Numbers("kept", [f"{n:,}" for n, _ in errors.values()]), Numbers("error", texts)],
-        "nearest of",
-    )
-    told = Pieces(["error: of the test rows; ±: standard error"], "dim")
-    return (*model.page(), BLANK, Pieces([split]), table, told)
+        told = Pieces(["error: of the test rows; ±: standard error"], "dim")
+        return (*self._model.page(), BLANK, Pieces([split]), table, told)

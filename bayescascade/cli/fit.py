@@ -6,7 +6,15 @@ import click
 
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, option_name, options_of, words_of
-from bayescascade.cli.learning import COLUMN_OPTIONS, OUTPUT_OPTIONS, learn, set_up, with_options
+from bayescascade.cli.learning import (
+    COLUMN_OPTIONS,
+    OUTPUT_OPTIONS,
+    Lesson,
+    Task,
+    learning,
+    set_up,
+    with_options,
+)
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.listed import DENSITIES
 
@@ -27,8 +35,8 @@ MODELS: Models = {name: each.parameters for name, each in LISTED.items()}
 )  # fmt: skip
 @with_reading(learns=True)
 @with_cluster
-@click.pass_context
-def fit(context: click.Context, /, data: str, **options: Any) -> None:
+@learning
+def fit(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Find the most probable density of the table DATA (.csv, .csv.gz, .parquet).
 
     It is a tree of the kind that suits the table; --model, or an option of one, says which.
@@ -39,9 +47,9 @@ def fit(context: click.Context, /, data: str, **options: Any) -> None:
     _check_options(name, options)
     from bayescascade.cli.rows import read_table
 
-    task = set_up(LISTED[name].estimator, data, options, MODELS[name])
+    task = set_up(LISTED[name].estimator, {"DATA": data}, options, MODELS[name])
     table = read_table(data, **task.declared)
-    learn(context, task, table, table.notes)
+    return task, Lesson((table,), table.notes)
 
 
 def _model_of(options: dict[str, Any]) -> str:

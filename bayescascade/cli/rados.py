@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.declared import Models, option_name, option_of, parameters_of
-from bayescascade.cli.learning import CHOICE_OPTIONS, listed, with_options
+from bayescascade.cli.learning import (
+    CHOICE_OPTIONS,
+    Lesson,
+    Task,
+    learning,
+    listed,
+    set_up,
+    with_options,
+)
 from bayescascade.cli.options import Bounds
 from bayescascade.cli.output import check_outputs, echo_json, echo_page
 from bayescascade.cli.reading import with_reading
@@ -117,24 +125,17 @@ def make(data: str, **options: Any) -> None:
 @click.option("--out", metavar="FILE.json", help="Save the model, for predict and score.")
 @with_options(*(option_of(name, LEARNED) for name in LearnerParameters.declared()))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
-def fit(files: tuple[str, ...], out: str | None, as_json: bool, **given: Any) -> None:
+@learning
+def fit(files: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
     """Learn a linear classifier from files that `make` wrote; those of several parties add up."""
-    check_outputs({"--out": out}, {f"FILES {k + 1}": path for k, path in enumerate(files)})
-    from bayescascade.methods.rado.estimators import RadoBoostClassifier
+    if options["learner"] is None and (options["n_rounds"] or options["weak_learner"]):
+        options["learner"] = "boost"  # of which these are
+    inputs = {f"FILES {k + 1}": path for k, path in enumerate(files)}
+    task = set_up("RadoBoostClassifier", inputs, options, LearnerParameters)
     from bayescascade.methods.rado.rados import Rados
 
-    parameters = parameters_of(given, LearnerParameters)
-    if {"n_rounds", "weak_learner"} & parameters.keys():
-        parameters.setdefault("learner", "boost")  # of which these are
     parts = [Rados.load(path) for path in files]
-    joined = parts[0] if len(parts) == 1 else Rados.merge(parts)
-    model = RadoBoostClassifier(**parameters).fit_rados(joined)
-    if out is not None:
-        model.save(out)
-    if as_json:
-        echo_json(model.to_dict())
-    else:
-        echo_page(model.page())
+    return task, Lesson((parts[0] if len(parts) == 1 else Rados.merge(parts),), fit="fit_rados")
 
 
 def _check_private(options: dict[str, Any]) -> None:

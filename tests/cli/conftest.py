@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-import click
 import pytest
 from click.testing import Result
 
-from bayescascade.cli.learning import Task, learn
+from bayescascade.cli.learning import Lesson, Task, learn
 from tests.commands import run
 
 DATA = Path(__file__).parents[2] / "data"
@@ -88,7 +87,7 @@ def _written(tmp_path_factory: pytest.TempPathFactory, *arguments: object) -> Fi
     return Fitted(model, trace, found.stdout, found.stderr)
 
 
-def interrupted(context: click.Context, task: Task, *others: Any) -> None:
+def interrupted(task: Task, lesson: Lesson) -> None:
     """Do what `learn` does when Ctrl-C is pressed early in the search."""
 
     def stop(_: object) -> None:
@@ -96,7 +95,7 @@ def interrupted(context: click.Context, task: Task, *others: Any) -> None:
 
     shown = "bayescascade.cli.learning.search_progress"
     with mock.patch(shown, return_value=nullcontext(stop)):
-        learn(context, task, *others)
+        learn(task, lesson)
 
 
 def said(stderr: str) -> list[str]:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade.cli import classify as classify_module, fit as fit_module
+from bayescascade.cli import learning
 from bayescascade.methods.cascade_mixtures.estimators import CascadeMixture
 from bayescascade.methods.cascades.estimators import LeafCascade
 from bayescascade.methods.rules.estimators import DensityRuleList
@@ -52,25 +52,23 @@ def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRe
 
 
 @pytest.mark.parametrize(
-    ("common", "module", "words"),
+    ("common", "words"),
     [
-        (("fit", TITANIC, "--leaf", "uniform", *SAMPLED, "--steps", 8_000), fit_module, "tree"),
+        (("fit", TITANIC, "--leaf", "uniform", *SAMPLED, "--steps", 8_000), "tree"),
         pytest.param(
             ("fit", TITANIC, "--model", "rules", "--steps", 2_000),
-            fit_module,
             "list",
             marks=pytest.mark.slow,
         ),
         (
             ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 2_000, "--cv", 0),
-            classify_module,
             "list",
         ),
     ],
     ids=["fit", "rules", "classify"],
 )
 def test_a_checkpoint_is_resumed_to_the_same_model(
-    common: tuple[object, ...], module: Any, words: str, tmp_path: Path,
+    common: tuple[object, ...], words: str, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Interrupted and gone on with, a run must end where it would have ended."""
@@ -78,7 +76,7 @@ def test_a_checkpoint_is_resumed_to_the_same_model(
     common = (*common, "--chains", 1, "--seed", 5)
     assert run(*common, "--out", whole).exit_code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(module, "learn", interrupted)
+        patch.setattr(learning, "learn", interrupted)
         found = run(*common, "--checkpoint", checkpoint, "--out", first)
     assert found.exit_code == 130
     assert "interrupted: best found so far" in found.stdout
@@ -89,7 +87,7 @@ def test_a_checkpoint_is_resumed_to_the_same_model(
     assert_error(run(*common, "--checkpoint", checkpoint), "holds an unfinished run")
     assert run(*common, "--checkpoint", checkpoint, "--resume", "--out", again).exit_code == 0
     assert again.read_bytes() == whole.read_bytes()
-    other = run(*common, "--drop", "sex" if module is fit_module else "top_left",
+    other = run(*common, "--drop", "sex" if "fit" in common else "top_left",
                 "--checkpoint", checkpoint, "--resume")  # fmt: skip
     assert_error(other, f"checkpoint {checkpoint}")
 
