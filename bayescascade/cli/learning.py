@@ -222,7 +222,7 @@ def learn(task: Task, lesson: Lesson) -> None:
                 stack.callback(lesson.write)
     summary = getattr(model, "summary_", None)
     if summary is not None and summary.interrupted:
-        click.echo(f"interrupted: {_interrupted_words(model, lesson.words)}", err=True)
+        click.echo(_interrupted_words(model, lesson.words), err=True)
         context.exit(INTERRUPTED)
 
 
@@ -233,7 +233,7 @@ def _interrupted_words(model: Any, words: str) -> str:
     goes_on = "; --resume goes on from there" if model.checkpoint is not None and keeps else ""
     is_undrawn = exact is not None and model.draws_states and not summary.n_draws
     drawn = "; none was drawn from the posterior" if is_undrawn else ""
-    told = f"{words or f'the {model.learned_word} is'} the best found so far"
+    told = f"interrupted: {words or f'the {model.learned_word} is'} the best found so far"
     if summary.certificate is not None and summary.certificate.gap == 0:  # it is not only that
         told = summary.found_words(model.learned_word)
     return f"{told}{drawn}{goes_on}"
