@@ -20,7 +20,6 @@ import sklearn.base
 
 import bayescascade
 from bayescascade.base.errors import DataError
-from bayescascade.data import bins
 from bayescascade.data.table import Table
 
 N_ROWS = 400
@@ -221,14 +220,8 @@ WAYS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_files_are_the_frame_that_was_written(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever is declared, weighed or cut into chunks, files, or partitions of Dask's.
-
-    Bins are of a sample that the numbers of rows decide on, so that order matters, too.
-    """
-    monkeypatch.setattr(bins, "SAMPLE_SIZE", 60)
+def test_files_are_the_frame_that_was_written(way: str, tmp_path: Path) -> None:
+    """Whatever is declared, weighed or cut into chunks, files, or partitions of Dask's."""
     frame = survey(tmp_path)
     rows = WAYS[way](frame, tmp_path)
     for declared in (
