@@ -17,7 +17,11 @@ def follow_scikit_learn(estimators: Sequence[Any]) -> pytest.MarkDecorator:
 
 
 def _own_faults(estimator: Any) -> dict[str, str]:
-    tags = get_tags(estimator).input_tags
-    if RELEASE < (1, 8) and tags.categorical and not tags.allow_nan:
-        return {"check_positive_only_tag_during_fit": "takes a fraction from whole numbers"}
-    return {}
+    tags, found = get_tags(estimator), {}
+    cells, classes = tags.input_tags, tags.classifier_tags
+    if RELEASE < (1, 8) and cells.categorical and not cells.allow_nan:
+        found["check_positive_only_tag_during_fit"] = "takes a fraction from whole numbers"
+    if RELEASE < (1, 7) and classes is not None and not classes.multi_class:
+        # the first label against the others, which shuffling makes another one
+        found["check_sample_weight_equivalence_on_dense_data"] = "compares other labels"
+    return found
