@@ -168,10 +168,10 @@ def survey(folder: Path) -> pd.DataFrame:
             "sex": rng.choice(["f", "m, or so", None], n),
             "rooms": rng.integers(1, 7, n),
             "age": np.where(rng.random(n) < 0.2, np.nan, rng.integers(1, 90, n)),
-            "x": rng.normal(size=n) * 10.0 ** rng.integers(-9, 9, n),
+            "x": rng.integers(-(2**20), 2**20, n) / 8,  # which every parser reads back
             "truth": rng.random(n) < 0.4,
             "late": [1.0] * (n - 1) + [2.5],  # known to be real in the last row
-            "n": rng.random(n),
+            "n": rng.integers(1, 64, n) / 8,
         }
     )
     frame.to_csv(folder / "rows.csv", index=False)
