@@ -102,7 +102,7 @@ class Task(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What a model learns from, and what more is told of it than it says itself."""
+    """What a model learns from, and what commands say of it beside its page."""
 
     rows: tuple[Any, ...]  # what `fit` takes
     notes: Sequence[str] = ()

@@ -332,7 +332,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
 
 
 def _cuts(column: Floats, max_cuts: int) -> Floats:
-    """Return numbers between values next to each other, at most so many, evenly among the rows."""
+    """Return numbers between neighboring values, at most that number, evenly among the rows."""
     values, counts = np.unique(column, return_counts=True)
     cuts = values[:-1] / 2 + values[1:] / 2
     cuts = np.where(cuts < values[1:], cuts, values[:-1])  # where rounding went up

@@ -1,5 +1,7 @@
 """The best union of boxes: against all unions, two programs, and searches that end early."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -170,3 +172,22 @@ def test_limits_are_checked(rng):
         best_union(hard(rng), 0)
     is_positive = np.array([True, False, False])
     assert balanced(is_positive, np.array([3.0, 1.0, 2.0])) == 1.0
+
+
+@pytest.mark.parametrize("n", [1_000, 100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_the_best_interval_of_many_rows_is_that_of_fractions(n, rng):
+    """What is called exact must be so at a million rows: by the best run of sums, without error."""
+    x, weights = np.sort(rng.normal(size=n)), rng.random(n) * 10.0 ** rng.integers(-3, 4, n)
+    is_positive = rng.random(n) < np.where(np.abs(x - 0.3) < 0.1, 0.05, 0.005)
+    costs = Costs(negative_weight=0.05, box_cost=0.0, side_cost=0.0)
+    rows = LevelRows(x[:, np.newaxis], is_positive, weights, costs)
+    found = best_union(rows, 1)
+    assert found.is_optimal
+    best = run = Fraction(0)
+    for is_one, weight in zip(is_positive.tolist(), weights.tolist(), strict=True):
+        run = max(Fraction(0), run + Fraction(weight) * (1 if is_one else -Fraction(0.05)))
+        best = max(best, run)
+    gain = found.objective - rows.constant
+    assert abs(gain - best) <= found.rounding
+    second = gain * (1 - 1e-9)  # a union worth less by that is no longer the best
+    assert abs(second - best) > found.rounding
