@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bayescascade.data.column import Column
-from bayescascade.data.evidence import evidence_words
+from bayescascade.data.conditions import conditions_words
 from bayescascade.data.schema import Schema
 from tests.report.trees import density_tree
 
@@ -60,7 +60,7 @@ def test_words_are_exact_unless_they_are_cut(rng: np.random.Generator) -> None:
                 assert "..." in words or _parsed(words, gap) == codes
         schema, known = Schema((column,)), {0: tuple(range(0, 41, 2))}
         assert "..." in column.condition_words(known[0])
-        assert "..." not in evidence_words(schema, known)
+        assert "..." not in conditions_words(schema, known)
 
 
 def _parsed(words: str, gap: bool) -> list[int]:

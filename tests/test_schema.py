@@ -192,15 +192,15 @@ def test_evidence_becomes_codes(
     evidence: dict[str, object], codes: dict[int, tuple[int, ...]]
 ) -> None:
     """Conditioning takes levels, lists, numbers and intervals."""
-    assert SCHEMA.encode_evidence(evidence) == codes
+    assert SCHEMA.encode_conditions(evidence) == codes
 
 
 @pytest.mark.parametrize(
     ("evidence", "message"),
     [
-        ({"gender": "male"}, 'evidence names the unknown column "gender"; columns: sex, size'),
+        ({"gender": "male"}, 'conditions names the unknown column "gender"; columns: sex, size'),
         ({"sex": "mael"}, 'column "sex" has the unknown level "mael"; known levels: female, male'),
-        ({"sex": []}, 'evidence on column "sex" must name a level, got none'),
+        ({"sex": []}, 'conditions on column "sex" must name a level, got none'),
         ({"sex": None}, 'column "sex" has no level for missing cells, got None'),
         ({"income": (0, 2)}, "a pair of increasing edges out of 0, 1, 2.5, 10, got [0, 2]"),
         ({"income": (0, 1, 2.5)}, "got [0, 1, 2.5]"),
@@ -210,7 +210,7 @@ def test_evidence_becomes_codes(
 def test_wrong_evidence_is_named(evidence: dict[str, object], message: str) -> None:
     """Evidence that is off by an edge must not silently condition on something else."""
     with pytest.raises(DataError) as caught:
-        SCHEMA.encode_evidence(evidence)
+        SCHEMA.encode_conditions(evidence)
     assert message in str(caught.value)
 
 

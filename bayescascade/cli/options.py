@@ -194,26 +194,26 @@ def parse_continuous(texts: Sequence[str]) -> dict[str, int | list[float]] | Non
 
 
 def parse_given(texts: Sequence[str], continuous: Sequence[str]) -> dict[str, Any]:
-    """Return evidence by column from texts such as "sex=male", "class=1st,2nd" or "income=0,10".
+    """Return conditions by column from texts such as "sex=male", "class=1st,2nd" or "income=0,10".
 
     Nothing after the sign means a missing cell; two numbers for a column in `continuous` are an
     interval.
     """
-    evidence: dict[str, Any] = {}
+    conditions: dict[str, Any] = {}
     for text in texts:
         name, sign, values = name_and_rest(text, "=")
         if not sign:
             raise click.UsageError(
                 f"--given must be NAME=LEVEL or NAME=LEVEL,LEVEL,..., got {text!r}"
             )
-        if name in evidence:
+        if name in conditions:
             raise click.UsageError(f'--given must name column "{name}" once, got {text!r}')
         listed = [value or None for value in split_commas(values)]
         if name in continuous and len(listed) > 1:
-            evidence[name] = [parsed(float, value) for value in listed]
+            conditions[name] = [parsed(float, value) for value in listed]
         else:
-            evidence[name] = listed if len(listed) > 1 else listed[0]
-    return evidence
+            conditions[name] = listed if len(listed) > 1 else listed[0]
+    return conditions
 
 
 def parsed(parse: type[int] | type[float], value: Any) -> Any:

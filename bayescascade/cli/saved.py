@@ -31,7 +31,7 @@ _BLOCK_ROWS = 100_000
 @click.argument("model", metavar="MODEL.json")
 @click.option(
     "--given",
-    "evidence",
+    "conditions",
     multiple=True,
     metavar="NAME=LEVEL,...",
     help="Show the density given this: sex=male, class=1st,2nd, income=0,10 (from edge to edge).",
@@ -72,7 +72,7 @@ _BLOCK_ROWS = 100_000
 )
 def show(
     model: str,
-    evidence: tuple[str, ...],
+    conditions: tuple[str, ...],
     full: bool,
     as_json: bool,
     dot: bool,
@@ -86,7 +86,7 @@ def show(
     """Print the model saved in MODEL.json."""
     if as_json + dot + (png is not None) + (html is not None) > 1:
         raise click.UsageError("--json, --dot, --png and --html exclude each other")
-    if evidence and html is not None:
+    if conditions and html is not None:
         raise click.UsageError("--html is about the whole model, not what --given leaves of it")
     if tree not in (None, "typical") and not dot and png is None:
         raise click.UsageError("--tree needs --dot or --png, got neither")
@@ -120,11 +120,11 @@ def show(
         reporting.report(html, held_out=tried)
         return
     shown: Any = fitted
-    if evidence:
+    if conditions:
         density: Conditional = in_role(Conditional, fitted, "--given", model)
         columns = density.schema_.columns
         continuous = [column.name for column in columns if column.kind == "continuous"]
-        shown = density.condition(parse_given(evidence, continuous))
+        shown = density.condition(parse_given(conditions, continuous))
     which: dict[str, Any] = {}
     if tree is not None:
         in_role(HasTrees, fitted, "--tree", model)

@@ -155,27 +155,27 @@ class Column:
         nullable = {"i": pd.Int64Dtype(), "b": pd.BooleanDtype()}.get(values.dtype.kind)
         return (values if nullable is None else values.astype(nullable)).mask(missing)
 
-    def codes_for(self, evidence: object) -> tuple[int, ...]:
-        """Return the sorted codes that `evidence` allows.
+    def codes_for(self, condition: object) -> tuple[int, ...]:
+        """Return the sorted codes that `condition` allows.
 
         Counted columns take a level, or a list, tuple or set of levels; continuous ones take a
         number, which selects its bin, or a pair, which selects the bins between two edges. None
         selects the missing level. Raises DataError for no level, an unknown one, or a pair that is
         not two increasing edges.
         """
-        if pd.api.types.is_scalar(evidence) and self._is_missing(evidence):
+        if pd.api.types.is_scalar(condition) and self._is_missing(condition):
             if not self.has_missing_level:
                 raise DataError(
-                    f'column "{self.name}" has no level for missing cells, got {evidence}'
+                    f'column "{self.name}" has no level for missing cells, got {condition}'
                 )
             return (self.n_levels - 1,)
-        if self.kind == "continuous" and _is_many(evidence):
-            return self._bins_between(list(evidence))
+        if self.kind == "continuous" and _is_many(condition):
+            return self._bins_between(list(condition))
         if self.kind == "continuous":
-            return (int(self.encode(pd.Series([evidence], dtype=object))[0]),)
-        chosen = list(evidence) if _is_many(evidence) else [evidence]
+            return (int(self.encode(pd.Series([condition], dtype=object))[0]),)
+        chosen = list(condition) if _is_many(condition) else [condition]
         if not chosen:
-            raise DataError(f'evidence on column "{self.name}" must name a level, got none')
+            raise DataError(f'conditions on column "{self.name}" must name a level, got none')
         levels = [plain_level(self.name, value) for value in chosen]
         codes = self._codes_of_levels(levels)
         for level, code in zip(levels, codes, strict=True):
@@ -378,8 +378,8 @@ class Column:
             low, high = starts.get(numbers[0], -1), ends.get(numbers[1], -1)
         if not 0 <= low < high:
             raise DataError(
-                f'evidence on column "{self.name}" must be a number or a pair of increasing edges '
-                f"out of {', '.join(self.edge_texts())}, got {pair}"
+                f'conditions on column "{self.name}" must be a number or a pair of increasing '
+                f"edges out of {', '.join(self.edge_texts())}, got {pair}"
             )
         return tuple(range(low, high))
 

@@ -1,7 +1,7 @@
 """The columns of a table, and the way from rows to codes and back.
 
 A schema is what a model remembers of the table it was fitted on: it turns any later table, row or
-piece of evidence into the same codes, or says which column, value and row does not fit.
+condition into the same codes, or says which column, value and row does not fit.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.former import former
 from bayescascade.data.arrow_frames import is_lazy
 from bayescascade.data.changed_source import with_parts
 from bayescascade.data.column import MISSING, Column
@@ -210,10 +211,12 @@ class Schema:
             raise DataError(f"a row must have one value per column, got {codes.shape[1]}")
         return codes[:, 0]
 
-    def encode_evidence(self, evidence: Mapping[str, object]) -> dict[int, tuple[int, ...]]:
-        """Return the sorted codes that evidence allows, by column index.
+    encode_evidence = former("encode_evidence", "encode_conditions")
 
-        `evidence` maps a column's name to a level, a list of levels, a number or a pair of bin
+    def encode_conditions(self, conditions: Mapping[str, object]) -> dict[int, tuple[int, ...]]:
+        """Return the sorted codes that conditions allow, by column index.
+
+        `conditions` maps a column's name to a level, a list of levels, a number or a pair of bin
         edges: {"sex": "male"}, {"class": ["1st", "2nd"]}, {"income": (10, 20)}.
 
         Raises
@@ -221,9 +224,9 @@ class Schema:
         DataError
             If a column or level is unknown, or a pair is not two increasing edges.
         """
-        check_known("evidence", evidence, self.names)
+        check_known("conditions", conditions, self.names)
         codes = {}
-        for name, value in evidence.items():
+        for name, value in conditions.items():
             index = self.names.index(name)
             codes[index] = self.columns[index].codes_for(value)
         return codes

@@ -12,9 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
+from bayescascade.base.former import former
 from bayescascade.base.texts import printable
 from bayescascade.data.column import MISSING, UNKNOWN
-from bayescascade.data.evidence import Evidence, agrees, evidence_words, narrow_evidence
+from bayescascade.data.conditions import Conditions, agrees, conditions_words, narrow_conditions
 from bayescascade.data.levels import quoted
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_condition, sql_domain, sql_literal
@@ -43,17 +44,21 @@ class DensityParts(Pictured):
         The columns.
     counts, probabilities : (n_parts,) float64
         Weights of the rows, and probabilities.
-    evidence : mapping of int to tuple of int
+    conditions : mapping of int to tuple of int
         Codes that the density was conditioned on, by column.
-    evidence_probability : float in (0, 1]
-        Probability of that evidence; 1 without any.
+    conditions_probability : float in (0, 1]
+        Probability of these; 1 without any.
     """
 
     schema: Schema
     counts: NDArray[np.float64]
     probabilities: NDArray[np.float64]
-    evidence: Evidence
-    evidence_probability: float
+    conditions: Conditions
+    conditions_probability: float
+
+    evidence = former("evidence", "conditions")
+    evidence_probability = former("evidence_probability", "conditions_probability")
+    evidence_words = former("evidence_words", "conditions_words")
 
     @property
     def n_parts(self) -> int:
@@ -68,7 +73,7 @@ class DensityParts(Pictured):
     @property
     @abstractmethod
     def log_domain(self) -> float:
-        """Log volume of all cells that the evidence leaves, nats."""
+        """Log volume of all cells that the conditions leave, nats."""
 
     @abstractmethod
     def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -79,8 +84,8 @@ class DensityParts(Pictured):
         """Draw (n_columns, n) codes."""
 
     @abstractmethod
-    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
-        """Return what evidence changes, its own fields aside, and the probability of it.
+    def _given(self, known: Conditions) -> tuple[dict[str, Any], float]:
+        """Return what conditions change, their own fields aside, and their probability.
 
         Probabilities are those before, scaled by what is left of each part.
         """
@@ -108,49 +113,51 @@ class DensityParts(Pictured):
             If a name or level holds a NUL character.
         """
         inside = self._sql()
-        if self.evidence:
+        if self.conditions:
             columns = self.schema.columns
-            known = [sql_condition(columns[j], codes) for j, codes in self.evidence.items()]
+            known = [sql_condition(columns[j], codes) for j, codes in self.conditions.items()]
             inside = sql_case([(" AND ".join(known), inside)], [sql_literal(-math.inf)])
         return "\n".join(sql_case([(sql_domain(self.schema), inside)]))
 
     @abstractmethod
     def _sql(self) -> list[str]:
-        """Return the log density of rows in the domain that agree with the evidence, as lines."""
+        """Return the log density of rows in the domain that agree with the conditions, as lines."""
 
     @abstractmethod
     def _own_dict(self) -> dict[str, Any]:
         """Return the parts for `to_dict`."""
 
-    def condition(self, evidence: Mapping[str, object]) -> Self:
-        """Return the density given evidence, over what the evidence leaves open.
+    def condition(self, conditions: Mapping[str, object]) -> Self:
+        """Return the density given conditions, over what these leave open.
 
         Parameters
         ----------
-        evidence : mapping of str to level, list of levels or pair of bin edges
+        conditions : mapping of str to level, list of levels or pair of bin edges
             Such as ``{"sex": "male", "class": ["1st", "2nd"]}``.
 
         Returns
         -------
         density
-            Of the same class. Splits and conditions that the evidence decides are gone, as are
-            parts that it rules out; the last part left of a list is the `else`. A part that the
-            evidence cuts keeps the share of its volume, or of its level probabilities, that is
+            Of the same class. Splits and conditions that the conditions decide are gone, as are
+            parts that they rule out; the last part left of a list is the `else`. A part that the
+            conditions cut keeps the share of its volume, or of its level probabilities, that is
             left; `counts` are then expected.
 
         Raises
         ------
         DataError
-            If a column or level is unknown, contradicts earlier evidence, has probability zero, or
-            if levels of an ordered column are not neighbors.
+            If a column or level is unknown, contradicts earlier conditions or has probability
+            zero, or if levels of an ordered column are not neighbors.
         """
-        known = narrow_evidence(self.schema, self.evidence, evidence)
+        known = narrow_conditions(self.schema, self.conditions, conditions)
         changes, probability = self._given(known)
         if not probability > 0:
-            raise DataError(f"evidence must have a positive probability, got {dict(evidence)!r}")
+            raise DataError(
+                f"conditions must have a positive probability, got {dict(conditions)!r}"
+            )
         changes["probabilities"] /= probability
-        changes["evidence_probability"] = self.evidence_probability * probability
-        return replace(self, **changes, evidence=known)  # type: ignore[type-var] # dataclasses
+        changes["conditions_probability"] = self.conditions_probability * probability
+        return replace(self, **changes, conditions=known)  # type: ignore[type-var] # dataclasses
 
     def explain(self, row: Mapping[str, object] | pd.Series) -> str:
         """Return the rule of the part that holds a row and what is known of that part, in words.
@@ -162,9 +169,9 @@ class DensityParts(Pictured):
         """
         unknown = UnknownCells()
         codes = self.schema.encode_row(row, unknown)
-        contradicts = any(codes[j] == UNKNOWN for j in self.evidence)
-        if contradicts or not agrees(self.evidence, codes[:, np.newaxis])[0]:
-            raise DataError(f"the row contradicts the evidence: {self.evidence_words()}")
+        contradicts = any(codes[j] == UNKNOWN for j in self.conditions)
+        if contradicts or not agrees(self.conditions, codes[:, np.newaxis])[0]:
+            raise DataError(f"the row contradicts the conditions: {self.conditions_words()}")
         codes[codes == UNKNOWN] = MISSING
         told = [self._unknown_words(name, level) for name, level in unknown.levels.items()]
         return "\n".join([*told, *self._explanations(codes)])
@@ -232,9 +239,9 @@ class DensityParts(Pictured):
         ratio = float(self.log_densities[part]) + self.log_domain
         return f"{rows} {'row' if rows == '1' else 'rows'} ({share})\n{common_text(ratio)}"
 
-    def evidence_words(self) -> str:
+    def conditions_words(self) -> str:
         """Return what the density was conditioned on; empty if on nothing."""
-        return evidence_words(self.schema, self.evidence)
+        return conditions_words(self.schema, self.conditions)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -243,18 +250,18 @@ class DensityParts(Pictured):
 
     @property
     def given_text(self) -> str:
-        """The evidence and its probability, such as "given sex is male (probability 0.786)"."""
-        probability = significant_text(math.log(self.evidence_probability))
-        return f"given {self.evidence_words()} (probability {probability})"
+        """The conditions and their probability, such as "given sex is male (probability 0.786)"."""
+        probability = significant_text(math.log(self.conditions_probability))
+        return f"given {self.conditions_words()} (probability {probability})"
 
     def page(self) -> Page:
-        """Return the evidence, if any, and the table of the parts.
+        """Return the conditions, if any, and the table of the parts.
 
         ``share`` is the probability, ``density`` share per cell or volume, ``x uniform`` the
         density over that of a density without parts: in cyan if denser, in yellow if rarer.
         """
         table = self._table(self.number_columns())
-        return (Pieces([self.given_text], "bold"), BLANK, *table) if self.evidence else table
+        return (Pieces([self.given_text], "bold"), BLANK, *table) if self.conditions else table
 
     def number_columns(self) -> list[Numbers]:
         """Return rows, share, cells or volume, density and ratio to uniform of every part."""
@@ -263,7 +270,7 @@ class DensityParts(Pictured):
         ratios: list[float] = (self.log_densities + self.log_domain).tolist()
         return [
             Numbers(
-                "expected\nrows" if self.evidence else "rows", count_texts(self.counts.tolist())
+                "expected\nrows" if self.conditions else "rows", count_texts(self.counts.tolist())
             ),
             Numbers(
                 "share",
@@ -285,12 +292,12 @@ class DensityParts(Pictured):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parts at full precision, and the evidence, if any, as plain data."""
+        """Return the parts at full precision, and the conditions, if any, as plain data."""
         given = {
-            "given": self.evidence_words(),
-            "probability_given": float(self.evidence_probability),
+            "given": self.conditions_words(),
+            "probability_given": float(self.conditions_probability),
         }
-        return {**self._own_dict(), **(given if self.evidence else {})}
+        return {**self._own_dict(), **(given if self.conditions else {})}
 
 
 def _style(log_ratio: float) -> str:

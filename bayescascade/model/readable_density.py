@@ -345,9 +345,9 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         rng = np.random.default_rng(random_state)
         return self.schema_.decode(self._sample_codes(n_samples, rng), rng)
 
-    def condition(self, evidence: Mapping[str, object]) -> D:
-        """Return the density that is shown, given evidence; see its own `condition`."""
-        return self.learned_.condition(evidence)
+    def condition(self, conditions: Mapping[str, object]) -> D:
+        """Return the density that is shown, given conditions; see its own `condition`."""
+        return self.learned_.condition(conditions)
 
     def to_sql(self) -> str:
         """Return the log density of a row as standard SQL; see `DensityParts.to_sql`."""

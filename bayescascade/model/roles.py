@@ -89,11 +89,11 @@ class Typical(Protocol):
 
 @runtime_checkable
 class Conditional(Protocol):
-    """A density that evidence narrows."""
+    """A density that conditions narrow."""
 
     schema_: Schema
 
-    def condition(self, evidence: Mapping[str, object]) -> Shown:
+    def condition(self, conditions: Mapping[str, object]) -> Shown:
         """Return the density given values, levels or intervals of columns."""
 
 

@@ -95,7 +95,7 @@ def test_given(density: Fitted) -> None:
     assert run("show", density.model, *options).stdout == f"{given}\n"
     record = json.loads(run("show", density.model, *options, "--json").stdout)
     assert record == given.to_dict()
-    assert record["probability_given"] == pytest.approx(given.evidence_probability)
+    assert record["probability_given"] == pytest.approx(given.conditions_probability)
     assert record["given"] == "sex is male and class is 1st, 2nd"
     if "tree" in record:
         assert run("show", density.model, *options, "--dot").stdout == given.to_dot()

@@ -134,7 +134,7 @@ def test_samples_look_like_the_rows(name, predictive):
 def test_conditioning_and_explaining(name):
     """The estimator hands on to the density that it shows; what is scored is what is printed."""
     model, frame = predicted(name, "map"), draw_people(30, 4)
-    assert model.condition({"sex": "male"}).evidence_words() == "sex is male"
+    assert model.condition({"sex": "male"}).conditions_words() == "sex is male"
     figures = [
         float(model.explain(row).split("density ")[1].split(",")[0]) for _, row in frame.iterrows()
     ]

@@ -110,7 +110,7 @@ def assert_conditional(density, conditional, allowed):
     assert_allclose(found[inside], joint[inside] / marginal, rtol=1e-12)
     assert (found[~inside] == 0).all()
     assert np.dot(found, volumes) == pytest.approx(1.0, abs=1e-12)
-    assert conditional.evidence_probability == pytest.approx(marginal, rel=1e-12)
+    assert conditional.conditions_probability == pytest.approx(marginal, rel=1e-12)
     assert not list(asked_in_vain(conditional))
 
 
@@ -118,7 +118,7 @@ def asked_in_vain(conditional):
     """Yield splits and conditions that the evidence decides, or that do not fit it."""
     for rule in getattr(conditional, "rules", ()):
         for j, low, high in rule or [(0, 0, 0)]:
-            left = conditional.evidence.get(j, range(conditional.schema.columns[j].n_levels))
+            left = conditional.conditions.get(j, range(conditional.schema.columns[j].n_levels))
             if not 0 < sum(low <= code < high for code in left) < len(left):
                 yield rule
     tree = getattr(conditional, "tree", None)
@@ -193,13 +193,15 @@ def test_evidence_that_cannot_be_is_an_error(make, evidence, words):
 
 
 @known
-def test_evidence_may_not_contradict_earlier_evidence(make):
+def test_conditions_may_not_contradict_earlier_ones(make):
     """Known to be male, then known to be female."""
     male = make().condition({"sex": "male"})
-    with pytest.raises(DataError, match="must agree with the evidence given before, sex is male"):
+    with pytest.raises(DataError, match="must agree with the conditions given before, sex is male"):
         male.condition({"sex": "female"})
-    with pytest.raises(DataError, match="contradicts the evidence: sex is male"):
+    with pytest.raises(DataError, match="contradicts the conditions: sex is male"):
         male.explain({"sex": "female", "grade": 1, "income": 1.0})
+    with pytest.warns(FutureWarning, match="evidence is now conditions"):
+        assert male.evidence == male.conditions
     assert male.score_codes(np.zeros((3, 1), np.int32))[0] == -np.inf
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from bayescascade.data.column import Column
-from bayescascade.data.evidence import agrees
+from bayescascade.data.conditions import agrees
 from bayescascade.data.sql import sql_case, sql_condition, sql_literal
 from bayescascade.methods.cascades.tree_parts import TreeParts
 from bayescascade.report.axes import ratio_color
@@ -223,7 +223,7 @@ class LearnedDensityTree(TreeParts):
                 self.box_widths, log_weights, self.leaf_rows, self._level_starts, log_levels,
                 np.empty(self.tree.n_nodes + 1, np.int64), out,
             )  # fmt: skip
-        out[~agrees(self.evidence, codes)] = -np.inf
+        out[~agrees(self.conditions, codes)] = -np.inf
         return out
 
     @cached_property
@@ -337,7 +337,7 @@ def _codes_dict(column: Column, codes: list[int]) -> dict[str, Any]:
 def _box_texts(density: TreeParts) -> list[list[str]]:
     """Return the lines in every node's box."""
     rows, shares, _, _, ratios = (column.texts for column in density.number_columns())
-    noun = "expected rows" if density.evidence else "rows"
+    noun = "expected rows" if density.conditions else "rows"
     boxes = []
     for node in range(density.tree.n_nodes):
         lines = [
@@ -349,7 +349,7 @@ def _box_texts(density: TreeParts) -> list[list[str]]:
             for standout in density.standouts(node)[:_MOST_STANDOUTS]:
                 lines += wrap(f"mostly {standout.words(density.schema)}", _LABEL_WIDTH)
         boxes.append(lines)
-    if density.evidence:
+    if density.conditions:
         boxes[0] = [*wrap(density.given_text, _LABEL_WIDTH), *boxes[0]]
     return boxes
 

@@ -41,7 +41,7 @@ from scipy.special import logsumexp, rel_entr
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.jit import sparing
-from bayescascade.data.evidence import Evidence
+from bayescascade.data.conditions import Conditions
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
@@ -178,7 +178,7 @@ class DependentLeaf:
         n_cells = float(np.prod([len(own) for own in codes], dtype=float))
         if n_cells > _MOST_CELLS:
             raise DataError(
-                f"evidence must leave at most {_MOST_CELLS:,} cells of a dependent leaf, "
+                f"conditions must leave at most {_MOST_CELLS:,} cells of a dependent leaf, "
                 f"got {n_cells:,.0f}"
             )
         return _GivenLeaf(self, np.array(list(product(*codes)), np.int32).T)
@@ -326,7 +326,7 @@ class DependentTree(LearnedDensityTree):
         return record
 
     def _inside_given(
-        self, known: Evidence, leaves: Sequence[int]
+        self, known: Conditions, leaves: Sequence[int]
     ) -> tuple[Floats, dict[str, Any]]:
         shares, inside = np.empty(len(leaves)), []
         for i, leaf in enumerate(leaves):

@@ -1,4 +1,4 @@
-"""What is where in a density tree: boxes, volumes, shares of levels, what evidence leaves of them.
+"""What is where in a density tree: boxes, volumes, shares of levels, what conditions leave of them.
 
 Levels stand out inside an independent leaf where they are far from their share of its box. By
 width, a set of levels has the share ``u`` of its column's levels left; in the leaf it has the
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
-from bayescascade.data.evidence import Evidence
+from bayescascade.data.conditions import Conditions
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
 from bayescascade.model.density_parts import DensityParts
@@ -67,10 +67,10 @@ class TreeParts(DensityParts):
         Weight of the rows at each node; of a conditional density, the weight expected.
     probabilities : (n_nodes,) float64
         Probability of each node; 1 at the root, sums over branches.
-    evidence : mapping of int to tuple of int
+    conditions : mapping of int to tuple of int
         Codes that the density was conditioned on, by column; its domain is what is left.
-    evidence_probability : float in (0, 1]
-        Probability of that evidence; 1 without any.
+    conditions_probability : float in (0, 1]
+        Probability of these; 1 without any.
     level_probabilities : (n_leaves, L) float64 or None
         Of independent leaves, left to right: the probability, inside the leaf, of every level; the
         L levels of all columns one column after the other. They sum up to 1 over each column, and
@@ -81,8 +81,8 @@ class TreeParts(DensityParts):
     tree: Tree
     counts: Floats
     probabilities: Floats
-    evidence: Evidence = field(default_factory=dict)
-    evidence_probability: float = 1.0
+    conditions: Conditions = field(default_factory=dict)
+    conditions_probability: float = 1.0
     level_probabilities: Floats | None = None
 
     @cached_property
@@ -109,7 +109,7 @@ class TreeParts(DensityParts):
     @cached_property
     def _root(self) -> NDArray[np.uint64]:
         root = root_box(self.schema)
-        for j, codes in self.evidence.items():
+        for j, codes in self.conditions.items():
             root[j] = pack_block(self.is_nominal[j], codes)
         return root
 
@@ -246,7 +246,7 @@ class TreeParts(DensityParts):
         found.sort(key=lambda item: item[0])
         return [standout for _, standout in found]
 
-    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
+    def _given(self, known: Conditions) -> tuple[dict[str, Any], float]:
         nested, leaves = self._below(known, 0)
         tree = Tree.from_nested(nested, self.is_nominal)
         shares, inside = self._inside_given(known, leaves)
@@ -256,9 +256,9 @@ class TreeParts(DensityParts):
         return changes, float(probabilities[0])
 
     def _inside_given(
-        self, known: Evidence, leaves: Sequence[int]
+        self, known: Conditions, leaves: Sequence[int]
     ) -> tuple[Floats, dict[str, Any]]:
-        """Return the share of each leaf that evidence leaves, and what that changes inside."""
+        """Return the share of each leaf that conditions leave, and what that changes inside."""
         shares = np.ones(len(leaves))
         inside = self.level_probabilities
         if inside is not None:
@@ -280,8 +280,8 @@ class TreeParts(DensityParts):
                 shares[row] *= total
         return shares, {"level_probabilities": inside}
 
-    def _below(self, evidence: Evidence, node: int) -> tuple[Any, list[int]]:
-        """Return the nested tree that evidence leaves below a node, and its leaves in order."""
+    def _below(self, conditions: Conditions, node: int) -> tuple[Any, list[int]]:
+        """Return the nested tree that conditions leave below a node, and its leaves in order."""
         children = self.tree.children(node)
         if not children:
             return None, [node]
@@ -289,9 +289,9 @@ class TreeParts(DensityParts):
         branches = []
         for child in children:
             codes = self._branch_codes(child)
-            codes = tuple(code for code in codes if code in evidence.get(column, codes))
+            codes = tuple(code for code in codes if code in conditions.get(column, codes))
             if codes:
-                branches.append((codes, *self._below(evidence, child)))
+                branches.append((codes, *self._below(conditions, child)))
         if len(branches) == 1:
             return branches[0][1:]
         branches.sort(key=lambda branch: branch[0])

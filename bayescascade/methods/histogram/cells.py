@@ -1,7 +1,7 @@
 """A smoothed histogram's cells, and everything a user asks of them.
 
 `CellDensity` needs no data but the cells that have rows, and how many: of ``n`` rows, ``n_x`` of
-them in cell ``x`` of the ``C`` that evidence leaves, the cell has the probability
+them in cell ``x`` of the ``C`` that conditions leave, the cell has the probability
 ``(n_x + a) / (n + C a)`` with the pseudo-count ``a``. Its parts are the cells with rows, one by
 one, and all others together, which are equally probable; inside a cell the density is uniform.
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, rel_entr
 
-from bayescascade.data.evidence import Evidence, agrees
+from bayescascade.data.conditions import Conditions, agrees
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_condition, sql_literal
 from bayescascade.model.density_parts import DensityParts
@@ -44,12 +44,12 @@ class CellDensity(DensityParts):
     """A density by the rows of every cell and a pseudo-count."""
 
     schema: Schema
-    cells: Codes  # (n_columns, n_cells): distinct cells with rows that the evidence leaves
+    cells: Codes  # (n_columns, n_cells): distinct cells with rows that the conditions leave
     counts: Floats  # (n_parts,): weight > 0 of the rows in each, and then 0 if there are others
     probabilities: Floats  # (n_parts,): of each, and of all others together; they sum to 1
     log_pseudo_count: float  # log of a cell's pseudo-count
-    evidence: Evidence = field(default_factory=dict)  # codes by column; the domain is what is left
-    evidence_probability: float = 1.0  # in (0, 1]; 1 without any evidence
+    conditions: Conditions = field(default_factory=dict)  # codes by column
+    conditions_probability: float = 1.0  # in (0, 1]; 1 without any
 
     @classmethod
     def of(
@@ -69,7 +69,7 @@ class CellDensity(DensityParts):
             of_cells += np.log(column.widths)[codes]
         if self.n_cells == self.counts.size:
             return of_cells
-        n_left = _n_left(self.schema, self.evidence)
+        n_left = _n_left(self.schema, self.conditions)
         log_others = math.log(math.prod(n_left) - self.n_cells)
         widths = [c.widths[list(left)] for c, left in self._columns_left()]
         if all(np.ptp(each) == 0 for each in widths):
@@ -82,20 +82,20 @@ class CellDensity(DensityParts):
 
     @cached_property
     def log_domain(self) -> float:
-        """Log volume of all cells that the evidence leaves, nats."""
+        """Log volume of all cells that the conditions leave, nats."""
         return math.fsum(
             math.log(column.widths[list(left)].sum()) for column, left in self._columns_left()
         )
 
     @property
     def n_cells(self) -> int:
-        """Number of cells with rows that the evidence leaves."""
+        """Number of cells with rows that the conditions leave."""
         return int(self.cells.shape[1])
 
     def _columns_left(self) -> Iterable[tuple[Any, Sequence[int]]]:
-        """Yield each column and the codes of it that the evidence leaves."""
+        """Yield each column and the codes of it that the conditions leave."""
         for j, column in enumerate(self.schema.columns):
-            yield column, self.evidence.get(j, range(column.n_levels))
+            yield column, self.conditions.get(j, range(column.n_levels))
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -180,19 +180,19 @@ class CellDensity(DensityParts):
     def score_codes(self, codes: Codes) -> Floats:
         """Return the log density of coded rows, (n_rows,) float64 nats; see `Schema.encode`.
 
-        Cells coded -1 are missing and integrated out. Rows that contradict the evidence get -inf.
+        Cells coded -1 are missing and integrated out. Rows that contradict the conditions get -inf.
         """
         _, scores = self._counts_and_masses(codes)
         for column, of_column in zip(self.schema.columns, codes, strict=True):
             log_widths = np.append(np.log(column.widths), 0.0)  # -1 is the last: nothing known
             scores -= log_widths[of_column]
-        scores[~agrees(self.evidence, codes)] = -np.inf
+        scores[~agrees(self.conditions, codes)] = -np.inf
         return scores
 
     def _counts_and_masses(self, codes: Codes) -> tuple[Floats, Floats]:
         """Return the rows that agree with each row, and the log probability of what it has."""
         counts, log_ways = np.empty(codes.shape[1]), np.empty(codes.shape[1])
-        log_left = np.log(_n_left(self.schema, self.evidence).astype(np.float64))
+        log_left = np.log(_n_left(self.schema, self.conditions).astype(np.float64))
         of_cells = self.counts[: self.n_cells]
         patterns, members = np.unique(codes >= 0, axis=1, return_inverse=True)
         for number, is_there in enumerate(patterns.T):
@@ -208,7 +208,7 @@ class CellDensity(DensityParts):
         codes = np.empty((self.schema.n_columns, n), np.int32)
         for j, (_, left) in enumerate(self._columns_left()):
             codes[j] = rng.choice(np.array(left, np.int32), size=n)
-        log_left = np.log(_n_left(self.schema, self.evidence).astype(np.float64)).sum()
+        log_left = np.log(_n_left(self.schema, self.conditions).astype(np.float64)).sum()
         log_odds = _log(of_cells.sum()) - self.log_pseudo_count - log_left
         is_a_row = rng.random(n) < expit(log_odds) if self.n_cells else np.zeros(n, bool)
         if is_a_row.any():
@@ -216,10 +216,10 @@ class CellDensity(DensityParts):
             codes[:, is_a_row] = self.cells[:, chosen]
         return codes
 
-    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
+    def _given(self, known: Conditions) -> tuple[dict[str, Any], float]:
         is_left = agrees(known, self.cells)
         counts = self.counts[: self.n_cells]
-        *_, log_before = _parts(self.schema, counts, self.log_pseudo_count, self.evidence)
+        *_, log_before = _parts(self.schema, counts, self.log_pseudo_count, self.conditions)
         kept, shares, log_left = _parts(self.schema, counts[is_left], self.log_pseudo_count, known)
         probability = math.exp(log_left - log_before)
         changes = {
@@ -237,7 +237,7 @@ class CellDensity(DensityParts):
         for cell, log_density in zip(self.cells.T.tolist(), log_densities, strict=False):
             conditions = [sql_condition(c, [code]) for c, code in zip(columns, cell, strict=True)]
             cells.append((" AND ".join(conditions), [sql_literal(log_density)]))
-        log_left = np.log(_n_left(self.schema, self.evidence).astype(np.float64)).sum()
+        log_left = np.log(_n_left(self.schema, self.conditions).astype(np.float64)).sum()
         of_cells = self.counts[: self.n_cells]
         total = np.logaddexp(_log(of_cells.sum()), self.log_pseudo_count + log_left)
         constant, terms = float(self.log_pseudo_count - total), list[str]()
@@ -273,19 +273,19 @@ class CellDensity(DensityParts):
         return {"n_cells_with_rows": self.n_cells, "cells": cells, **other}
 
 
-def _n_left(schema: Schema, evidence: Evidence) -> NDArray[np.int64]:
-    """Return how many codes of each column evidence leaves, (n_columns,) int64."""
+def _n_left(schema: Schema, conditions: Conditions) -> NDArray[np.int64]:
+    """Return how many codes of each column conditions leave, (n_columns,) int64."""
     n_left = schema.n_levels.copy()
-    for j, codes in evidence.items():
+    for j, codes in conditions.items():
         n_left[j] = len(codes)
     return n_left
 
 
 def _parts(
-    schema: Schema, counts: Floats, log_pseudo_count: float, evidence: Evidence
+    schema: Schema, counts: Floats, log_pseudo_count: float, conditions: Conditions
 ) -> tuple[Floats, Floats, float]:
     """Return counts and shares of parts, from cells (n_cells,), and the log of all rows."""
-    n_left = _n_left(schema, evidence).tolist()
+    n_left = _n_left(schema, conditions).tolist()
     log_all = log_pseudo_count + math.fsum(map(math.log, n_left))
     log_total = float(np.logaddexp(_log(counts.sum()), log_all))
     probabilities = np.exp(np.logaddexp(_log(counts), log_pseudo_count) - log_total)

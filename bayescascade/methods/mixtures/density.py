@@ -1,4 +1,4 @@
-"""A mixture's classes as a density: scores, draws and evidence, missing cells summed out.
+"""A mixture's classes as a density: scores, draws and conditions, missing cells summed out.
 
 A column hands its parent, for each of the parent's levels, the probability of all cells at or below
 it; a missing cell is the sum over its levels. That takes no longer than complete rows.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, rel_entr
 
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.data.evidence import Evidence, agrees
+from bayescascade.data.conditions import Conditions, agrees
 from bayescascade.data.schema import Schema
 from bayescascade.methods.mixtures.em import Components, Rows, memberships
 from bayescascade.model.density_parts import DensityParts
@@ -111,18 +111,18 @@ class MixtureDensity(DensityParts):
         Their shares.
     inside : sequence of RowClass
         What rows of each are like.
-    evidence : mapping of int to tuple of int
+    conditions : mapping of int to tuple of int
         Codes that the density was conditioned on, by column.
-    evidence_probability : float in (0, 1]
-        Probability of that evidence; 1 without any.
+    conditions_probability : float in (0, 1]
+        Probability of these; 1 without any.
     """
 
     schema: Schema
     counts: Floats
     probabilities: Floats
     inside: Sequence[RowClass]
-    evidence: Evidence = field(default_factory=dict)
-    evidence_probability: float = 1.0
+    conditions: Conditions = field(default_factory=dict)
+    conditions_probability: float = 1.0
 
     @classmethod
     def of(cls, schema: Schema, rows: Rows, found: Components) -> "MixtureDensity":
@@ -153,7 +153,7 @@ class MixtureDensity(DensityParts):
         seen = []
         for j, column in enumerate(self.schema.columns):
             left = np.zeros(column.n_levels)
-            left[list(self.evidence.get(j, range(column.n_levels)))] = 1.0
+            left[list(self.conditions.get(j, range(column.n_levels)))] = 1.0
             own = np.where((codes[j] < 0)[:, np.newaxis], left, 0.0)
             known = np.flatnonzero(codes[j] >= 0)
             own[known, codes[j, known]] = left[codes[j, known]]
@@ -176,7 +176,7 @@ class MixtureDensity(DensityParts):
 
     @cached_property
     def _log_left(self) -> Floats:
-        """Log of how much of each class the evidence leaves, (n_classes,)."""
+        """Log of how much of each class the conditions leave, (n_classes,)."""
         seen = self._seen(np.full((self.schema.n_columns, 1), -1, np.int32))
         left = np.array([one.pass_up(seen)[0][0] for one in self.inside])
         return np.where(self.probabilities > 0, left, 0.0)  # what is not there is not divided
@@ -184,7 +184,7 @@ class MixtureDensity(DensityParts):
     def class_probabilities(self, codes: Codes) -> Floats:
         """Return how probable each class is of (n_columns, n) coded rows, (n, n_classes).
 
-        Cells coded -1 are summed out; rows that contradict the evidence are NaN.
+        Cells coded -1 are summed out; rows that contradict the conditions are NaN.
         """
         with np.errstate(invalid="ignore"):
             return memberships(self._log_masses(codes))[0]
@@ -192,13 +192,13 @@ class MixtureDensity(DensityParts):
     def score_codes(self, codes: Codes) -> Floats:
         """Return the log density of coded rows, (n_rows,) float64 nats; -1 is integrated out.
 
-        Rows that contradict the evidence get -inf.
+        Rows that contradict the conditions get -inf.
         """
         scores: Floats = logsumexp(self._log_masses(codes), axis=1)
         for column, of_column in zip(self.schema.columns, codes, strict=True):
             log_widths = np.append(np.log(column.widths), 0.0)  # -1 is the last: nothing known
             scores -= log_widths[of_column]
-        scores[~agrees(self.evidence, codes)] = -np.inf
+        scores[~agrees(self.conditions, codes)] = -np.inf
         return scores
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
@@ -211,7 +211,7 @@ class MixtureDensity(DensityParts):
         ]
         return rng.permutation(np.concatenate(drawn, axis=1), axis=1)
 
-    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
+    def _given(self, known: Conditions) -> tuple[dict[str, Any], float]:
         other = MixtureDensity(self.schema, self.counts, self.probabilities, self.inside, known)
         shares = np.exp(other._log_left - self._log_left)
         probabilities = self.probabilities * shares
@@ -220,9 +220,9 @@ class MixtureDensity(DensityParts):
 
     @cached_property
     def log_domain(self) -> float:
-        """Log volume of all cells that the evidence leaves, nats."""
+        """Log volume of all cells that the conditions leave, nats."""
         left = [
-            column.widths[list(self.evidence.get(j, range(column.n_levels)))].sum()
+            column.widths[list(self.conditions.get(j, range(column.n_levels)))].sum()
             for j, column in enumerate(self.schema.columns)
         ]
         return float(np.log(left).sum())
@@ -266,8 +266,8 @@ class MixtureDensity(DensityParts):
         return [told.words(self.schema) for told in self.standouts[k]]
 
     def page(self) -> Page:
-        """Return the evidence, if any, and each class with what stands out in it."""
-        lead: Page = (Pieces([self.given_text], "bold"), BLANK) if self.evidence else ()
+        """Return the conditions, if any, and each class with what stands out in it."""
+        lead: Page = (Pieces([self.given_text], "bold"), BLANK) if self.conditions else ()
         return (*lead, *self._table(self.number_columns()))
 
     def number_columns(self) -> list[Numbers]:

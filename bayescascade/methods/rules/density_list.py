@@ -1,7 +1,7 @@
 """A density list: rules with what their parts hold, and everything a user asks of them.
 
 It needs no data: the rules as conditions, counts, probabilities and the schema are all there is to
-print it, score rows (missing cells integrated out), draw rows, condition on evidence and save it.
+print it, score rows (missing cells integrated out), draw rows, condition and save it.
 Part ``l`` holds the cells that satisfy rule ``l`` and none before it, the last part, `else`, those
 that satisfy none. Within a part the density is uniform, so a part of probability ``p`` and volume
 ``v`` has density ``p / v``: per cell of nominal and ordinal columns, per unit of continuous ones.
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr, xlogy
 
-from bayescascade.data.evidence import Evidence, agrees
+from bayescascade.data.conditions import Conditions, agrees
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_literal
 from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
@@ -51,29 +51,29 @@ class LearnedDensityList(ListedRules, DensityParts):
         Weight of the rows in each part, `else` last; of a conditional density, the weight expected.
     probabilities : (n_rules + 1,) float64
         Probability of each part; they sum up to 1.
-    evidence : mapping of int to tuple of int
+    conditions : mapping of int to tuple of int
         Codes that the density was conditioned on, by column; its domain is what is left.
-    evidence_probability : float in (0, 1]
-        Probability of that evidence; 1 without any.
+    conditions_probability : float in (0, 1]
+        Probability of these; 1 without any.
     """
 
     schema: Schema
     rules: tuple[Antecedent, ...]
     counts: NDArray[np.float64]
     probabilities: NDArray[np.float64]
-    evidence: Evidence = field(default_factory=dict)
-    evidence_probability: float = 1.0
+    conditions: Conditions = field(default_factory=dict)
+    conditions_probability: float = 1.0
 
     # -- what is where -----------------------------------------------------------------------------
 
     @cached_property
     def log_volumes(self) -> NDArray[np.float64]:
         """Log volume of what each part captures first, nats, (n_rules + 1,) float64."""
-        return log_first_volumes(self.schema, self.rules, self.evidence)
+        return log_first_volumes(self.schema, self.rules, self.conditions)
 
     @property
     def log_domain(self) -> float:
-        """Log volume of all cells that the evidence leaves, nats."""
+        """Log volume of all cells that the conditions leave, nats."""
         return float(self._log_widths.sum())
 
     def _log_likelihoods(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -85,15 +85,15 @@ class LearnedDensityList(ListedRules, DensityParts):
 
     @cached_property
     def _widths(self) -> list[NDArray[np.float64]]:
-        """Width of each column's codes, 0 where the evidence excludes them."""
+        """Width of each column's codes, 0 where the conditions exclude them."""
         widths = [column.widths for column in self.schema.columns]
-        for j, allowed in self.evidence.items():
+        for j, allowed in self.conditions.items():
             widths[j][np.setdiff1d(np.arange(widths[j].size), allowed)] = 0.0
         return widths
 
     @cached_property
     def _log_widths(self) -> NDArray[np.float64]:
-        """Log of the total width of each column's codes that the evidence leaves, (p,) float64."""
+        """Log of the total width of each column's codes that the conditions leave, (p,) float64."""
         log_widths: NDArray[np.float64] = np.log([widths.sum() for widths in self._widths])
         return log_widths
 
@@ -145,13 +145,13 @@ class LearnedDensityList(ListedRules, DensityParts):
             for label, share, ratio in told
         ]
         x_label = "share; blue: denser than uniform, orange: rarer"
-        if self.evidence:
+        if self.conditions:
             x_label = "\n".join([x_label, *wrap(self.given_text, _GIVEN_WIDTH)])
         return plot_bars(bars, ax, x_label=x_label)
 
     def _explanations(self, codes: NDArray[np.int32]) -> Iterator[str]:
         seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}
-        log_volumes = log_first_volumes(self.schema, self.rules, {**self.evidence, **seen})
+        log_volumes = log_first_volumes(self.schema, self.rules, {**self.conditions, **seen})
         for part in np.flatnonzero(log_volumes > -np.inf).tolist():
             n, p, relative = (
                 of[part] for of in (self.counts, self.probabilities, self.relative_densities)
@@ -176,7 +176,7 @@ class LearnedDensityList(ListedRules, DensityParts):
             scores[is_open] = self._score_open(seen)[position.reshape(-1)]
         for j in np.setdiff1d(np.arange(self.schema.n_columns), columns):
             scores[codes[j] < 0] += self._log_widths[j]
-        scores[~agrees(self.evidence, codes)] = -np.inf
+        scores[~agrees(self.conditions, codes)] = -np.inf
         return scores
 
     @cached_property
@@ -207,11 +207,11 @@ class LearnedDensityList(ListedRules, DensityParts):
         for part in np.unique(chosen):
             inside = np.flatnonzero(chosen == part)
             codes[:, inside] = draw_from_part(
-                self.schema, self.rules, int(part), inside.size, rng, self.evidence
+                self.schema, self.rules, int(part), inside.size, rng, self.conditions
             )
         return codes
 
-    def _given(self, known: Evidence) -> tuple[dict[str, Any], float]:
+    def _given(self, known: Conditions) -> tuple[dict[str, Any], float]:
         log_volumes = log_first_volumes(self.schema, self.rules, known)
         shares = np.exp(log_volumes - self.log_volumes)
         kept = np.flatnonzero(log_volumes > -np.inf)
@@ -244,8 +244,8 @@ class LearnedDensityList(ListedRules, DensityParts):
         return {"n_rules": self.n_rules, **self._part_dicts(parts)}
 
 
-def _restricted(rule: Antecedent, known: Evidence) -> Antecedent:
-    """Return a rule that evidence does not rule out without the conditions that it decides."""
+def _restricted(rule: Antecedent, known: Conditions) -> Antecedent:
+    """Return a rule that conditions do not exclude without those of its own that they decide."""
     conditions = []
     for condition in rule:
         codes = known.get(condition.column)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.data.evidence import Evidence
+from bayescascade.data.conditions import Conditions
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
 
@@ -46,13 +46,12 @@ def parts_of_codes(codes: NDArray[np.int32], rules: Sequence[Antecedent]) -> NDA
 
 
 def log_first_volumes(
-    schema: Schema, rules: Sequence[Antecedent], evidence: Box | None = None
+    schema: Schema, rules: Sequence[Antecedent], conditions: Box | None = None
 ) -> NDArray[np.float64]:
     """Return the log volume that each part of a list of at most 62 rules captures first.
 
-    (len(rules) + 1,) float64 nats, the `else` last; -inf where nothing is captured. Evidence is the
-    codes that columns are restricted to, by index; other cells have no volume. Raises
-    ParameterError if there are more rules: kernels keep a set of them as bits.
+    (len(rules) + 1,) float64 nats, the `else` last; -inf where nothing is captured. Cells
+    outside the conditions have no volume. ParameterError: more rules, kept as bits of one number.
     """
     from bayescascade.methods.rules.kernels.layout import MAX_RULES, new_space
     from bayescascade.methods.rules.kernels.volumes import first_log_volumes
@@ -60,7 +59,7 @@ def log_first_volumes(
     if len(rules) > MAX_RULES:
         raise ParameterError(f"rules must be at most {MAX_RULES}, got {len(rules)}")
     widths = [column.widths for column in schema.columns]
-    for index, codes in (evidence or {}).items():
+    for index, codes in (conditions or {}).items():
         inside = np.isin(np.arange(widths[index].size), list(codes))
         widths[index] = np.where(inside, widths[index], 0.0)
     arrays = candidate_arrays(schema, rules)._replace(widths=np.concatenate(widths))
@@ -77,15 +76,15 @@ def draw_from_part(
     part: int,
     n: int,
     rng: np.random.Generator,
-    evidence: Evidence,
+    conditions: Conditions,
 ) -> NDArray[np.int32]:
     """Return (n_columns, n) codes drawn uniformly from what a part captures first.
 
-    It must capture at least one cell. The part is from 0 to ``len(rules)``, the `else`; evidence is
-    that of `log_first_volumes`.
+    It must capture at least one cell that meets the conditions. The part is from 0 to
+    ``len(rules)``, the `else`.
     """
     box: dict[int, Sequence[int]] = {
-        j: evidence.get(j, range(column.n_levels)) for j, column in enumerate(schema.columns)
+        j: conditions.get(j, range(column.n_levels)) for j, column in enumerate(schema.columns)
     }
     for condition in rules[part] if part < len(rules) else ():
         box[condition.column] = _inside(box[condition.column], condition)

@@ -123,7 +123,7 @@ def test_parts_are_all_there_is(problem: Problem, evidence: dict[int, tuple[int,
     before, after = np.exp(whole.score_codes(cells)) * volumes, np.exp(given.score_codes(cells))
     left = np.all([np.isin(cells[j], codes) for j, codes in evidence.items()], axis=0)
     left = left & np.ones(volumes.size, bool)
-    assert given.evidence_probability == pytest.approx(before[left].sum())
+    assert given.conditions_probability == pytest.approx(before[left].sum())
     assert_allclose(after * volumes, before * left / before[left].sum(), atol=1e-12)
     assert given.probabilities.sum() == pytest.approx(1.0)
     assert np.exp(given.log_volumes).sum() == pytest.approx(volumes[left].sum())
@@ -146,7 +146,7 @@ def test_evidence_that_no_row_agrees_with_leaves_the_pseudo_counts() -> None:
     model = SmoothedHistogram(1.0).fit(rows)
     given = model.condition({"a": "y", "b": "v"})
     assert given.n_cells == 0
-    assert given.evidence_probability == pytest.approx(2 / (3 + 8))
+    assert given.conditions_probability == pytest.approx(2 / (3 + 8))
     assert given.probabilities.tolist() == [1.0]
     assert set(given.sample_codes(50, np.random.default_rng(0))[2]) == {0, 1}
     told = "a is y and b is v and c is 1: 0 of 0 rows, probability 0.5, density 0.5, 1 x uniform"
@@ -198,4 +198,4 @@ def test_more_cells_than_a_float_can_count(n_columns: int, rng: np.random.Genera
     assert np.isfinite(model.score_samples(model.sample(20, random_state=0))).all()
     given = model.condition({"x0": "1"})
     assert given.probabilities.sum() == pytest.approx(1.0)
-    assert given.evidence_probability == pytest.approx((rows[:, 0] == "1").mean(), abs=0.2)
+    assert given.conditions_probability == pytest.approx((rows[:, 0] == "1").mean(), abs=0.2)

@@ -164,8 +164,8 @@ def test_evidence_decides_splits():
     assert conditional.node_dict()["feature"] == "grade"
     assert conditional.tree.n_leaves == 3
     assert conditional.counts[0] == 10.0
-    assert conditional.evidence_words() == "sex is male"
-    assert conditional.evidence_probability == pytest.approx(0.5)
+    assert conditional.conditions_words() == "sex is male"
+    assert conditional.conditions_probability == pytest.approx(0.5)
     assert grades().condition({"sex": "female"}).tree == Tree.root()
 
 

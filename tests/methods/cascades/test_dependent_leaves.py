@@ -164,7 +164,7 @@ def test_evidence_leaves_the_rest_of_the_density(evidence):
     expected = masses * holds / masses[holds].sum()
     np.testing.assert_allclose(np.exp(given.score_codes(cells)), expected, atol=1e-12)
     np.testing.assert_allclose(np.exp(again.score_codes(cells)), expected, atol=1e-12)
-    assert given.evidence_probability == pytest.approx(masses[holds].sum())
+    assert given.conditions_probability == pytest.approx(masses[holds].sum())
     for leaf in given.tree.leaves.tolist():
         boxes = zip(cells, given.boxes[leaf], strict=True)
         inside = np.all([np.isin(codes, left) for codes, left in boxes], axis=0)
@@ -187,7 +187,7 @@ def test_evidence_that_leaves_too_many_cells_is_refused():
     with pytest.raises(DataError, match=r"at most 65,536 cells of a dependent leaf, got 131,072"):
         model.condition({"c0": "1"})
     given = model.condition({"c0": "1", "c1": "0"})
-    assert 0 < given.evidence_probability < 1
+    assert 0 < given.conditions_probability < 1
 
 
 def test_densities_of_the_tree_are_those_of_its_leaves():

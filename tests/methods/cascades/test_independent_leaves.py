@@ -115,7 +115,7 @@ def test_evidence_keeps_the_share_of_the_levels():
     given = density.condition({"wind": ["calm", "breeze"]})
     np.testing.assert_allclose(given.counts, [31.5, 22.5, 9.0])
     probability = 0.25 * 0.75 + 0.75 * 0.1
-    assert given.evidence_probability == pytest.approx(probability)
+    assert given.conditions_probability == pytest.approx(probability)
     np.testing.assert_allclose(given.probabilities[1:], [0.1875 / probability, 0.075 / probability])
     assert given.level_shares(1, 1).tolist() == pytest.approx([2 / 3, 1 / 3])
     assert given.level_shares(2, 1).tolist() == pytest.approx([0.0, 1.0])

@@ -103,7 +103,7 @@ def test_evidence_and_draws(kind):
     cells = np.array(codes, np.int32).T
     whole = np.exp(fitted(kind).learned_.score_codes(cells))
     expected = np.where(cells[1] > 0, whole, 0.0)
-    assert given.evidence_probability == pytest.approx(expected.sum())
+    assert given.conditions_probability == pytest.approx(expected.sum())
     expected /= expected.sum()
     assert_allclose(np.exp(given.score_codes(cells)), expected, atol=1e-14)
     assert_allclose([each.sum(axis=1) for each in given.level_probabilities], 1.0)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from bayescascade.data.column import Column
-from bayescascade.data.evidence import evidence_words
+from bayescascade.data.conditions import conditions_words
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.rules import antecedents
@@ -165,7 +165,8 @@ def test_words_that_join_are_quoted():
     assert antecedent_words(schema, second) == 'hue is red and "pay and tips" is in [0, 10)'
     assert antecedent_words(schema, second[1:], is_open=True) == '"pay and tips" is below 10'
     known = {0: (0, 1), 1: (2,)}
-    assert evidence_words(schema, known) == 'hue is "black and white", red and size is "5 or more"'
+    words = conditions_words(schema, known)
+    assert words == 'hue is "black and white", red and size is "5 or more"'
 
 
 def test_candidates_of_many_columns_are_complete():

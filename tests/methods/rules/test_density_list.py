@@ -191,7 +191,7 @@ def test_evidence_shortens_the_list():
         "income is missing",
         "anything else",
     ]
-    assert male.evidence_words() == "sex is male"
+    assert male.conditions_words() == "sex is male"
     known = incomes().condition({"income": None})
     assert [known.part_words(part) for part in range(2)] == [
         "sex is male and grade is 1, 2",

@@ -355,10 +355,10 @@ def score_open_rows(
 
     A part's cells that agree with a row have the volume that they would have if each cell seen was
     all of its column, and of width one. candidates: the rules, whose widths are overwritten; rules
-    (m,) int64: 0 .. m - 1; widths (L,) float64: of all columns' codes, 0 where evidence excludes
+    (m,) int64: 0 .. m - 1; widths (L,) float64: of all columns' codes, 0 where conditions exclude
     them; columns (k,) int64 and codes (k, n) int32: the columns that rules look at and their cells,
     -1 if missing; log_densities (m + 1,) float64; log_shares (m + 1,) float64: scratch; out (n,)
-    float64. Cells outside the evidence are taken for seen.
+    float64. Cells outside the conditions are taken for seen.
     """
     for row in range(codes.shape[1]):
         log_domain = 0.0

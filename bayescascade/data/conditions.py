@@ -9,39 +9,39 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import DataError
 from bayescascade.data.schema import Schema
 
-Evidence: TypeAlias = Mapping[int, tuple[int, ...]]
+Conditions: TypeAlias = Mapping[int, tuple[int, ...]]
 """The codes that are left of a column, ascending, by its index."""
 
 
-def evidence_words(schema: Schema, known: Evidence) -> str:
-    """Return evidence in words, such as "sex is male and grade is 1, 2"; empty if there is none."""
+def conditions_words(schema: Schema, known: Conditions) -> str:
+    """Return conditions in words, such as "sex is male and grade is 1, 2"; empty if none."""
     columns = schema.columns
     return " and ".join(columns[j].condition_words(left, is_full=True) for j, left in known.items())
 
 
-def narrow_evidence(
-    schema: Schema, known: Evidence, evidence: Mapping[str, object]
+def narrow_conditions(
+    schema: Schema, known: Conditions, conditions: Mapping[str, object]
 ) -> dict[int, tuple[int, ...]]:
-    """Return what is known, codes by column number, given more evidence."""
+    """Return what is known, codes by column number, given more conditions."""
     narrowed = dict(known)
-    for j, codes in schema.encode_evidence(evidence).items():
+    for j, codes in schema.encode_conditions(conditions).items():
         column = schema.columns[j]
         left = tuple(code for code in known.get(j, range(column.n_levels)) if code in codes)
         if not left:
             raise DataError(
-                f'evidence on "{column.name}" must agree with the evidence given before, '
-                f"{evidence_words(schema, known)}"
+                f'conditions on "{column.name}" must agree with the conditions given before, '
+                f"{conditions_words(schema, known)}"
             )
         if column.kind != "nominal" and left[-1] - left[0] >= len(left):
             raise DataError(
-                f'evidence on {column.kind} column "{column.name}" must be neighboring levels, '
+                f'conditions on {column.kind} column "{column.name}" must be neighboring levels, '
                 f"got {column.describe_codes(left)}"
             )
         narrowed[j] = left
     return narrowed
 
 
-def agrees(known: Evidence, codes: NDArray[np.int32]) -> NDArray[np.bool_]:
+def agrees(known: Conditions, codes: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return whether each row of codes (n_columns, n_rows), -1 for missing, may be true."""
     may_be_true = np.ones(codes.shape[1], np.bool_)
     for j, allowed in known.items():
