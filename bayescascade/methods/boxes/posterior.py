@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln
 
+from bayescascade.base.errors import TooLargeError
 from bayescascade.base.validation import check_choice
 from bayescascade.methods.boxes.exact.levels import Costs, balanced, checked_rows
 from bayescascade.methods.boxes.kernels import sweep as kernels
@@ -48,6 +49,8 @@ MOVE_WEIGHTS = {
 """How often each move of `kernels.sweep` is tried; those that are each other's reverse, alike."""
 
 _CLOSED_AT_FIRST = 3.0  # sides of a box that is proposed, about
+_MOST_KNOWN = 64  # unions whose weights are remembered
+_MOST_BYTES = 4e9  # of what is compiled for
 _PARAMETERS = (
     "likelihood", "negative_weight", "box_cost", "side_cost", "n_boxes", "temperature", "max_cuts",
     "prior_weight",
@@ -137,13 +140,19 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         self.negative_weight, self.box_cost = self.costs.negative_weight, self.costs.box_cost
         self.side_cost = self.costs.side_cost
         self.cuts = [_cuts(column, self.max_cuts) for column in rows.T]
-        codes = np.empty(rows.shape, np.uint16)
-        for column, cuts in enumerate(self.cuts):
-            codes[:, column] = np.searchsorted(cuts, rows[:, column])
-        self._codes, self._is_positive, self._weights = _distinct(codes, flags, weights)
-        positives = float(self._weights[self._is_positive].sum())
-        self.totals = np.array([positives, float(self._weights.sum()) - positives])
         self._n_cuts = np.array([len(cuts) for cuts in self.cuts], np.int64)
+        codes = np.empty((len(rows), 1 + rows.shape[1]), np.uint16)
+        codes[:, 0] = ~flags
+        for column, cuts in enumerate(self.cuts):
+            codes[:, column + 1] = np.searchsorted(cuts, rows[:, column])
+        found, places = np.unique(codes, axis=0, return_inverse=True)  # positives first
+        self._weights = np.bincount(places.ravel(), weights, len(found)).astype(np.float64)
+        self._codes, self._n_positives = (
+            np.ascontiguousarray(found.T[1:]),
+            int((found[:, 0] == 0).sum()),
+        )
+        self.totals = self._of_kinds(self._weights)
+        self._known: dict[BoxState, Floats] = {}
 
     # -- the contract ------------------------------------------------------------------------------
 
@@ -169,9 +178,8 @@ class BoxPosterior(CompiledPosterior[BoxState]):
 
     def initial_state(self, rng: np.random.Generator) -> BoxState:
         """Return a box around one positive, or two of them; no box if that has no density."""
-        positives = self._codes[self._is_positive]
-        chosen = positives[rng.integers(len(positives), size=2)].astype(np.int64)
-        box = np.stack([chosen.min(axis=0), chosen.max(axis=0)], axis=1)
+        chosen = self._codes[:, rng.integers(self._n_positives, size=2)].astype(np.int64)
+        box = np.stack([chosen.min(axis=1), chosen.max(axis=1)], axis=1)
         state = (tuple(box.ravel().tolist()),)
         return state if self.log_density(state) > -math.inf else ()
 
@@ -191,7 +199,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         """Run compiled steps on ``exp(inverse_temperature * log_density)``; see `kernels.sweep`."""
         work, counts = self._new_work(state), self.new_counts()
         kernels.load(self._model, work)
-        best = np.empty_like(work.boxes)
+        best = np.empty_like(work.boxes[: self.n_boxes])
         n_best = kernels.sweep(
             rng, self._model, work, n_steps, float(inverse_temperature), self.move_cdf, counts[0],
             counts[1], best,
@@ -238,22 +246,33 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         return {name: getattr(self, name) for name in _PARAMETERS}
 
     def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
-        model = self._model._asdict()
-        numbers = [model.pop(k) for k in list(model) if not isinstance(model[k], np.ndarray)]
-        return [numbers, self.likelihood], [*model.values(), *self.cuts]
+        told = [self.likelihood, self._n_positives, *map(repr, self.parameters().values())]
+        return told, [self._codes, self._weights, *self.cuts]
 
     # -- what unions say of rows -------------------------------------------------------------------
 
     def weights_inside(self, state: BoxState) -> Floats:
         """Return the weights of positives and of negatives inside, (2,)."""
-        inside = np.zeros(len(self._codes), np.bool_)
+        known = self._known.get(state)
+        if known is not None:
+            return known
+        inside = np.zeros(len(self._weights), np.bool_)
         for box in state:
-            cells = np.array(box)
-            within = (self._codes >= cells[::2]) & (self._codes <= cells[1::2])
-            inside |= within.all(axis=1)
-        weights = np.where(inside, self._weights, 0.0)
-        positives = float(weights[self._is_positive].sum())
-        return np.array([positives, float(weights.sum()) - positives])
+            within = np.ones(len(inside), np.bool_)
+            for column, codes in enumerate(self._codes):
+                first, last = box[2 * column : 2 * column + 2]
+                if first > 0:
+                    within &= codes >= first
+                if last < self._n_cuts[column]:
+                    within &= codes <= last
+            inside |= within
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[state] = found = self._of_kinds(np.where(inside, self._weights, 0.0))
+        return found
+
+    def _of_kinds(self, weights: Floats) -> Floats:
+        return np.array([weights[: self._n_positives].sum(), weights[self._n_positives :].sum()])
 
     def rates(self, state: BoxState) -> Floats:
         """Return the rates of positives outside and inside, (2,), their posterior means."""
@@ -292,31 +311,46 @@ class BoxPosterior(CompiledPosterior[BoxState]):
     # -- what kernels read -------------------------------------------------------------------------
 
     def _new_work(self, state: BoxState) -> BoxWork:
-        n_sides = 2 * len(self._n_cuts)
-        boxes = np.zeros((self.n_boxes, n_sides), np.int64)
-        boxes[: len(state)] = np.array(state, np.int64).reshape(len(state), n_sides)
-        fresh, regions = np.zeros((2, 2, n_sides), np.int64)
-        numbers = np.array([len(state), 0, 0, -1, -1], np.int64)
-        covers, signs = np.zeros(len(self._codes), np.int32), np.zeros(2, np.int64)
-        return BoxWork(boxes, covers, fresh, regions, signs, numbers, np.zeros(4), np.zeros(2))
+        n_words = self._model.above.shape[2]
+        boxes = np.zeros((self.n_boxes + 2, 2 * len(self._n_cuts)), np.int64)
+        boxes[: len(state)] = np.array(state, np.int64).reshape(len(state), boxes.shape[1])
+        inside, covered = (np.zeros((n, n_words), np.uint64) for n in (self.n_boxes + 2, 2))
+        return BoxWork(boxes, inside, covered, np.array([len(state), 0, -1, -1]), np.zeros(4))
 
     @cached_property
     def _model(self) -> BoxModel:
-        n_cells = int(self._n_cuts.max()) + 1
-        columns = self._codes.T
-        starts = np.array([np.searchsorted(np.sort(c), np.arange(n_cells + 1)) for c in columns])
-        is_beta = self.likelihood == "beta"
+        n_positives, n_rows = self._n_positives, len(self._weights)
+        n_first = -(-n_positives // 64)
+        n_words = n_first - (n_positives - n_rows) // 64
+        n_cells = int(self._n_cuts.max()) + 2
+        n_bytes = 8.0 * len(self._codes) * n_cells * n_words
+        if n_bytes > _MOST_BYTES:
+            needed = f"{n_bytes / 1e9:.1f} GB"
+            raise TooLargeError(
+                f"{n_rows:,} rows by {n_cells - 2:,} cuts take {needed}, of at most "
+                f"{_MOST_BYTES / 1e9:g} GB: set max_cuts lower",
+                needed,
+            )
+        places = np.arange(n_rows)
+        places[n_positives:] += 64 * n_first - n_positives
+        above = np.empty((len(self._codes), n_cells, n_words), np.uint64)
+        for table, codes in zip(above, self._codes, strict=True):
+            padded = np.full(64 * n_words, -1, np.int32)
+            padded[places] = codes
+            for cell in range(n_cells):
+                table[cell] = np.packbits(padded >= cell, bitorder="little").view("<u8")
+        weights = np.zeros(64 * n_words)
+        weights[places] = self._weights
+        is_beta, whole = self.likelihood == "beta", whole_weights(self._weights)
         scale = 1.0 if is_beta else self.temperature
-        whole = whole_weights(self._weights)
         return BoxModel(
-            codes=self._codes,
-            order=np.array([np.argsort(c, kind="stable") for c in columns], np.int32),
-            starts=starts.astype(np.int64),
+            above=above,
             n_cuts=self._n_cuts,
             n_powers=np.array([max(1, int(n - 1).bit_length()) for n in self._n_cuts], np.int64),
-            is_positive=self._is_positive,
-            weights=self._weights,
-            positives=np.flatnonzero(self._is_positive).astype(np.int32),
+            positives=np.ascontiguousarray(self._codes[:, :n_positives].T.astype(np.int64)),
+            n_positive_words=n_first,
+            weights=weights,
+            is_unit=bool((self._weights == 1.0).all()),
             totals=self.totals,
             is_beta=is_beta,
             gain=1.0 / scale,
@@ -342,16 +376,6 @@ def _cuts(column: Floats, max_cuts: int) -> Floats:
     places = np.searchsorted(counts.cumsum()[:-1], shares).clip(max=len(cuts) - 1)
     chosen: Floats = cuts[np.unique(places)]
     return chosen
-
-
-def _distinct(
-    codes: NDArray[np.uint16], flags: NDArray[np.bool_], weights: Floats
-) -> tuple[NDArray[np.uint16], NDArray[np.bool_], Floats]:
-    """Return different rows, of which kind each is, and the weight of all that are like it."""
-    both = np.column_stack([codes, flags])
-    found, places = np.unique(both, axis=0, return_inverse=True)
-    summed = np.bincount(places.ravel(), weights, len(found)).astype(np.float64)
-    return np.ascontiguousarray(found[:, :-1]), found[:, -1] > 0, summed
 
 
 def _sorted(boxes: NDArray[np.int64]) -> BoxState:

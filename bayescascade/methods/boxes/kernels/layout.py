@@ -1,4 +1,8 @@
-"""A union of boxes as kernels have it: which rows are where, and its density, nats."""
+"""A union of boxes as kernels have it: rows as bits, what a box holds, and its density, nats.
+
+A row is a bit of a word of 64, those of positives before those of negatives, and what a box holds
+are the words of its closed sides, one and another: no row is looked at by itself.
+"""
 
 from math import lgamma
 from typing import Any, NamedTuple
@@ -8,33 +12,32 @@ from numpy.typing import NDArray
 
 from bayescascade.base.jit import inner_kernel
 
-N_BOXES, N_REGIONS, N_FRESH, FIRST, SECOND = range(5)  # places in `numbers`
+N_BOXES, N_FRESH, FIRST, SECOND = range(4)  # places in `numbers`
 INSIDE, ENTERED, SIDES, DENSITY = range(4)  # places in `sums`
+NOW, NEXT = range(2)  # places in `covered`
 
 Array = NDArray[Any]  # the docstrings give dtypes
 
 
 class BoxModel(NamedTuple):
-    """Rows and prior as kernels read them: n rows, d columns, C cells at most.
+    """Rows and prior as kernels read them: W words of rows, d columns, C cells at most.
 
-    codes (n, d) uint16: cells of rows; order (d, n) int32: rows by their cells; starts (d, C + 1)
-    int64: where the rows of a cell start; n_cuts, n_powers (d,) int64: cells but one, and how many
-    powers of two are less; is_positive (n,) bool; weights (n,) float64 > 0; positives (P,) int32:
-    rows; totals (2,): weights of positives and negatives; is_beta; gain, negative_weight,
-    box_cost and side_cost: nats that a positive inside, a negative inside, a box and a closed side
-    are worth; prior_weight > 0: of rates; of_one, of_both (W,) float64: log gamma of
-    prior_weight, and of twice that, plus 0, 1, 2, ..., which most weights are; close: q;
-    max_boxes.
+    above (d, C + 1, W) uint64: rows whose cell is a given one or beyond; n_cuts, n_powers (d,)
+    int64: cells but one, and how many powers of two are less; positives (P, d) int64: their cells;
+    n_positive_words: the first words; weights (64 W,) float64, and is_unit: whether all are 1;
+    totals (2,): weights of positives and negatives; is_beta; gain, negative_weight, box_cost and
+    side_cost: nats that a positive inside, a negative inside, a box and a closed side are worth;
+    prior_weight > 0: of rates; of_one, of_both float64: log gamma of prior_weight, and of twice
+    that, plus 0, 1, 2, ..., which most weights are; close: q; max_boxes.
     """
 
-    codes: Array
-    order: Array
-    starts: Array
+    above: Array
     n_cuts: Array
     n_powers: Array
-    is_positive: Array
-    weights: Array
     positives: Array
+    n_positive_words: int
+    weights: Array
+    is_unit: bool
     totals: Array
     is_beta: bool
     gain: float
@@ -49,93 +52,100 @@ class BoxModel(NamedTuple):
 
 
 class BoxWork(NamedTuple):
-    """A union while it changes, of up to M boxes.
+    """A union while it changes, of up to M boxes, and up to two boxes that a move brings.
 
-    boxes (M, 2 d) int64: the first and last cell of each column; covers (n,) int32: boxes that hold
-    each row; fresh, regions (2, 2 d) int64: boxes that a move brings, and what changes hands; signs
-    (2,) int64: 1 if a region enters; numbers (5,) int64; sums (4,) and change (2,) float64: weights
-    of positives and negatives inside, closed sides and log density, and what a move adds to the
-    first two.
+    boxes (M + 2, 2 d) int64: the first and last cell of each column; inside (M + 2, W) uint64: the
+    rows of each box; covered (2, W) uint64: those of the union, now and next; numbers (4,) int64;
+    sums (4,) float64: weights of positives and negatives inside, closed sides and log density.
     """
 
     boxes: Array
-    covers: Array
-    fresh: Array
-    regions: Array
-    signs: Array
+    inside: Array
+    covered: Array
     numbers: Array
     sums: Array
-    change: Array
 
 
 # -- rows ------------------------------------------------------------------------------------------
 
 
 @inner_kernel
-def is_inside(model, row, region):
-    """Whether a row is in a box."""
-    for column in range(model.codes.shape[1]):
-        code = model.codes[row, column]
-        if code < region[2 * column] or code > region[2 * column + 1]:
-            return False
-    return True
+def fill(model, work, box):
+    """Find the rows of a box."""
+    bits, sides = work.inside[box], work.boxes[box]
+    for word in range(bits.shape[0]):
+        bits[word] = model.above[0, 0, word]
+    for column in range(model.n_cuts.shape[0]):
+        first, last = sides[2 * column], sides[2 * column + 1]
+        if first > 0:
+            enter = model.above[column, first]
+            for word in range(bits.shape[0]):
+                bits[word] &= enter[word]
+        if last < model.n_cuts[column]:
+            leave = model.above[column, last + 1]
+            for word in range(bits.shape[0]):
+                bits[word] &= ~leave[word]
 
 
 @inner_kernel
-def narrowest(model, region):
-    """Return the column whose cells in a box hold the fewest rows."""
-    least, best = model.codes.shape[0] + 1, 0
-    for column in range(model.codes.shape[1]):
-        first, last = region[2 * column], region[2 * column + 1]
-        n_rows = model.starts[column, last + 1] - model.starts[column, first]
-        if n_rows < least:
-            least, best = n_rows, column
-    return best
+def cover(work, box, which):
+    """Let the union hold the rows of a box."""
+    bits, covered = work.inside[box], work.covered[which]
+    for word in range(bits.shape[0]):
+        covered[word] |= bits[word]
 
 
 @inner_kernel
-def walk(model, work, region, sign, is_done):
-    """Add up what is covered anew, or no more, if a region enters or leaves; or let it do so."""
-    column = narrowest(model, region)
-    start = model.starts[column, region[2 * column]]
-    stop = model.starts[column, region[2 * column + 1] + 1]
-    last = 0 if sign > 0 else 1
-    for place in range(start, stop):
-        row = model.order[column, place]
-        if not is_inside(model, row, region):
+def count_bits(bits):
+    """Return how many bits a word has; compiled, this is one instruction."""
+    n_bits = 0
+    while bits != np.uint64(0):
+        bits &= bits - np.uint64(1)
+        n_bits += 1
+    return n_bits
+
+
+@inner_kernel
+def gained(model, after, before, start, stop):
+    """Return the weight of rows in words from one to another that are there only afterwards."""
+    total, n_rows = 0.0, 0
+    for word in range(start, stop):
+        bits = after[word] & ~before[word]
+        if model.is_unit:
+            n_rows += count_bits(bits)
             continue
-        if is_done:
-            work.covers[row] += sign
-        elif work.covers[row] == last:
-            which = 0 if model.is_positive[row] else 1
-            work.change[which] += sign * model.weights[row]
+        while bits != np.uint64(0):
+            rest = bits & (bits - np.uint64(1))
+            total += model.weights[64 * word + count_bits((bits ^ rest) - np.uint64(1))]
+            bits = rest
+    return total + n_rows
 
 
 @inner_kernel
-def box_probability(model, region):
-    """Return the probability that a box is proposed by `add`."""
-    n_columns = model.codes.shape[1]
-    column = narrowest(model, region)
-    start = model.starts[column, region[2 * column]]
-    stop = model.starts[column, region[2 * column + 1] + 1]
-    total = 0.0
-    for place in range(start, stop):
-        row = model.order[column, place]
-        if not (model.is_positive[row] and is_inside(model, row, region)):
-            continue
-        product = 1.0
-        for each in range(n_columns):
-            code, beyond = model.codes[row, each], model.n_cuts[each] - model.codes[row, each]
-            if region[2 * each] > 0:
-                product *= model.close / code
-            elif code > 0:
-                product *= 1.0 - model.close
-            if region[2 * each + 1] < model.n_cuts[each]:
-                product *= model.close / beyond
-            elif beyond > 0:
-                product *= 1.0 - model.close
-        total += product
+def box_probability(model, work, box):
+    """Return the probability that a box, whose rows are known, is proposed by `add`."""
+    sides, bits, total = work.boxes[box], work.inside[box], 0.0
+    for word in range(model.n_positive_words):
+        left = bits[word]
+        while left != np.uint64(0):
+            rest = left & (left - np.uint64(1))
+            row = 64 * word + count_bits((left ^ rest) - np.uint64(1))
+            left, product = rest, 1.0
+            for column in range(model.n_cuts.shape[0]):
+                n_cuts, code = model.n_cuts[column], model.positives[row, column]
+                if sides[2 * column] > 0:
+                    product *= model.close / code
+                elif code > 0:
+                    product *= 1.0 - model.close
+                if sides[2 * column + 1] < n_cuts:
+                    product *= model.close / (n_cuts - code)
+                elif code < n_cuts:
+                    product *= 1.0 - model.close
+            total += product
     return total / model.positives.shape[0]
+
+
+# -- densities -------------------------------------------------------------------------------------
 
 
 @inner_kernel
@@ -172,7 +182,7 @@ def log_density(model, inside, entered, n_sides, n_boxes):
 def n_closed(model, box):
     """Return how many sides of a box are closed."""
     found = 0
-    for column in range(model.codes.shape[1]):
+    for column in range(model.n_cuts.shape[0]):
         found += box[2 * column] > 0
         found += box[2 * column + 1] < model.n_cuts[column]
     return found

@@ -2,8 +2,7 @@
 
 A box holds, of each column, the cells from one to another; cells are numbered from 0 to n_cuts, and
 a side is open at the first or the last of them. A move takes up to two boxes away and brings up to
-two, and with them up to two *regions*, boxes too, whose rows enter or leave a box. No other row is
-looked at, and of a region the column that holds the fewest rows is gone through.
+two, which wait behind the others; the rows of the union that would be are found as bits.
 
 slide
     Any closed side of any box, by any power of two cells, either way.
@@ -33,16 +32,19 @@ from bayescascade.methods.boxes.kernels.layout import (
     INSIDE,
     N_BOXES,
     N_FRESH,
-    N_REGIONS,
+    NEXT,
+    NOW,
     SECOND,
     SIDES,
     Array,
     BoxModel,
     BoxWork,
     box_probability,
+    cover,
+    fill,
+    gained,
     log_density,
     n_closed,
-    walk,
 )
 
 MOVES = ("slide", "toggle", "shift", "add", "drop", "split", "join")
@@ -50,12 +52,12 @@ SLIDE, TOGGLE, SHIFT, ADD, DROP, SPLIT, JOIN = range(7)
 
 IMPROVEMENT = 1e-8  # nats: more than rounding adds up to
 
-# -- moves: each notes boxes and regions, and returns its log Hastings ratio, or NaN ---------------
+# -- moves: each notes boxes, and returns its log Hastings ratio, or NaN ---------------------------
 
 
 @inner_kernel
-def copy_box(source, target):
-    """Copy the cells of a box."""
+def copy(source, target):
+    """Copy an array of one axis."""
     for place in range(source.shape[0]):
         target[place] = source[place]
 
@@ -67,40 +69,13 @@ def below(rng, n):
 
 
 @inner_kernel
-def take(rng, work):
+def take(rng, model, work):
     """Draw a box, to be taken away, and let a copy of it be brought."""
     box = below(rng, work.numbers[N_BOXES])
     work.numbers[FIRST] = box
     work.numbers[N_FRESH] = 1
-    copy_box(work.boxes[box], work.fresh[0])
+    copy(work.boxes[box], work.boxes[model.max_boxes])
     return box
-
-
-@inner_kernel
-def note_region(work, source, column, first, last, sign):
-    """Note that cells of a column enter or leave, where other columns are as in a box."""
-    if first > last:
-        return
-    place = work.numbers[N_REGIONS]
-    work.numbers[N_REGIONS] += 1
-    copy_box(source, work.regions[place])
-    work.regions[place, 2 * column] = first
-    work.regions[place, 2 * column + 1] = last
-    work.signs[place] = sign
-
-
-@inner_kernel
-def note_side(work, box, column, is_upper, cell):
-    """Note that a side comes to another cell."""
-    source = work.boxes[box]
-    old = source[2 * column + is_upper]
-    work.fresh[0, 2 * column + is_upper] = cell
-    if is_upper:
-        note_region(work, source, column, old + 1, cell, 1)
-        note_region(work, source, column, cell + 1, old, -1)
-    else:
-        note_region(work, source, column, cell, old - 1, 1)
-        note_region(work, source, column, old, cell - 1, -1)
 
 
 @inner_kernel
@@ -113,7 +88,7 @@ def draw_step(rng, model, column):
 @inner_kernel
 def slide(rng, model, work):
     """Move a closed side."""
-    box = take(rng, work)
+    box = take(rng, model, work)
     side = below(rng, 2 * model.n_cuts.shape[0])
     column, is_upper, n_cuts = side // 2, side % 2, model.n_cuts[side // 2]
     old = work.boxes[box, side]
@@ -124,14 +99,14 @@ def slide(rng, model, work):
     most = n_cuts - 1 if is_upper else work.boxes[box, 2 * column + 1]
     if cell < least or cell > most:
         return np.nan
-    note_side(work, box, column, is_upper, cell)
+    work.boxes[model.max_boxes, side] = cell
     return 0.0
 
 
 @inner_kernel
 def toggle(rng, model, work):
     """Open a closed side, or close an open one."""
-    box = take(rng, work)
+    box = take(rng, model, work)
     side = below(rng, 2 * model.n_cuts.shape[0])
     column, is_upper, n_cuts = side // 2, side % 2, model.n_cuts[side // 2]
     least = work.boxes[box, 2 * column] if is_upper else 1
@@ -140,16 +115,16 @@ def toggle(rng, model, work):
         return np.nan
     opened = n_cuts if is_upper else 0
     if work.boxes[box, side] == opened:
-        note_side(work, box, column, is_upper, least + below(rng, n_places))
+        work.boxes[model.max_boxes, side] = least + below(rng, n_places)
         return log(n_places)
-    note_side(work, box, column, is_upper, opened)
+    work.boxes[model.max_boxes, side] = opened
     return -log(n_places)
 
 
 @inner_kernel
 def shift(rng, model, work):
     """Move both sides of a column."""
-    box = take(rng, work)
+    box = take(rng, model, work)
     column = below(rng, model.n_cuts.shape[0])
     first, last = work.boxes[box, 2 * column], work.boxes[box, 2 * column + 1]
     if first == 0 or last == model.n_cuts[column]:
@@ -157,51 +132,35 @@ def shift(rng, model, work):
     step = draw_step(rng, model, column)
     if first + step < 1 or last + step > model.n_cuts[column] - 1:
         return np.nan
-    work.fresh[0, 2 * column] += step
-    work.fresh[0, 2 * column + 1] += step
-    source = work.boxes[box]
-    if step > 0:
-        note_region(work, source, column, first, min(first + step - 1, last), -1)
-        note_region(work, source, column, max(last + 1, first + step), last + step, 1)
-    else:
-        note_region(work, source, column, max(last + step + 1, first), last, -1)
-        note_region(work, source, column, first + step, min(first - 1, last + step), 1)
+    work.boxes[model.max_boxes, 2 * column] += step
+    work.boxes[model.max_boxes, 2 * column + 1] += step
     return 0.0
 
 
 @inner_kernel
 def add(rng, model, work):
-    """Bring a box around a positive."""
+    """Bring a box around a positive; its own probability is left to `step`."""
     if work.numbers[N_BOXES] == model.max_boxes:
         return np.nan
-    row = model.positives[below(rng, model.positives.shape[0])]
-    fresh = work.fresh[0]
+    row = below(rng, model.positives.shape[0])
+    fresh = work.boxes[model.max_boxes]
     for column in range(model.n_cuts.shape[0]):
-        n_cuts, code = model.n_cuts[column], np.int64(model.codes[row, column])
+        n_cuts, code = model.n_cuts[column], model.positives[row, column]
         fresh[2 * column], fresh[2 * column + 1] = 0, n_cuts
         if code > 0 and rng.random() < model.close:
             fresh[2 * column] = 1 + below(rng, code)
         if code < n_cuts and rng.random() < model.close:
             fresh[2 * column + 1] = code + below(rng, n_cuts - code)
     work.numbers[N_FRESH] = 1
-    note_region(work, fresh, 0, fresh[0], fresh[1], 1)
-    probability = box_probability(model, fresh)
-    if probability == 0.0:  # too small for a float
-        return np.nan
-    return -log(work.numbers[N_BOXES] + 1) - log(probability)
+    return -log(work.numbers[N_BOXES] + 1)
 
 
 @inner_kernel
 def drop(rng, model, work):
-    """Take a box away."""
-    box = take(rng, work)
+    """Take a box away; the probability that it is brought back is left to `step`."""
+    take(rng, model, work)
     work.numbers[N_FRESH] = 0
-    old = work.boxes[box]
-    probability = box_probability(model, old)
-    if probability == 0.0:
-        return np.nan
-    note_region(work, old, 0, old[0], old[1], -1)
-    return log(work.numbers[N_BOXES]) + log(probability)
+    return log(work.numbers[N_BOXES])
 
 
 @inner_kernel
@@ -213,8 +172,8 @@ def log_split(model, n_boxes, length):
 @inner_kernel
 def split(rng, model, work):
     """Make two boxes of one."""
-    n_boxes = work.numbers[N_BOXES]
-    box = take(rng, work)
+    n_boxes, fresh = work.numbers[N_BOXES], model.max_boxes
+    box = take(rng, model, work)
     column = below(rng, model.n_cuts.shape[0])
     first, last = work.boxes[box, 2 * column], work.boxes[box, 2 * column + 1]
     length = last - first
@@ -222,21 +181,20 @@ def split(rng, model, work):
         return np.nan
     one, other = below(rng, length + 1), below(rng, length)
     left, right = (other, one - 1) if other < one else (one, other)
-    copy_box(work.boxes[box], work.fresh[1])
-    work.fresh[0, 2 * column + 1] = first + left
-    work.fresh[1, 2 * column] = first + 1 + right
+    copy(work.boxes[box], work.boxes[fresh + 1])
+    work.boxes[fresh, 2 * column + 1] = first + left
+    work.boxes[fresh + 1, 2 * column] = first + 1 + right
     work.numbers[N_FRESH] = 2
-    note_region(work, work.boxes[box], column, first + 1 + left, first + right, -1)
     return -log(0.5 * n_boxes * (n_boxes + 1.0)) - log_split(model, n_boxes, length)
 
 
 @inner_kernel
 def join(rng, model, work):
     """Make one box of two."""
-    n_boxes = work.numbers[N_BOXES]
+    n_boxes, fresh = work.numbers[N_BOXES], work.boxes[model.max_boxes]
     if n_boxes < 2:
         return np.nan
-    first = take(rng, work)
+    first = take(rng, model, work)
     second = below(rng, n_boxes - 1)
     second += second >= first
     column = -1
@@ -249,21 +207,18 @@ def join(rng, model, work):
     left, right = first, second
     if work.boxes[first, 2 * column] > work.boxes[second, 2 * column]:
         left, right = second, first
-    ends, begins = work.boxes[left, 2 * column + 1], work.boxes[right, 2 * column]
-    if ends >= begins:
+    if work.boxes[left, 2 * column + 1] >= work.boxes[right, 2 * column]:
         return np.nan
-    work.fresh[0, 2 * column] = work.boxes[left, 2 * column]
-    work.fresh[0, 2 * column + 1] = work.boxes[right, 2 * column + 1]
+    fresh[2 * column] = work.boxes[left, 2 * column]
+    fresh[2 * column + 1] = work.boxes[right, 2 * column + 1]
     work.numbers[SECOND] = second
-    note_region(work, work.fresh[0], column, ends + 1, begins - 1, 1)
-    length = work.fresh[0, 2 * column + 1] - work.fresh[0, 2 * column]
+    length = fresh[2 * column + 1] - fresh[2 * column]
     return log_split(model, n_boxes - 1, length) + log(0.5 * n_boxes * (n_boxes - 1.0))
 
 
 @inner_kernel
 def propose(rng, model, work, move):
     """Note what a move does; return its log Hastings ratio, or NaN if it can do nothing."""
-    work.numbers[N_REGIONS] = 0
     work.numbers[N_FRESH] = 0
     work.numbers[FIRST] = -1
     work.numbers[SECOND] = -1
@@ -304,21 +259,38 @@ def is_new(work, fresh):
 
 
 @inner_kernel
-def put_boxes(work):
+def put_box(work, source, target):
+    """Put a box, and its rows, in a place."""
+    copy(work.boxes[source], work.boxes[target])
+    copy(work.inside[source], work.inside[target])
+
+
+@inner_kernel
+def put_boxes(model, work):
     """Take boxes away, and put those that are brought in their places."""
     first, second, n_fresh = work.numbers[FIRST], work.numbers[SECOND], work.numbers[N_FRESH]
     if n_fresh > 0:
         if first < 0:
             first = work.numbers[N_BOXES]
             work.numbers[N_BOXES] += 1
-        copy_box(work.fresh[0], work.boxes[first])
+        put_box(work, model.max_boxes, first)
     if n_fresh == 2:
-        copy_box(work.fresh[1], work.boxes[work.numbers[N_BOXES]])
+        put_box(work, model.max_boxes + 1, work.numbers[N_BOXES])
         work.numbers[N_BOXES] += 1
     gone = second if n_fresh > 0 else first
     if gone >= 0:
         work.numbers[N_BOXES] -= 1
-        copy_box(work.boxes[work.numbers[N_BOXES]], work.boxes[gone])
+        put_box(work, work.numbers[N_BOXES], gone)
+
+
+@inner_kernel
+def weigh(model, work):
+    """Return by how much the weights of positives and of negatives inside will grow."""
+    now, then = work.covered[NOW], work.covered[NEXT]
+    middle, end = model.n_positive_words, now.shape[0]
+    inside = gained(model, then, now, 0, middle) - gained(model, now, then, 0, middle)
+    entered = gained(model, then, now, middle, end) - gained(model, now, then, middle, end)
+    return inside, entered
 
 
 @inner_kernel
@@ -328,25 +300,39 @@ def step(rng, model, work, move, beta):
     if np.isnan(log_ratio):
         return False
     sides, n_boxes = work.sums[SIDES], work.numbers[N_BOXES]
-    for place in range(work.numbers[N_FRESH]):
-        if not is_new(work, work.fresh[place]):
+    fresh, n_fresh = model.max_boxes, work.numbers[N_FRESH]
+    first, second = work.numbers[FIRST], work.numbers[SECOND]
+    for box in range(fresh, fresh + n_fresh):
+        if not is_new(work, work.boxes[box]):
             return False
-        sides += n_closed(model, work.fresh[place])
+        sides += n_closed(model, work.boxes[box])
         n_boxes += 1
-    for place in (FIRST, SECOND):
-        if work.numbers[place] >= 0:
-            sides -= n_closed(model, work.boxes[work.numbers[place]])
+        fill(model, work, box)
+    for box in (first, second):
+        if box >= 0:
+            sides -= n_closed(model, work.boxes[box])
             n_boxes -= 1
-    work.change[0], work.change[1] = 0.0, 0.0
-    for place in range(work.numbers[N_REGIONS]):
-        walk(model, work, work.regions[place], work.signs[place], False)
-    inside, entered = work.sums[INSIDE] + work.change[0], work.sums[ENTERED] + work.change[1]
+    if move in (ADD, DROP):
+        probability = box_probability(model, work, fresh if move == ADD else first)
+        if probability == 0.0:  # too small for a float
+            return False
+        log_ratio += -log(probability) if move == ADD else log(probability)
+    copy(
+        work.inside[fresh] if n_fresh > 0 else model.above[0, model.n_cuts[0] + 1],
+        work.covered[NEXT],
+    )
+    if n_fresh == 2:
+        cover(work, fresh + 1, NEXT)
+    for box in range(work.numbers[N_BOXES]):
+        if box not in (first, second):
+            cover(work, box, NEXT)
+    inside, entered = weigh(model, work)
+    inside, entered = work.sums[INSIDE] + inside, work.sums[ENTERED] + entered
     density = log_density(model, inside, entered, sides, n_boxes)
     if not accept(rng, beta * (density - work.sums[DENSITY]) + log_ratio):
         return False
-    for place in range(work.numbers[N_REGIONS]):
-        walk(model, work, work.regions[place], work.signs[place], True)
-    put_boxes(work)
+    copy(work.covered[NEXT], work.covered[NOW])
+    put_boxes(model, work)
     work.sums[INSIDE], work.sums[ENTERED], work.sums[SIDES] = inside, entered, sides
     work.sums[DENSITY] = density
     return True
@@ -354,20 +340,18 @@ def step(rng, model, work, move, beta):
 
 @kernel
 def load(model: BoxModel, work: BoxWork) -> None:
-    """Count what boxes cover, of `work.boxes` and their number."""
-    for row in range(work.covers.shape[0]):
-        work.covers[row] = 0
-    work.sums[INSIDE], work.sums[ENTERED], work.sums[SIDES] = 0.0, 0.0, 0.0
+    """Find what boxes cover, of `work.boxes` and their number."""
+    copy(model.above[0, model.n_cuts[0] + 1], work.covered[NOW])  # no row
+    copy(work.covered[NOW], work.covered[NEXT])
+    sides = 0.0
     for box in range(work.numbers[N_BOXES]):
-        work.change[0], work.change[1] = 0.0, 0.0
-        walk(model, work, work.boxes[box], 1, False)
-        walk(model, work, work.boxes[box], 1, True)
-        work.sums[INSIDE] += work.change[0]
-        work.sums[ENTERED] += work.change[1]
-        work.sums[SIDES] += n_closed(model, work.boxes[box])
-    work.sums[DENSITY] = log_density(
-        model, work.sums[INSIDE], work.sums[ENTERED], work.sums[SIDES], work.numbers[N_BOXES]
-    )
+        fill(model, work, box)
+        cover(work, box, NEXT)
+        sides += n_closed(model, work.boxes[box])
+    inside, entered = weigh(model, work)
+    copy(work.covered[NEXT], work.covered[NOW])
+    work.sums[INSIDE], work.sums[ENTERED], work.sums[SIDES] = inside, entered, sides
+    work.sums[DENSITY] = log_density(model, inside, entered, sides, work.numbers[N_BOXES])
 
 
 @kernel
@@ -389,7 +373,7 @@ def sweep(
     """
     highest, n_best = work.sums[DENSITY], work.numbers[N_BOXES]
     for box in range(n_best):
-        copy_box(work.boxes[box], best[box])
+        copy(work.boxes[box], best[box])
     for _ in range(n_steps):
         u, move = rng.random(), 0
         while u >= move_cdf[move]:
@@ -401,5 +385,5 @@ def sweep(
         if work.sums[DENSITY] > highest + IMPROVEMENT:
             highest, n_best = work.sums[DENSITY], work.numbers[N_BOXES]
             for box in range(n_best):
-                copy_box(work.boxes[box], best[box])
+                copy(work.boxes[box], best[box])
     return int(n_best)
