@@ -17,11 +17,15 @@ from bayescascade.base import jit as _jit
 from tests.people import DECLARED, draw_people
 
 HELPER = """
+from typing import NamedTuple
 from bayescascade.base.jit import inner_kernel
 
+class {name}(NamedTuple):
+    x: float
+
 @inner_kernel
-def helper(x):
-    return x + {constant}
+def helper(point):
+    return point.x + {constant}
 """
 
 CALLER = """
@@ -29,13 +33,15 @@ from bayescascade.base.jit import kernel
 from {package}.helper import helper
 
 @kernel
-def caller(x):
-    return 2.0 * helper(x)
+def caller(point):
+    return 2.0 * helper(point)
 """
 
 RUN = """
+from {package} import helper
 from {package}.caller import caller
-print(caller(1.0), sum(caller.stats.cache_hits.values()))
+(kind,) = (k for k in vars(helper).values() if getattr(k, "_fields", ()) == ("x",))
+print(caller(kind(1.0)), sum(caller.stats.cache_hits.values()))
 """
 
 
@@ -47,9 +53,9 @@ def package(tmp_path):
     (folder / "__init__.py").write_text("")
     (folder / "caller.py").write_text(CALLER.format(package="twofiles"))
 
-    def run(constant=None):
+    def run(constant=None, name="Point"):
         if constant is not None:
-            (folder / "helper.py").write_text(HELPER.format(constant=constant))
+            (folder / "helper.py").write_text(HELPER.format(constant=constant, name=name))
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
@@ -73,6 +79,13 @@ def test_editing_a_helper_in_another_file_recompiles_its_callers(package):
     assert package(constant=10.0) == (22.0, 0)
     assert package() == (22.0, 1)
     assert package(constant=20.0) == (42.0, 0)
+
+
+def test_renaming_a_type_of_arguments_recompiles_too(package):
+    """After an upgrade the cache names types that are gone: it is of no use, and no error."""
+    assert package(constant=10.0) == (22.0, 0)
+    assert package(constant=10.0, name="Place") == (22.0, 0)
+    assert package() == (22.0, 1)
 
 
 def test_kernels_release_the_interpreter():

@@ -294,11 +294,21 @@ class _FolderCache(FunctionCache):
     def __init__(self, py_func: Callable[..., object]) -> None:
         super().__init__(py_func)  # type: ignore[no-untyped-call]
         folder = Path(py_func.__code__.co_filename).parent
-        self._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
+        self._cache_file = _FolderIndex(  # type: ignore[no-untyped-call]
             cache_path=self._cache_path,
             filename_base=self._impl.filename_base,
             source_stamp=_digest(folder),
         )
+
+
+class _FolderIndex(IndexDataCacheFile):
+    """Numba's index of what is compiled, empty where it names types of arguments that are gone."""
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()  # type: ignore[no-untyped-call]
+        except (AttributeError, ImportError):  # renamed since, as by an upgrade
+            return {}
 
 
 @cache
