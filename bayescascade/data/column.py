@@ -158,7 +158,7 @@ class Column:
     def codes_for(self, condition: object) -> tuple[int, ...]:
         """Return the sorted codes that `condition` allows.
 
-        Counted columns take a level, or a list, tuple or set of levels; continuous ones take a
+        Columns of levels take a level, or a list, tuple or set of levels; continuous ones take a
         number, which selects its bin, or a pair, which selects the bins between two edges. None
         selects the missing level. Raises DataError for no level, an unknown one, or a pair that is
         not two increasing edges.

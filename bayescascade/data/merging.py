@@ -18,19 +18,11 @@ from bayescascade.data.distinct_rows import DistinctRows
 from bayescascade.data.levels import Level, level_text, tidy_levels
 from bayescascade.data.names import check_present
 from bayescascade.data.reading import CountedRows
-from bayescascade.data.schema import Schema
+from bayescascade.data.schema import CodedTable, Schema
 
 
-class Counted(Protocol):
+class WeightedTable(CodedTable, Protocol):
     """Distinct rows with their weights (`CountedRows`, or a Table)."""
-
-    @property
-    def schema(self) -> Schema:
-        """Of the rows."""
-
-    @property
-    def codes(self) -> NDArray[np.integer]:
-        """Levels, (n_columns, n_distinct)."""
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -41,7 +33,7 @@ class Counted(Protocol):
         """All rows, as often as they occur."""
 
 
-def merge_counted(parts: Sequence[Counted]) -> CountedRows:
+def merge_rows(parts: Sequence[WeightedTable]) -> CountedRows:
     """Return the rows of all parts, at least one, whose columns must be alike."""
     first = parts[0].schema
     for part in parts[1:]:

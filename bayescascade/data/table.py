@@ -24,7 +24,7 @@ from bayescascade.data.files import Paths, are_paths, open_files
 from bayescascade.data.given import GivenRows
 from bayescascade.data.inference import reason_words
 from bayescascade.data.levels import level_text
-from bayescascade.data.merging import merge_counted
+from bayescascade.data.merging import merge_rows
 from bayescascade.data.partitions import are_partitions, open_partitions
 from bayescascade.data.readers import CsvSource, ParquetSource
 from bayescascade.data.reading import CountedRows, RowReader
@@ -294,7 +294,7 @@ class Table:
             raise DataError("at least one table must be given, got none")
         sources = list(dict.fromkeys(part.source for part in parts if part.source))
         more = f" and {len(sources) - 1} more" if len(sources) > 1 else ""
-        return _table(merge_counted(parts), "".join(sources[:1]) + more)
+        return _table(merge_rows(parts), "".join(sources[:1]) + more)
 
     @property
     def n_distinct(self) -> int:

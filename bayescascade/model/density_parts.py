@@ -210,11 +210,11 @@ class DensityParts(Pictured):
 
     def columns_in_words(self) -> list[tuple[str, str]]:
         """Return what the numbers of the parts are, by their headings."""
-        is_counted = self.schema.n_cells is not None
-        size, each = ("cells", "a cell") if is_counted else ("volume", "a unit of volume")
-        evenly = "all were equally common" if is_counted else "rows were spread evenly"
+        has_cells = self.schema.n_cells is not None
+        size, each = ("cells", "a cell") if has_cells else ("volume", "a unit of volume")
+        evenly = "all were equally common" if has_cells else "rows were spread evenly"
         sizes = (
-            "how many combinations of levels are in it" if is_counted else "how much room it takes"
+            "how many combinations of levels are in it" if has_cells else "how much room it takes"
         )
         return [
             ("rows", "how many of the rows are in the group"),
@@ -265,8 +265,8 @@ class DensityParts(Pictured):
 
     def number_columns(self) -> list[Numbers]:
         """Return rows, share, cells or volume, density and ratio to uniform of every part."""
-        is_counted = self.schema.n_cells is not None
-        size_text = cells_text if is_counted else significant_text
+        has_cells = self.schema.n_cells is not None
+        size_text = cells_text if has_cells else significant_text
         ratios: list[float] = (self.log_densities + self.log_domain).tolist()
         return [
             Numbers(
@@ -278,7 +278,7 @@ class DensityParts(Pictured):
                 bars=self.probabilities.tolist(),
             ),
             Numbers(
-                "cells" if is_counted else "volume",
+                "cells" if has_cells else "volume",
                 [size_text(v) for v in self.log_volumes.tolist()],
             ),
             Numbers("density", [significant_text(d) for d in self.log_densities.tolist()]),

@@ -136,15 +136,15 @@ class PosteriorRun(Run[S]):
         if self.legend.parts_of is None:
             return {}
         best = self.legend.parts_of(self.best_state)
-        every = _held(best)
+        every = _contents(best)
         times = Counter(state for chain in self.draws for state in chain)
         holding = {name: part for name, part in best.items() if part is not None}
         shares = dict.fromkeys(("every part", "every word", *holding), 0.0)
         for state, n in times.items():
-            held = _held(self.legend.parts_of(state))
-            shares["every part"] += n * (held == every)
+            contents = _contents(self.legend.parts_of(state))
+            shares["every part"] += n * (contents == every)
             for name, part in holding.items():
-                shares[name] += n * (part in held)
+                shares[name] += n * (part in contents)
         shares["every word"] = times[self.best_state]
         return {name: n / max(times.total(), 1) for name, n in shares.items()}
 
@@ -163,6 +163,6 @@ class PosteriorRun(Run[S]):
         return used
 
 
-def _held(parts: Mapping[str, Hashable]) -> frozenset[Hashable]:
+def _contents(parts: Mapping[str, Hashable]) -> frozenset[Hashable]:
     """Return what parts hold, but for nothing."""
     return frozenset(part for part in parts.values() if part is not None)

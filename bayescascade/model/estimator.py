@@ -24,7 +24,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.model.explore import Solver, explore_by
 from bayescascade.model.kept_draws import (
-    Counted,
+    CountedState,
     Draws,
     Readables,
     check_times,
@@ -47,7 +47,7 @@ from bayescascade.report.printed import Pictured
 
 _TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
 S = TypeVar("S")
-C = TypeVar("C", bound=Counted)
+C = TypeVar("C", bound=CountedState)
 L = TypeVar("L", bound=Pictured)
 
 
@@ -103,7 +103,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     @abstractmethod
     def _read_counted(self, record: Mapping[str, Any]) -> C:
-        """Return what `Counted.to_record` wrote, checked against `schema_`.
+        """Return what `CountedState.to_record` wrote, checked against `schema_`.
 
         Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
         """

@@ -13,7 +13,7 @@ MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a 
 _MAX_TIMES = 1 << 53
 
 
-class Counted(Protocol):
+class CountedState(Protocol):
     """A state with the weights of the rows in its parts: what is kept of it without the data."""
 
     @property
@@ -24,7 +24,7 @@ class Counted(Protocol):
         """Return plain JSON types, without the key "times"."""
 
 
-C = TypeVar("C", bound=Counted)
+C = TypeVar("C", bound=CountedState)
 State = TypeVar("State")
 
 

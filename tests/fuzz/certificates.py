@@ -26,12 +26,12 @@ from bayescascade.methods.cascades.exact import (
     solve,
     solve_by_tilts,
 )
-from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.redraws import Redraws
 from bayescascade.methods.cascades.exact.scratch import Scratch
+from bayescascade.methods.cascades.exact.shared import SharedBoxes
 from bayescascade.methods.cascades.tree import block_codes
 from tests.fuzz import lists
 from tests.fuzz.running import Found, Problem, main
@@ -99,9 +99,9 @@ def other_boxes(problem: Problem) -> None:
     posterior = drawn.posterior
     plan = SearchPlan.of(posterior, None)
     if plan.partitions == "levels" and plan.shift == 0 and "expected_branches" in drawn.parameters:
-        held = HeldBoxes.of(posterior, plan, np.inf, np.inf)
+        held = SharedBoxes.of(posterior, plan, np.inf, np.inf)
         if held is not None:
-            exact = SummedPosterior(posterior, plan, ExactCost.of_held(held), boxes=held)
+            exact = SummedPosterior(posterior, plan, ExactCost.of_shared(held), boxes=held)
             hold(drawn, list(problems_of_sums(drawn, exact)))
     with tempfile.TemporaryDirectory() as folder:
         in_files = Recursion.of(posterior, plan, scratch=Scratch(Path(folder)))
@@ -128,7 +128,7 @@ def tilts(problem: Problem) -> None:
 def _hold_tilts(problem: Problem, drawn: LargeProblem) -> None:
     posterior = drawn.posterior
     found = solve_by_tilts(posterior, rng=0, n_draws=20)
-    is_held = isinstance(found._passes.boxes, HeldBoxes)
+    is_held = isinstance(found._passes.boxes, SharedBoxes)
     problem.note(boxes="held" if is_held else "all")
     problem.note(proved=bool(np.isfinite(found.error)), draws=bool(found.draws))
     complaints = list(problems_of_sums(drawn, found))

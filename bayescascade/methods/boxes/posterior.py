@@ -32,7 +32,7 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.base.validation import check_choice
 from bayescascade.methods.boxes.exact.levels import Costs, balanced, checked_rows
 from bayescascade.methods.boxes.kernels import sweep as kernels
-from bayescascade.methods.boxes.kernels.layout import N_BOXES, BoxModel, BoxWork
+from bayescascade.methods.boxes.kernels.layout import N_BOXES, BoxModel, BoxWorkspace
 from bayescascade.methods.boxes.parameters import BALANCED, LIKELIHOODS, PosteriorParameters
 from bayescascade.methods.boxes.union import BoxUnion, Floats
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
@@ -197,7 +197,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         self, rng: np.random.Generator, state: BoxState, n_steps: int, inverse_temperature: float
     ) -> tuple[BoxState, StepCounts[BoxState]]:
         """Run compiled steps on ``exp(inverse_temperature * log_density)``; see `kernels.sweep`."""
-        work, counts = self._new_work(state), self.new_counts()
+        work, counts = self._new_workspace(state), self.new_counts()
         kernels.load(self._model, work)
         best = np.empty_like(work.boxes[: self.n_boxes])
         n_best = kernels.sweep(
@@ -310,12 +310,12 @@ class BoxPosterior(CompiledPosterior[BoxState]):
 
     # -- what kernels read -------------------------------------------------------------------------
 
-    def _new_work(self, state: BoxState) -> BoxWork:
+    def _new_workspace(self, state: BoxState) -> BoxWorkspace:
         n_words = self._model.above.shape[2]
         boxes = np.zeros((self.n_boxes + 2, 2 * len(self._n_cuts)), np.int64)
         boxes[: len(state)] = np.array(state, np.int64).reshape(len(state), boxes.shape[1])
         inside, covered = (np.zeros((n, n_words), np.uint64) for n in (self.n_boxes + 2, 2))
-        return BoxWork(boxes, inside, covered, np.array([len(state), 0, -1, -1]), np.zeros(4))
+        return BoxWorkspace(boxes, inside, covered, np.array([len(state), 0, -1, -1]), np.zeros(4))
 
     @cached_property
     def _model(self) -> BoxModel:

@@ -45,7 +45,7 @@ from bayescascade.data.conditions import Conditions
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
-from bayescascade.methods.cascades.kernels.layout import TableArrays, new_dependence_work
+from bayescascade.methods.cascades.kernels.layout import TableArrays, new_dependence_workspace
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
 from bayescascade.report.numbers import count_texts, probability_text
 from bayescascade.report.pair_arcs import PairArcs, plot_arcs
@@ -124,7 +124,7 @@ class DependentLeaf:
         """Return the log evidence, rows' log densities, both but for widths, and half of ln W."""
         (p, n), log_evidence, k = codes.shape, np.empty(1), self.columns.size
         rows, scores = np.ascontiguousarray(codes.T, np.int32), np.empty(n)
-        work = new_dependence_work(self._concentration, p)
+        work = new_dependence_workspace(self._concentration, p)
         with sparing(self._log_widths.size**2 + (n + 1) * k**3 / 6):
             score_leaves(
                 self._starts, work, self._n_left, self._counts[np.newaxis], rows, np.array([0, n]),
@@ -345,7 +345,7 @@ def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -
     rows = [np.flatnonzero(own[places].all(axis=0)) for own in left]
     edges = np.cumsum([0, *map(len, rows)])
     counts = np.zeros((*left.shape, left.shape[1]))
-    work = new_dependence_work(1.0, boxes.shape[1])
+    work = new_dependence_workspace(1.0, boxes.shape[1])
     with sparing(edges[-1] * boxes.shape[1] ** 2):
         every = table.n_levels + 1  # column, those of a single level, too
         count_pairs(table, work, every, np.concatenate(rows), edges, counts)

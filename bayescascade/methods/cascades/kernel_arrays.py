@@ -16,7 +16,7 @@ from scipy.special import gammaln
 
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.kernels import layout
-from bayescascade.methods.cascades.kernels.layout import Work
+from bayescascade.methods.cascades.kernels.layout import Workspace
 from bayescascade.methods.cascades.models import CascadeModel
 from bayescascade.methods.cascades.parameters import LEAVES
 from bayescascade.methods.cascades.tree import Tree, level_starts
@@ -104,7 +104,9 @@ class WorkSpaces:
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._kept: OrderedDict[int, tuple[Tree, Work]] = OrderedDict()  # by the id of the tree
+        self._kept: OrderedDict[int, tuple[Tree, Workspace]] = (
+            OrderedDict()
+        )  # by the id of the tree
         self._n_bytes = 0  # of all that are kept: there may be thousands
         self._lock = Lock()
 
@@ -114,12 +116,12 @@ class WorkSpaces:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["_most_bytes"])  # type: ignore[misc] # empty
 
-    def take(self, tree: Tree) -> Work | None:
+    def take(self, tree: Tree) -> Workspace | None:
         """Return the work space that holds this very tree, and forget it; None if there is none."""
         with self._lock:
             return self._forget(id(tree))
 
-    def keep(self, tree: Tree, work: Work) -> None:
+    def keep(self, tree: Tree, work: Workspace) -> None:
         """Keep a work space that holds a tree."""
         with self._lock:
             self._forget(id(tree))
@@ -134,7 +136,7 @@ class WorkSpaces:
             self._kept.clear()
             self._n_bytes = 0
 
-    def _forget(self, key: int) -> Work | None:
+    def _forget(self, key: int) -> Workspace | None:
         if key not in self._kept:
             return None
         _, work = self._kept.pop(key)
@@ -142,6 +144,6 @@ class WorkSpaces:
         return work
 
 
-def _n_bytes(work: Work) -> int:
+def _n_bytes(work: Workspace) -> int:
     arrays = (*work[:-1], work.dependence.graph, work.dependence.logs, work.dependence.pairs)
     return sum(array.nbytes for array in arrays)

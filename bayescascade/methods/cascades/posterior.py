@@ -334,7 +334,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
             work = self._load(state, state.n_nodes)
         return self._count_levels(work, state)
 
-    def _count_levels(self, work: layout.Work, state: Tree) -> NDArray[np.float64]:
+    def _count_levels(self, work: layout.Workspace, state: Tree) -> NDArray[np.float64]:
         with sparing(self._n_cells_of(state)):
             count_levels(self.arrays, work, state.n_nodes)
         return work.histogram[: state.n_nodes]
@@ -345,9 +345,9 @@ class CascadePosterior(CompiledPosterior[Tree]):
         n_counted = {"uniform": 1, "independent": p, "dependent": p * p}[self.model.leaf]
         return self.table.n_distinct * n_counted * state.n_nodes
 
-    def _load(self, state: Tree, capacity: int) -> layout.Work:
+    def _load(self, state: Tree, capacity: int) -> layout.Workspace:
         arrays, model = self.arrays, self.model_arrays
-        work = layout.new_work(arrays, model, capacity)
+        work = layout.new_workspace(arrays, model, capacity)
         load(arrays, model, work, state.feature, state.parent, state.block)
         return work
 

@@ -39,7 +39,7 @@ from bayescascade.base.validation import check_integer, check_real
 from bayescascade.base.watch import check_time
 from bayescascade.methods.cascades.dependence import integrate_missing
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
-from bayescascade.methods.cascades.kernels.layout import new_dependence_work
+from bayescascade.methods.cascades.kernels.layout import new_dependence_workspace
 from bayescascade.methods.cascades.product_leaves import weigh_products
 from bayescascade.methods.cascades.rounding import rounding_of_all
 from bayescascade.methods.cascades.shallow_extent import steps_a_row
@@ -115,7 +115,7 @@ class ShallowTrees:
         self._column = np.repeat(np.arange(self._n_levels.size), self._n_levels)
         self._log_widths = np.log(self._arrays.widths)
         leaf_alpha = posterior.model_arrays.leaf_alpha
-        self._work = new_dependence_work(leaf_alpha, self._n_levels.size)
+        self._work = new_dependence_workspace(leaf_alpha, self._n_levels.size)
         self._open = can_split = np.flatnonzero(self._n_levels > 1).tolist()
         if columns is not None:
             self._open = sorted(set(can_split) & set(columns))

@@ -132,15 +132,15 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         encoder, priced, training = _read or read_rows(
             X, y, costs, type(self).__name__, sample_weight=sample_weight
         )
-        is_counted = training.weights > 0
-        self._weights = training.weights[is_counted]
-        found, self._labels = np.unique(training.labels[is_counted], return_inverse=True)
+        has_weight = training.weights > 0
+        self._weights = training.weights[has_weight]
+        found, self._labels = np.unique(training.labels[has_weight], return_inverse=True)
         self.classes = training.classes[found]
         if found.size < 2:
             raise DataError("sample_weight must be > 0 for rows of at least two classes")
         self._features, self._source = tuple(encoder.names), encoder.source
         self.items = priced.resolve(encoder.columns).of_features(encoder.source)
-        self.candidates = SplitCandidates.of(training.rows[is_counted], n_thresholds)
+        self.candidates = SplitCandidates.of(training.rows[has_weight], n_thresholds)
         self._total = float(self._weights.sum())
 
     # -- the contract ------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         """Return log prior plus log likelihood, nats; compiled, as chains ask for it often."""
         if state.n_leaves > self.max_leaves:
             return -math.inf
-        work = layout.new_work(self._model, self.classes.size)
+        work = layout.new_workspace(self._model, self.classes.size)
         log_density = layout.density(self._model, work, np.array(state.nodes, np.int64))
         return log_density + math.log1p(-self.split_probability)
 
@@ -203,7 +203,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         `kernels.sweep` has the moves; the work of a step is proportional to the rows of the node
         that it touches and, where its subtree is drawn anew, to the columns and candidates.
         """
-        work = layout.new_work(self._model, self.classes.size)
+        work = layout.new_workspace(self._model, self.classes.size)
         layout.load(self._model, work, np.array(state.nodes, np.int64))
         counts = self.new_counts()
         nodes = np.empty(2 * self.max_leaves - 1, np.int64)

@@ -118,7 +118,7 @@ class TreeGrower:
         per_column = (items.costs, items.starts, items.items)
         costs = kernels.GrowthCosts(*per_column, self.cost_exponent, is_free)
         limits = kernels.GrowthLimits(depth, self.max_features, self.has_stumps)
-        work = kernels.new_work(n_rows, len(self.columns.codes), self.n_classes, items.n_items)
+        work = kernels.new_workspace(n_rows, len(self.columns.codes), self.n_classes, items.n_items)
         n_nodes = kernels.grow(rng, data, self.measure, costs, limits, nodes, work)
         return Forest.from_preorder(*(array[:n_nodes].copy() for array in nodes))
 

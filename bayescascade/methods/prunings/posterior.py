@@ -208,7 +208,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
         `kernels.cutting` has the moves, and why they are right; the work of a step is proportional
         to the subtrees that it draws anew, and their uses.
         """
-        work = cutting.new_work(self.program.n_splits, self.program.n_uses)
+        work = cutting.new_workspace(self.program.n_splits, self.program.n_uses)
         cutting.load(self._arrays, work, state.kept)
         counts = self.new_counts()
         best_kept = np.empty(self.program.n_splits, np.bool_)

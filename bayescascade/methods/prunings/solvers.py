@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bayescascade.base.watch import check_time
 from bayescascade.methods.prunings.kernels.programs import (
     FlowNetwork,
-    FlowWork,
+    FlowWorkspace,
     advance_flow,
     measure_distances,
 )
@@ -48,7 +48,7 @@ class FlowSolver:
         self._rounding = float(units / self._scale + 4 * UNIT * (program.base_error + gains))
         self._starts, self._head, self._reverse, self._is_unlimited = _arcs(program)
         shape = 2, self._starts.size - 1
-        self._work = FlowWork(*np.empty(shape, np.int32), *np.empty(shape, np.int64))
+        self._work = FlowWorkspace(*np.empty(shape, np.int32), *np.empty(shape, np.int64))
         self._tradeoff, self._network, self._room = self._unused()
 
     def solve(self, tradeoff: float) -> Pruning:

@@ -148,7 +148,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         self, rng: np.random.Generator, state: RuleList, n_steps: int, inverse_temperature: float
     ) -> tuple[RuleList, StepCounts[RuleList]]:
         """Run compiled steps, of moves drawn by `move_weights`; see `kernels.sweep`."""
-        work, counts = layout.new_work(self.candidates, self.rows), self.new_counts()
+        work, counts = layout.new_workspace(self.candidates, self.rows), self.new_counts()
         levels = np.array([self._load(work, state), 0.0, 0.0])
         sweep(
             rng, self.candidates, self.rows, self.model_arrays, work, n_steps,
@@ -168,8 +168,8 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
     ) -> Exchanged[RuleList]:
         """Run compiled steps of lists at several temperatures; see `kernels.exchange`."""
         n_lists = len(states)
-        works = layout.new_works(self.candidates, self.rows, n_lists)
-        spaces = [layout.work_of(works, k) for k in range(n_lists)]
+        works = layout.new_workspaces(self.candidates, self.rows, n_lists)
+        spaces = [layout.workspace_of(works, k) for k in range(n_lists)]
         levels, holders = np.zeros((n_lists, 3)), np.zeros(n_lists, np.int64)
         levels[:, 0] = [self._load(*one) for one in zip(spaces, states, strict=True)]
         counts, swaps = np.stack([self.new_counts()] * 2), np.zeros((3, n_lists - 1))
@@ -183,7 +183,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         log_densities = tuple(levels[holders, 0].tolist())
         return Exchanged(lists, log_densities, own, *map(tuple, swaps.tolist()))
 
-    def _load(self, work: layout.Work, state: RuleList) -> float:
+    def _load(self, work: layout.Workspace, state: RuleList) -> float:
         rules = np.array(state.rules, np.int64)
         return load(self.candidates, self.rows, self.model_arrays, work, rules)
 
@@ -311,7 +311,7 @@ def _digest(words: NDArray[np.uint64]) -> bytes | None:
     return blake2b(words.tobytes(), digest_size=16).digest() if words.any() else None
 
 
-def _list_in(work: layout.Work, which: int) -> RuleList:
+def _list_in(work: layout.Workspace, which: int) -> RuleList:
     """Return one of the lists in a work space."""
     return RuleList(tuple(work.rules[which, : work.sizes[which]].tolist()))
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade.base import jit
-from bayescascade.methods.cascades.kernels.layout import IN_PLACE, new_work
+from bayescascade.methods.cascades.kernels.layout import IN_PLACE, new_workspace
 from bayescascade.methods.cascades.kernels.proposals import log_q_split
 from bayescascade.methods.cascades.kernels.trees import load
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
@@ -27,7 +27,7 @@ def boxes_of(posterior, tree):
 
 def kernels_probability(posterior, tree, node, split):
     """Return the probability that the kernels give a split of a node."""
-    work = new_work(posterior.arrays, posterior.model_arrays, tree.n_nodes)
+    work = new_workspace(posterior.arrays, posterior.model_arrays, tree.n_nodes)
     load(posterior.arrays, posterior.model_arrays, work, tree.feature, tree.parent, tree.block)
     j, blocks = split
     for branch, codes in enumerate(blocks):

@@ -17,7 +17,13 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.base.validation import check_integer
 from bayescascade.base.watch import Watch
 from bayescascade.methods.boxes.exact.levels import LevelRows, Levels
-from bayescascade.methods.boxes.kernels.ranges import STACKED, VISITED, RangeRows, RangeWork, search
+from bayescascade.methods.boxes.kernels.ranges import (
+    STACKED,
+    VISITED,
+    RangeRows,
+    RangeWorkspace,
+    search,
+)
 from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.guard import certified, shown_gap
 
@@ -246,7 +252,7 @@ def _check_memory(rows: LevelRows, n_boxes: int, memory_limit: float) -> None:
         )
 
 
-def _arrays(rows: LevelRows, n_boxes: int, gain: float) -> tuple[RangeRows, RangeWork]:
+def _arrays(rows: LevelRows, n_boxes: int, gain: float) -> tuple[RangeRows, RangeWorkspace]:
     """Return what the kernel reads, and a stack with the range of all levels on it."""
     (n_positives, n_sides), n_negatives = rows.positives.shape, len(rows.negatives)
     n_levels = rows.n_levels
@@ -257,7 +263,7 @@ def _arrays(rows: LevelRows, n_boxes: int, gain: float) -> tuple[RangeRows, Rang
         rows.costs.negative_weight, rows.costs.box_cost, rows.costs.side_cost,
         int(np.argmax(n_levels)),
     )  # fmt: skip
-    work = RangeWork(
+    work = RangeWorkspace(
         lows=np.empty((depth, *shape), np.int32),
         highs=np.empty((depth, *shape), np.int32),
         bounds=np.empty(depth),
@@ -280,7 +286,7 @@ def _arrays(rows: LevelRows, n_boxes: int, gain: float) -> tuple[RangeRows, Rang
     return read, work
 
 
-def _ceiling(work: RangeWork) -> float:
+def _ceiling(work: RangeWorkspace) -> float:
     """Return a bound on what unions gain, the best one known and those not yet looked at."""
     stacked = work.bounds[: work.numbers[STACKED]]
     return float(max(work.best[0], stacked.max(initial=-inf)))

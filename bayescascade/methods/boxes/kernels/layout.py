@@ -51,7 +51,7 @@ class BoxModel(NamedTuple):
     max_boxes: int
 
 
-class BoxWork(NamedTuple):
+class BoxWorkspace(NamedTuple):
     """A union while it changes, of up to M boxes, and up to two boxes that a move brings.
 
     boxes (M + 2, 2 d) int64: the first and last cell of each column; inside (M + 2, W) uint64: the

@@ -51,7 +51,7 @@ class RangeRows(NamedTuple):
     order_side: int
 
 
-class RangeWork(NamedTuple):
+class RangeWorkspace(NamedTuple):
     """A search of K boxes, S sides and at most M levels, whose stack has room for D nodes.
 
     lows, highs (D, K, S) int32: ranges; bounds (D,); alive (D, 2) int64: how many rows of each kind
@@ -374,7 +374,7 @@ def divide(rows, work, node, bound):
 
 
 @kernel
-def search(rows: RangeRows, work: RangeWork, most_visited: int) -> bool:
+def search(rows: RangeRows, work: RangeWorkspace, most_visited: int) -> bool:
     """Look at nodes until none waits, or as many were; return whether none waits."""
     for _ in range(most_visited):
         if work.numbers[STACKED] == 0:

@@ -38,7 +38,7 @@ from bayescascade.methods.boxes.kernels.layout import (
     SIDES,
     Array,
     BoxModel,
-    BoxWork,
+    BoxWorkspace,
     box_probability,
     cover,
     fill,
@@ -339,7 +339,7 @@ def step(rng, model, work, move, beta):
 
 
 @kernel
-def load(model: BoxModel, work: BoxWork) -> None:
+def load(model: BoxModel, work: BoxWorkspace) -> None:
     """Find what boxes cover, of `work.boxes` and their number."""
     copy(model.above[0, model.n_cuts[0] + 1], work.covered[NOW])  # no row
     copy(work.covered[NOW], work.covered[NEXT])
@@ -358,7 +358,7 @@ def load(model: BoxModel, work: BoxWork) -> None:
 def sweep(
     rng: np.random.Generator,
     model: BoxModel,
-    work: BoxWork,
+    work: BoxWorkspace,
     n_steps: int,
     beta: float,
     move_cdf: Array,

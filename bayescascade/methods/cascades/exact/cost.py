@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayescascade.base.errors import TooLargeError
-from bayescascade.methods.cascades.exact.held import Boxes, HeldBoxes
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.scratch import Scratch
+from bayescascade.methods.cascades.exact.shared import Boxes, SharedBoxes
 from bayescascade.methods.cascades.models import LeafModel
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class ExactCost:
         return cls(n_boxes, plan.n_terms, plan.memory_bytes - disk_bytes, max_leaves, disk_bytes)
 
     @classmethod
-    def of_held(cls, held: HeldBoxes) -> "ExactCost":
+    def of_shared(cls, shared: SharedBoxes) -> "ExactCost":
         """Return what boxes that hold data take."""
-        return cls(held.n_boxes, held.n_terms, held.memory_bytes, None)
+        return cls(shared.n_boxes, shared.n_terms, shared.memory_bytes, None)
 
     def fits(self, memory_limit: float, work_limit: float) -> bool:
         """Whether it takes no more than `memory_limit` bytes and `work_limit` terms."""
@@ -134,15 +134,15 @@ def check_fits(
     cost = ExactCost.of_plan(plan)
     if cost.fits(memory_limit - in_use, work_limit):
         return cost
-    held = HeldBoxes.of(posterior, plan, _SOMEWHAT * memory_limit, _MOST_TRIED)
-    if held is not None:  # what would be enough
-        cost = ExactCost.of_held(held)
+    shared = SharedBoxes.of(posterior, plan, _SOMEWHAT * memory_limit, _MOST_TRIED)
+    if shared is not None:  # what would be enough
+        cost = ExactCost.of_shared(shared)
 
     def fits(plan: SearchPlan) -> bool:
         if ExactCost.of_plan(plan).fits(memory_limit - in_use, work_limit):
             return True
         few = min(work_limit, _MOST_TRIED)
-        return HeldBoxes.of(posterior, plan, memory_limit - in_use, few) is not None
+        return SharedBoxes.of(posterior, plan, memory_limit - in_use, few) is not None
 
     cost = replace(cost, memory_bytes=cost.memory_bytes + in_use)
 
@@ -247,9 +247,9 @@ def cheapest_boxes(
     fits = cost.fits(memory_limit - in_use, work_limit)
     if not fits or cost.n_terms > _SHORT:
         limit = min(work_limit, cost.n_terms / _DEARER if fits else np.inf)
-        held = HeldBoxes.of(posterior, plan, memory_limit - in_use, limit)
-        if held is not None:
-            return ExactCost.of_held(held), held
+        shared = SharedBoxes.of(posterior, plan, memory_limit - in_use, limit)
+        if shared is not None:
+            return ExactCost.of_shared(shared), shared
     on_disk = ExactCost.of_plan(plan, on_disk=True)
     if not fits and scratch is not None and on_disk.fits(memory_limit - in_use, work_limit):
         return on_disk, Recursion.of(posterior, plan, n_jobs, Scratch(scratch))

@@ -22,13 +22,13 @@ from bayescascade.methods.cascades.exact.cost import (
     first_cap,
     number_of_cells,
 )
-from bayescascade.methods.cascades.exact.held import Boxes, HeldBoxes
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT as UNIT_OF_EXPONENTS
 from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Progress, Recursion
 from bayescascade.methods.cascades.exact.rounding import TILT, PassRounding
+from bayescascade.methods.cascades.exact.shared import Boxes, SharedBoxes
 from bayescascade.methods.cascades.exact.tail import LEFT_OUT, Tail, log_prior_mass
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees
 from bayescascade.methods.cascades.tree import Tree
@@ -94,7 +94,7 @@ def solve(
         cost, boxes = cheapest_boxes(
             posterior, plan, memory_limit, work_limit, n_jobs, scratch=scratch
         )
-        kind = SummedPosterior if isinstance(boxes, HeldBoxes) else ExactPosterior
+        kind = SummedPosterior if isinstance(boxes, SharedBoxes) else ExactPosterior
         return kind(posterior, plan, cost, progress, None, n_jobs, memory_limit, boxes)
     cost = check_fits(posterior, plan, memory_limit, work_limit)
     most = number_of_cells(posterior)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
-from bayescascade.methods.cascades.exact.held import Boxes
 from bayescascade.methods.cascades.exact.lattice import Lattice
+from bayescascade.methods.cascades.exact.shared import Boxes
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]

@@ -26,8 +26,8 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     NO_TABLES,
     Scaled,
     TermArrays,
-    Work,
-    new_work,
+    Workspace,
+    new_workspace,
 )
 from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
@@ -49,7 +49,7 @@ Integers = NDArray[np.int64]
 Progress = Callable[[float], None]
 Digits = tuple[int, ...]
 Counts = NDArray[np.floating[Any]]
-Piece = Callable[[Work, int, bool, int], bool]
+Piece = Callable[[Workspace, int, bool, int], bool]
 
 _PIECE = 0.2  # seconds between looks for an interrupt
 _FIRST_LINES = 64  # of the first piece, before it is known how long lines take
@@ -90,7 +90,7 @@ class Recursion:
         self.tables = None
         if is_short:
             self.tables = short_tables(lattice, terms, weights_of(plan, counts))
-        self.work = _work_of(lattice)
+        self.work = _workspace_of(lattice)
         # of the last run: maximize, closed, tilt
         self.how: tuple[bool, int | None, float] = (False, None, np.nan)
 
@@ -141,7 +141,7 @@ class Recursion:
         self.how = how
         flags = _open_blocks(lattice, closed)
 
-        def piece(work: Work, n_fixed: int, is_first: bool, n_lines: int) -> bool:
+        def piece(work: Workspace, n_fixed: int, is_first: bool, n_lines: int) -> bool:
             if self.tables is not None:
                 return evaluate_lines(
                     arrays, index, flags, terms, self.tables, count_index, self.counts,
@@ -232,7 +232,7 @@ class Recursion:
         flows[self._whole] = root
         tables = NO_TABLES if self.tables is None else self.tables
 
-        def piece(work: Work, _: int, is_first: bool, n_lines: int) -> bool:
+        def piece(work: Workspace, _: int, is_first: bool, n_lines: int) -> bool:
             return share_out(
                 lattice.arrays, index, self.terms, tables, self.count_index.arrays, self.counts,
                 self.values, work, lattice.is_alike, flows, row_flows, is_first, n_lines,
@@ -263,13 +263,13 @@ def log_of(numbers: Scaled, where: slice, origin: int) -> NDArray[np.float64]:
     return logs + (numbers.exponent[where].astype(np.int64) - origin) * UNIT
 
 
-def _work_of(lattice: Lattice) -> Work:
+def _workspace_of(lattice: Lattice) -> Workspace:
     """Allocate the scratch of a recursion."""
     plan, n_blocks = lattice.plan, [blocks.n_blocks for blocks in lattice.blocks]
     line = n_blocks[-1] if plan.keeps else 1
     side = max(n_blocks) if plan.keeps else 1
     n_places = 2 * plan.most * len(n_blocks) if plan.is_short else 0
-    return new_work(len(n_blocks), plan.most, plan.n_entries(0), line, side, n_places)
+    return new_workspace(len(n_blocks), plan.most, plan.n_entries(0), line, side, n_places)
 
 
 def count_all(
@@ -289,13 +289,13 @@ def count_all(
             )
     flags = _open_blocks(lattice, None)
 
-    def piece(work: Work, n_fixed: int, is_first: bool, n_lines: int) -> bool:
+    def piece(work: Workspace, n_fixed: int, is_first: bool, n_lines: int) -> bool:
         return count_boxes(
             lattice.arrays, index.arrays, flags, counts, work, n_fixed, is_first, n_lines
         )
 
     with sparing(plan.n_terms):
-        _all_lines(piece, lattice, flags, _work_of(lattice), None, n_jobs, scratch)
+        _all_lines(piece, lattice, flags, _workspace_of(lattice), None, n_jobs, scratch)
     return counts
 
 
@@ -331,7 +331,7 @@ def _all_lines(
     piece: Piece,
     lattice: Lattice,
     flags: Flags,
-    work: Work,
+    work: Workspace,
     progress: Progress | None,
     n_jobs: int | None,
     scratch: Scratch | None = None,
@@ -362,13 +362,13 @@ def _all_lines(
     for digits in product(*open_blocks[:n_fixed]):
         waves[sum(int(size[d]) for size, d in zip(sizes, digits, strict=True))].append(digits)
 
-    def own_work() -> Work:
-        return _work_of(lattice)._replace(is_wrapped=work.is_wrapped)
+    def own_workspace() -> Workspace:
+        return _workspace_of(lattice)._replace(is_wrapped=work.is_wrapped)
 
     with ThreadPoolExecutor(n_threads) as pool:
         try:
             for _, wave in sorted(waves.items()):
-                for _ in pool.map(lambda digits: pieces.run(own_work(), digits), wave):
+                for _ in pool.map(lambda digits: pieces.run(own_workspace(), digits), wave):
                     pass
         finally:
             pieces.stopped.set()
@@ -390,7 +390,7 @@ class _Pieces:
         self._size = _FIRST_LINES
         self.stopped, self._watch = Event(), watch_in_use()
 
-    def run(self, work: Work, digits: Digits) -> None:
+    def run(self, work: Workspace, digits: Digits) -> None:
         """Go through all lines with the first digits given."""
         work.digits[: len(digits)] = digits
         n_left, is_first, is_left = self._n_of_task, True, True

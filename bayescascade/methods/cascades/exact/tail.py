@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import TooLargeError
-from bayescascade.methods.cascades.exact.held import Boxes
 from bayescascade.methods.cascades.exact.kernels.layout import TermArrays
 from bayescascade.methods.cascades.exact.lattice import Lattice, Root
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.rounding import PassRounding, of_sums_without_rows
+from bayescascade.methods.cascades.exact.shared import Boxes
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes
 
 Floats = NDArray[np.float64]

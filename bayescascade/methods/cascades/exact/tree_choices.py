@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.watch import check_time
-from bayescascade.methods.cascades.exact.held import Boxes
+from bayescascade.methods.cascades.exact.shared import Boxes
 from bayescascade.methods.cascades.tree import LEAF, Tree
 
 Integers = NDArray[np.int64]

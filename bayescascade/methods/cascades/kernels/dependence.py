@@ -12,7 +12,7 @@ import numpy as np
 
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.kernels import densities, layout as at
-from bayescascade.methods.cascades.kernels.layout import Array, DependenceWork, TableArrays
+from bayescascade.methods.cascades.kernels.layout import Array, DependenceWorkspace, TableArrays
 
 _RANGE = 600.0  # of log weights whose ratios, too, floats hold, nats
 _NEGLIGIBLE = 38.0  # nats by which a summand may be smaller and still change the sum
@@ -20,7 +20,12 @@ _NEGLIGIBLE = 38.0  # nats by which a summand may be smaller and still change th
 
 @kernel
 def count_pairs(
-    table: TableArrays, work: DependenceWork, n_left: Array, rows: Array, edges: Array, out: Array
+    table: TableArrays,
+    work: DependenceWorkspace,
+    n_left: Array,
+    rows: Array,
+    edges: Array,
+    out: Array,
 ) -> None:
     """Add each box's weights of levels and pairs of levels to the lower half of out (n, L, L).
 
@@ -36,7 +41,7 @@ def count_pairs(
 @kernel
 def score_leaves(
     offsets: Array,
-    work: DependenceWork,
+    work: DependenceWorkspace,
     n_left: Array,
     pairs: Array,
     scored: Array,

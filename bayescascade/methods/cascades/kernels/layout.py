@@ -65,7 +65,7 @@ class ModelArrays(NamedTuple):
     log_n_trees: Array  # (most,) float64: log number of trees of 1, 2, .. leaves; one 0 if unused
 
 
-class DependenceWork(NamedTuple):
+class DependenceWorkspace(NamedTuple):
     """Space for one dependent leaf; s and t count its k columns of two or more levels left."""
 
     concentration: float  # rows that the prior is worth
@@ -81,7 +81,7 @@ class DependenceWork(NamedTuple):
     pairs: Array  # (L, L) float64: of a chain, the weights of pairs of levels
 
 
-class Work(NamedTuple):
+class Workspace(NamedTuple):
     """A tree being changed, of C nodes at most, with Q levels in the widest column.
 
     A node's rows are ``rows[start:end]``, so a move touches the rows of one node only; its children
@@ -115,7 +115,7 @@ class Work(NamedTuple):
     saved_nodes: Array  # (C, N_FIELDS) int64
     saved_reals: Array  # (C, N_REALS) float64
     saved_box: Array  # (C, p) uint64
-    dependence: DependenceWork  # of no size where leaves are not dependent
+    dependence: DependenceWorkspace  # of no size where leaves are not dependent
 
 
 class FlatTree(NamedTuple):
@@ -126,7 +126,7 @@ class FlatTree(NamedTuple):
     block: Array
 
 
-def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
+def new_workspace(table: TableArrays, model: ModelArrays, capacity: int) -> Workspace:
     """Allocate a work space for trees of up to `capacity` nodes; `load` fills it."""
     p, n_rows = table.codes.shape
     widest = max(2, int(table.n_levels.max()))
@@ -134,7 +134,7 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
     n_levels = int(table.offsets[p])
     nodes, reals, boxes = (capacity, N_FIELDS), (capacity, N_REALS), (capacity, p)
     of_dependence = (p, n_levels) if model.dependent else (0, 0)
-    return Work(*(
+    return Workspace(*(
         np.empty(nodes, np.int64), np.empty(reals), np.empty(boxes, np.uint64),
         np.empty((capacity + n_branches, n_levels)), np.empty((capacity, p)),
         np.empty(n_rows, np.int32), np.empty((2, n_rows), np.int32),
@@ -143,12 +143,14 @@ def new_work(table: TableArrays, model: ModelArrays, capacity: int) -> Work:
         np.empty((3, widest)), np.empty(widest, np.int64), np.empty(widest, np.uint64),
         np.empty(widest + 1, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
         np.empty(nodes, np.int64), np.empty(reals), np.empty(boxes, np.uint64),
-        new_dependence_work(model.leaf_alpha, *of_dependence),
+        new_dependence_workspace(model.leaf_alpha, *of_dependence),
     ))  # fmt: skip
 
 
-def new_dependence_work(concentration: float, n_columns: int, n_levels: int = 0) -> DependenceWork:
+def new_dependence_workspace(
+    concentration: float, n_columns: int, n_levels: int = 0
+) -> DependenceWorkspace:
     """Allocate space for dependent leaves of tables of so many columns, and in chains levels."""
     integers, reals = np.empty((3, n_columns), np.int64), np.empty((3, n_columns))
     matrices, pairs = np.empty((3, n_columns, n_columns)), np.empty((n_levels, n_levels))
-    return DependenceWork(concentration, *(*integers, *reals, *matrices, pairs))
+    return DependenceWorkspace(concentration, *(*integers, *reals, *matrices, pairs))

@@ -7,7 +7,12 @@ import numpy as np
 from bayescascade.base.chain_kernels import draw
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.kernels import densities, layout as at, moves, regrouping, trees
-from bayescascade.methods.cascades.kernels.layout import FlatTree, ModelArrays, TableArrays, Work
+from bayescascade.methods.cascades.kernels.layout import (
+    FlatTree,
+    ModelArrays,
+    TableArrays,
+    Workspace,
+)
 
 
 @inner_kernel
@@ -24,7 +29,7 @@ def sweep(
     rng: np.random.Generator,
     table: TableArrays,
     model: ModelArrays,
-    work: Work,
+    work: Workspace,
     capacity: int,
     n_steps: int,
     beta: float,
@@ -114,7 +119,7 @@ def sweep(
 
 
 @kernel
-def count_levels(table: TableArrays, work: Work, n_nodes: int) -> None:
+def count_levels(table: TableArrays, work: Workspace, n_nodes: int) -> None:
     """Fill the histograms of the first nodes of the work space: a pass over the rows of each."""
     for node in range(n_nodes):
         densities.count_rows(table, work, node, work.histogram[node])

@@ -10,14 +10,19 @@ import numpy as np
 from bayescascade.base.chain_kernels import enlist, strike
 from bayescascade.base.jit import inner_kernel, kernel
 from bayescascade.methods.cascades.kernels import densities, dependence, layout as at
-from bayescascade.methods.cascades.kernels.layout import FlatTree, ModelArrays, TableArrays, Work
+from bayescascade.methods.cascades.kernels.layout import (
+    FlatTree,
+    ModelArrays,
+    TableArrays,
+    Workspace,
+)
 
 
 @kernel
 def load(
     table: TableArrays,
     model: ModelArrays,
-    work: Work,
+    work: Workspace,
     feature: at.Array,
     parent: at.Array,
     block: at.Array,
@@ -103,7 +108,7 @@ def refresh(table, model, work):
 
 
 @kernel
-def export(work: Work, tree: FlatTree) -> int:
+def export(work: Workspace, tree: FlatTree) -> int:
     """Write the tree in canonical order, as in `Tree`; returns its number of nodes."""
     nodes = work.nodes
     written = work.saved_nodes[:, 0]  # where each node was written

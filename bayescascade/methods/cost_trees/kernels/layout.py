@@ -52,7 +52,7 @@ class TreeModel(NamedTuple):
     of_all: Array
 
 
-class TreeWork(NamedTuple):
+class TreeWorkspace(NamedTuple):
     """A tree while it changes, of up to M nodes and K classes; node 0 is the root.
 
     nodes (M, 6) int64: candidate (-1 at leaves), parent, left and right child, and the range of the
@@ -76,11 +76,11 @@ class TreeWork(NamedTuple):
     log_weight: Array
 
 
-def new_work(model: TreeModel, n_classes: int) -> TreeWork:
+def new_workspace(model: TreeModel, n_classes: int) -> TreeWorkspace:
     """Return a work space for `load`."""
     n_rows, max_leaves = model.labels.shape[0], model.max_leaves
     capacity = 4 * max_leaves + 1  # a tree, and one in its place, a leaf too large
-    return TreeWork(
+    return TreeWorkspace(
         nodes=np.empty((capacity, 6), np.int64),
         counts=np.empty((capacity, n_classes)),
         order=np.empty(n_rows, np.int64),
@@ -96,7 +96,7 @@ def new_work(model: TreeModel, n_classes: int) -> TreeWork:
 
 
 @kernel
-def load(model: TreeModel, work: TreeWork, tree: Array) -> bool:
+def load(model: TreeModel, work: TreeWorkspace, tree: Array) -> bool:
     """Put a tree, (n_nodes,) int64 candidates in preorder, into the work space.
 
     Returns whether each leaf has enough rows; if not, the work space is of no use.
@@ -136,13 +136,13 @@ def load(model: TreeModel, work: TreeWork, tree: Array) -> bool:
 
 
 @kernel
-def density(model: TreeModel, work: TreeWork, tree: Array) -> float:
+def density(model: TreeModel, work: TreeWorkspace, tree: Array) -> float:
     """Return the log density of a tree as `load` takes it, log(1 - s) of one leaf aside."""
     return float(subtree_value(model, work, 0)) if load(model, work, tree) else -inf
 
 
 @kernel
-def export(work: TreeWork, tree: Array) -> int:
+def export(work: TreeWorkspace, tree: Array) -> int:
     """Write the tree in preorder to tree (2 max_leaves - 1,) int64; return its number of nodes."""
     work.stack[0] = 0
     depth, size = 1, 0

@@ -33,7 +33,7 @@ from bayescascade.methods.cost_trees.kernels.layout import (
     TWIGS,
     Array,
     TreeModel,
-    TreeWork,
+    TreeWorkspace,
     divide,
     export,
     is_twig,
@@ -351,7 +351,7 @@ def walk(work, top, what):
 def sweep(
     rng: np.random.Generator,
     model: TreeModel,
-    work: TreeWork,
+    work: TreeWorkspace,
     n_steps: int,
     beta: float,
     move_cdf: Array,

@@ -59,7 +59,7 @@ class ProgramArrays(NamedTuple):
     group_shares: Array  # (G,) float64: how alike their uses are
 
 
-class Work(NamedTuple):
+class Workspace(NamedTuple):
     """A pruning while it changes."""
 
     kept: Array  # (n,) bool
@@ -71,17 +71,17 @@ class Work(NamedTuple):
     group: Array  # (n,) int32: splits that are switched
 
 
-def new_work(n_splits: int, n_uses: int) -> Work:
+def new_workspace(n_splits: int, n_uses: int) -> Workspace:
     """Return a work space for `load`."""
     kept, was_kept = np.empty(n_splits, np.bool_), np.empty(n_splits, np.bool_)
     n_asking, is_free = np.empty(n_uses, np.int32), np.zeros(n_uses, np.bool_)
     log_odds, log_sum = np.empty((2, n_splits))
     group = np.empty(n_splits, np.int32)
-    return Work(kept, was_kept, n_asking, is_free, log_odds, log_sum, group)
+    return Workspace(kept, was_kept, n_asking, is_free, log_odds, log_sum, group)
 
 
 @kernel
-def load(program: ProgramArrays, work: Work, kept: Array) -> None:
+def load(program: ProgramArrays, work: Workspace, kept: Array) -> None:
     """Put a pruning, kept (n,) bool, into the work space."""
     work.n_asking[:] = 0
     copy(kept, work.kept)
@@ -253,7 +253,7 @@ def switch(rng, program, work, beta, room):
 def sweep(
     rng: np.random.Generator,
     program: ProgramArrays,
-    work: Work,
+    work: Workspace,
     n_steps: int,
     beta: float,
     room: float,

@@ -69,7 +69,7 @@ class FlowNetwork(NamedTuple):
     room: NDArray[np.int64]  # (n_nodes,) >= 0
 
 
-class FlowWork(NamedTuple):
+class FlowWorkspace(NamedTuple):
     """What a round works in."""
 
     distance: NDArray[np.int32]  # (n_nodes,) from the sink; n_nodes + 1 where no path leads there
@@ -79,7 +79,7 @@ class FlowWork(NamedTuple):
 
 
 @kernel
-def measure_distances(network: FlowNetwork, work: FlowWork) -> bool:
+def measure_distances(network: FlowNetwork, work: FlowWorkspace) -> bool:
     """Write the distances from the sink; return whether any supply can still get there."""
     n_nodes, tail = network.supply.shape[0], 0
     for node in range(n_nodes):
@@ -103,7 +103,7 @@ def measure_distances(network: FlowNetwork, work: FlowWork) -> bool:
 
 
 @kernel
-def advance_flow(network: FlowNetwork, work: FlowWork) -> None:
+def advance_flow(network: FlowNetwork, work: FlowWorkspace) -> None:
     """Send flow along paths that get nearer to the sink by each arc, until there is none left.
 
     Distances are those of `measure_distances`; those of nodes found useless are overwritten.

@@ -169,8 +169,8 @@ class SearchRounding:
         if isinstance(posterior, DensityListPosterior):
             n_classes = 1
             sizes = density_sizes(weights, n_parts, alpha, posterior.schema)
-            is_counted = all(np.all(column.widths == 1.0) for column in posterior.schema.columns)
-            of_sums = max(of_sums, 0.0 if is_counted else share + posterior.schema.n_columns * UNIT)
+            has_cells = all(np.all(column.widths == 1.0) for column in posterior.schema.columns)
+            of_sums = max(of_sums, 0.0 if has_cells else share + posterior.schema.n_columns * UNIT)
         else:
             n_classes = n_features - 4
             sizes = label_sizes(posterior.class_weights, n_parts, alpha)

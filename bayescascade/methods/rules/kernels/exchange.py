@@ -12,7 +12,7 @@ from bayescascade.methods.rules.kernels.sweep import begin, run_steps
 PROBABILITY, TRIED, ACCEPTED = range(3)  # rows of `swaps`
 
 
-_work_of = inner_kernel(layout.work_of)
+_workspace_of = inner_kernel(layout.workspace_of)
 
 
 @kernel
@@ -21,7 +21,7 @@ def exchange(
     candidates: layout.CandidateArrays,
     rows: layout.RowArrays,
     model: layout.ModelArrays,
-    works: layout.Work,
+    works: layout.Workspace,
     n_steps: int,
     between: int,
     betas: Array,
@@ -34,7 +34,7 @@ def exchange(
 ) -> None:
     """Run steps of K lists, each at its temperature, and swap every `between` steps.
 
-    works: of K lists, from `layout.new_works`; betas (K,) float64, coldest first; n_rounds: rounds
+    works: of K lists, `layout.new_workspaces`; betas (K,) float64, coldest first; n_rounds: rounds
     of swaps before, which decide whose turn it is; levels (K, 3) float64: those of `sweep`; holders
     (K,) int64: written, which list is at each temperature; counts (2, 2, 6) int64: steps proposed
     and accepted, of the coldest and of all others, added to; swaps (3, K - 1) float64: for each
@@ -44,14 +44,14 @@ def exchange(
     n_lists = betas.shape[0]
     for k in range(n_lists):
         holders[k] = k
-        begin(candidates, model, _work_of(works, k), levels[k, 0], levels[k])
+        begin(candidates, model, _workspace_of(works, k), levels[k, 0], levels[k])
     done = 0
     while done < n_steps:
         n_now = min(between, n_steps - done)
         done += n_now
         for k in range(n_lists):
             one = holders[k]
-            work, tried = _work_of(works, one), counts[0 if k == 0 else 1]
+            work, tried = _workspace_of(works, one), counts[0 if k == 0 else 1]
             run_steps(
                 rng, candidates, rows, model, work, n_now, betas[k], levels[one], move_cdf, tried
             )

@@ -83,7 +83,7 @@ class VolumeSpace(NamedTuple):
     shares: Array  # (D, 4) float64
 
 
-class Work(NamedTuple):
+class Workspace(NamedTuple):
     """A list being changed, of at most R rules, the one proposed in its stead, and the best.
 
     Part l of m + 1 is a rule or, at m, the `else`. ``remaining[slots[l]]`` holds the rows that no
@@ -111,15 +111,15 @@ def new_space(candidates: CandidateArrays) -> VolumeSpace:
     return VolumeSpace(box, users, np.empty((depth, 7), np.int64), np.empty((depth, 4)))
 
 
-def new_work(candidates: CandidateArrays, rows: RowArrays) -> Work:
+def new_workspace(candidates: CandidateArrays, rows: RowArrays) -> Workspace:
     """Allocate a work space; `load` fills it."""
-    return work_of(new_works(candidates, rows, 1), 0)
+    return workspace_of(new_workspaces(candidates, rows, 1), 0)
 
 
-def new_works(candidates: CandidateArrays, rows: RowArrays, n_lists: int) -> Work:
+def new_workspaces(candidates: CandidateArrays, rows: RowArrays, n_lists: int) -> Workspace:
     """Allocate work spaces of several lists: what is not scratch has one more axis, the first."""
     most, n_words = candidates.members.shape[1], rows.everyone.shape[0]
-    return Work(
+    return Workspace(
         rules=np.zeros((n_lists, 3, MAX_RULES), np.int64),
         slots=np.zeros((n_lists, 2, MAX_RULES + 1), np.int64),
         # untouched slots cost address space, not memory
@@ -135,9 +135,9 @@ def new_works(candidates: CandidateArrays, rows: RowArrays, n_lists: int) -> Wor
     )
 
 
-def work_of(works: Work, k: int) -> Work:
+def workspace_of(works: Workspace, k: int) -> Workspace:
     """Return the work space of one of several lists; scratch is shared."""
-    return Work(
+    return Workspace(
         works.rules[k], works.slots[k], works.remaining[k], works.captured, works.counts,
         works.log_volumes[k], works.terms[k], works.sizes[k], works.used, works.members,
         works.space,

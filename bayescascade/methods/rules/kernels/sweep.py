@@ -278,7 +278,7 @@ def load(
     candidates: layout.CandidateArrays,
     rows: layout.RowArrays,
     model: layout.ModelArrays,
-    work: layout.Work,
+    work: layout.Workspace,
     rules: Array,
 ) -> float:
     """Put a list, rules (m,) int64, into the work space; return its log density, nats.
@@ -420,7 +420,7 @@ def sweep(
     candidates: layout.CandidateArrays,
     rows: layout.RowArrays,
     model: layout.ModelArrays,
-    work: layout.Work,
+    work: layout.Workspace,
     n_steps: int,
     beta: float,
     levels: Array,

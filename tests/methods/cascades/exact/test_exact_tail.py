@@ -11,11 +11,11 @@ from scipy.special import logsumexp
 from bayescascade import LeafCascade, LeafPosterior
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact import solve
-from bayescascade.methods.cascades.exact.held import HeldBoxes
 from bayescascade.methods.cascades.exact.lattice import Root
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.rounding import PassRounding
+from bayescascade.methods.cascades.exact.shared import SharedBoxes
 from bayescascade.methods.cascades.exact.tail import Tail
 from tests.methods.cascades.exact.brute_force import brute_force
 from tests.methods.cascades.exact.test_exact_cost import random_table
@@ -123,7 +123,7 @@ def test_bounds_are_bounds(problem, model, monkeypatch):
     everything, posterior = brute_force(problem, model), model.on(problem)
     n_leaves = np.array([tree.n_leaves for tree in everything.trees])
     plan, total = SearchPlan.of(posterior, None), posterior.table.weights.sum()
-    boxes = HeldBoxes.of(posterior, plan, np.inf, np.inf) or Recursion.of(posterior, plan)
+    boxes = SharedBoxes.of(posterior, plan, np.inf, np.inf) or Recursion.of(posterior, plan)
     most, root = int(n_leaves.max()), Root.of(posterior, plan)
     found = []
     for listed in (most, 3):  # numbers of leaves that are looked at one by one

@@ -8,7 +8,7 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     LatticeArrays,
     Scaled,
     TermArrays,
-    Work,
+    Workspace,
 )
 from bayescascade.methods.cascades.exact.kernels.sums import (
     add_scaled,
@@ -164,7 +164,7 @@ def count_boxes(
     index: IndexArrays,
     is_open: Array,
     counts: Array,
-    work: Work,
+    work: Workspace,
     n_fixed: int,
     is_first: bool,
     n_lines: int,
@@ -233,7 +233,7 @@ def evaluate_boxes(
     values: Scaled,
     shapes_index: IndexArrays,
     shapes: Scaled,
-    work: Work,
+    work: Workspace,
     maximize: bool,
     n_fixed: int,
     is_first: bool,

@@ -24,7 +24,7 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     LatticeArrays,
     Scaled,
     TermArrays,
-    Work,
+    Workspace,
 )
 from bayescascade.methods.cascades.exact.kernels.sums import all_sums, level_products, row_of
 from bayescascade.methods.cascades.exact.kernels.terms import ZERO, share, write_factors, write_leaf
@@ -43,7 +43,7 @@ def choose_splits(
     counts_index: IndexArrays,
     counts: Array,
     values: Scaled,
-    work: Work,
+    work: Workspace,
     maximize: bool,
     digits: Array,
     entries: Array,
@@ -301,7 +301,7 @@ def sum_columns(
     counts_index: IndexArrays,
     counts: Array,
     values: Scaled,
-    work: Work,
+    work: Workspace,
     out: Scaled,
 ) -> None:
     """Write what the box of ``work.digits`` is worth as a leaf, then by splits of each column."""

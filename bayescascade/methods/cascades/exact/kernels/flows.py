@@ -26,7 +26,7 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     Scaled,
     Tables,
     TermArrays,
-    Work,
+    Workspace,
 )
 from bayescascade.methods.cascades.exact.kernels.lines import leaf_of, list_splits, outer_volume
 from bayescascade.methods.cascades.exact.kernels.sums import block_sums, row_of
@@ -48,7 +48,7 @@ def share_out(
     counts_index: IndexArrays,
     counts: Array,
     values: Scaled,
-    work: Work,
+    work: Workspace,
     is_alike: Array,
     flows: Array,
     row_flows: Array,
@@ -297,7 +297,7 @@ def sum_leaves(
     counts_index: IndexArrays,
     counts: Array,
     flows: Array,
-    work: Work,
+    work: Workspace,
     per_width: Array,
     row: Array,
 ) -> float:

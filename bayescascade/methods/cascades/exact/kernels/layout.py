@@ -76,7 +76,9 @@ class Tables(NamedTuple):
     end: Array  # (B + 1, N) int64: where they end
     children: Array  # int64: how far from a box's entry those of its children are
     leaf: Array  # (G, 2): log worth of n rows as a leaf, but for volume and `TermArrays.per_leaf`
-    factor: Array  # (B + 1, G): worth of a split of n rows, but for branches and `Work.per_way`
+    factor: (
+        Array  # (B + 1, G): worth of a split of n rows, but for branches and `Workspace.per_way`
+    )
     exponent: Array  # (B + 1, G): of `factor`
 
 
@@ -93,7 +95,7 @@ class Scaled(NamedTuple):
     exponent: Array
 
 
-class Work(NamedTuple):
+class Workspace(NamedTuple):
     """Scratch of one recursion."""
 
     digits: Array  # (p,) int64: the line's outer blocks
@@ -118,13 +120,13 @@ class Work(NamedTuple):
     is_wrapped: Array  # (1,) bool: whether an exponent did not fit its type
 
 
-def new_work(
+def new_workspace(
     n_columns: int, most: int, n_entries: int, n_line: int, n_side: int, n_places: int
-) -> Work:
+) -> Workspace:
     """Allocate scratch: `n_entries` a box at most, sums for `n_line` and `n_side` blocks."""
     row = most + 1
     n_sums = row * (n_line + n_side) * n_entries
-    return Work(*(
+    return Workspace(*(
         *np.zeros((8, n_columns), np.int64), np.ones(row), np.zeros(row, np.int64), np.ones(1),
         np.empty(n_entries), np.empty(n_entries, np.int64), np.empty(n_sums),
         np.empty(n_sums, np.int64), np.array([n_line * row]), np.empty(n_places, np.int64),

@@ -21,7 +21,7 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     Scaled,
     Tables,
     TermArrays,
-    Work,
+    Workspace,
 )
 from bayescascade.methods.cascades.exact.kernels.terms import (
     ZERO,
@@ -44,13 +44,13 @@ def evaluate_lines(
     values: Scaled,
     shapes_index: IndexArrays,
     shapes: Scaled,
-    work: Work,
+    work: Workspace,
     maximize: bool,
     n_fixed: int,
     is_first: bool,
     n_lines: int,
 ) -> bool:
-    """Do what `boxes.evaluate_boxes` does, of boxes with one entry; see also `Work.is_wrapped`."""
+    """Do what `boxes.evaluate_boxes` does, of boxes with one entry; writes `is_wrapped`."""
     if is_first:
         first_line(lattice, index, is_open, work, n_fixed)
     last = work.digits.shape[0] - 1
@@ -135,7 +135,7 @@ def outer_volume(lattice, work):
 
 @inner_kernel
 def leaf_of(lattice, terms, tables, work, count, volume, volume_low, ways, block):
-    """Return a box's worth as a leaf, by a block of the last column, and write `Work.per_way`."""
+    """Return a box's worth as a leaf, by a block of the last column, and write `per_way`."""
     volume, volume_low = plus(
         volume, volume_low, lattice.log_width[block, 0], lattice.log_width[block, 1]
     )

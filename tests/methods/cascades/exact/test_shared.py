@@ -13,11 +13,11 @@ from numpy.testing import assert_allclose
 import bayescascade
 from bayescascade import BranchCascade, BranchPosterior, LeafCascade, LeafPosterior, Table
 from bayescascade.base.errors import TooLargeError
-from bayescascade.methods.cascades.exact import cost, held, solve, solve_by_tilts
-from bayescascade.methods.cascades.exact.held import HeldBoxes
+from bayescascade.methods.cascades.exact import cost, shared, solve, solve_by_tilts
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.posterior import ExactPosterior
 from bayescascade.methods.cascades.exact.recursion import Recursion
+from bayescascade.methods.cascades.exact.shared import SharedBoxes
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees
 from tests.interrupts import interrupted
 from tests.methods.cascades.exact.brute_force import (
@@ -67,7 +67,7 @@ def are_held(monkeypatch):
 def test_all_trees_are_summed_and_the_best_is_found(problem, model):
     """A box taken for another would be seen in no single tree, but in the evidence."""
     everything, found = brute_force(problem, model), solve(model.on(problem))
-    assert isinstance(found._sums, HeldBoxes)
+    assert isinstance(found._sums, SharedBoxes)
     close = {"rtol": 1e-13, "atol": 1e-9}  # of millions of rows
     shares = 1e-9 if problem is not HUGE else 1e-8  # the twin's rounding
     assert_allclose(found.log_normalizer, everything.log_normalizer, **close)
@@ -85,7 +85,7 @@ def test_all_trees_are_summed_and_the_best_is_found(problem, model):
 def test_tilts_tell_of_all_trees(problem, model):
     """Bounds must hold however boxes are kept."""
     everything, found = brute_force(problem, model), solve_by_tilts(model.on(problem), rng=0)
-    assert isinstance(found._passes.boxes, HeldBoxes)
+    assert isinstance(found._passes.boxes, SharedBoxes)
     assert_bounds_hold(found, everything)
 
 
@@ -138,7 +138,7 @@ def test_what_all_boxes_say_those_that_hold_data_say(make, leaf, scale, is_fract
     table = mixed_table(scale, is_fractional)
     posterior = make(table, leaf=leaf, partitions="levels")
     plan = SearchPlan.of(posterior, None)
-    whole, kept = Recursion.of(posterior, plan), HeldBoxes.of(posterior, plan, np.inf, np.inf)
+    whole, kept = Recursion.of(posterior, plan), SharedBoxes.of(posterior, plan, np.inf, np.inf)
     assert kept.n_boxes < plan.index().n_entries / 5
     for how in ({}, {"maximize": True}, {"tilt": -1.5}, {"closed": 0}, {"closed": 5, "tilt": 2.0}):
         whole.run(**how)
@@ -159,7 +159,7 @@ def test_the_boxes_are_those_of_two_rows_or_more(monkeypatch):
     """Sizes decide what is refused; they do not depend on how the work is cut, nor do values."""
     posterior = BranchPosterior(random_table((3, 4, 2, 5, 2)), partitions="levels")
     plan = SearchPlan.of(posterior, None)
-    kept = HeldBoxes.of(posterior, plan, np.inf, np.inf)
+    kept = SharedBoxes.of(posterior, plan, np.inf, np.inf)
     rows = posterior.table.codes[list(plan.columns)].T
     n_boxes = n_visits = 0
     for size in range(6):
@@ -169,9 +169,9 @@ def test_the_boxes_are_those_of_two_rows_or_more(monkeypatch):
             n_visits += int(sizes[sizes > 1].sum()) * (5 - size)
     assert (kept.n_boxes, kept.n_visits) == (n_boxes, n_visits)
     kept.run()
-    monkeypatch.setattr(held, "_PIECE", 4 * len(rows))
-    monkeypatch.setattr(held, "_MANY_VISITS", 0)
-    cut, told = HeldBoxes.of(posterior, plan, np.inf, np.inf), []
+    monkeypatch.setattr(shared, "_PIECE", 4 * len(rows))
+    monkeypatch.setattr(shared, "_MANY_VISITS", 0)
+    cut, told = SharedBoxes.of(posterior, plan, np.inf, np.inf), []
     cut.run(n_jobs=2, progress=told.append)
     assert np.array_equal(cut._values.mantissa, kept._values.mantissa)
     assert (cut.log_values() == kept.log_values()).all()
@@ -224,10 +224,10 @@ def test_boxes_are_kept_by_what_they_cost(monkeypatch):
 def test_ctrl_c_is_seen_between_pieces(monkeypatch):
     """A pass over millions of boxes must not have to be waited for."""
     posterior = LeafPosterior(dense_table(12), partitions="levels")
-    monkeypatch.setattr(held, "_PIECE", 1 << 12)
-    evaluate = interrupted(100, held.evaluate_sets)
+    monkeypatch.setattr(shared, "_PIECE", 1 << 12)
+    evaluate = interrupted(100, shared.evaluate_sets)
     with monkeypatch.context() as patch:
-        patch.setattr(held, "evaluate_sets", evaluate)
+        patch.setattr(shared, "evaluate_sets", evaluate)
         with pytest.raises(KeyboardInterrupt):
             solve_by_tilts(posterior, memory_limit=5e7)
     assert evaluate.n_calls == 100

@@ -25,7 +25,7 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
 )
 
 
-class HeldArrays(NamedTuple):
+class SharedArrays(NamedTuple):
     """p columns of several levels, N distinct rows, P patterns of rows; see `tabulate`."""
 
     codes: Array  # (p, N) uint16
@@ -43,7 +43,7 @@ class HeldArrays(NamedTuple):
     first: Array  # (n_boxes,) int32: the first row of each box
 
 
-class HeldWork(NamedTuple):
+class SharedWorkspace(NamedTuple):
     """Scratch of one thread, Q levels at most.
 
     Behind a level k columns k, k + 1, ... are decided on. `factor`, `factor_exponent` and
@@ -70,7 +70,7 @@ class HeldWork(NamedTuple):
 
 @kernel
 def count_sets(
-    held: HeldArrays, work: HeldWork, top: int, n_low: int, counts: Array, totals: Array
+    shared: SharedArrays, work: SharedWorkspace, top: int, n_low: int, counts: Array, totals: Array
 ) -> None:
     """Count the boxes of all sets with the same last columns.
 
@@ -78,49 +78,49 @@ def count_sets(
     by set; added to totals (2,) int64: boxes, and their rows, once for every column left whole.
     """
     for low in range((1 << n_low) - 1, -1, -1):
-        chosen, level = _go_to(held, work, top, n_low, low)
+        chosen, level = _go_to(shared, work, top, n_low, low)
         n_boxes = work.n_boxes[level]
         counts[chosen] = n_boxes
         totals[0] += n_boxes
-        for j in range(held.codes.shape[0]):
+        for j in range(shared.codes.shape[0]):
             totals[1] += work.bounds[level, n_boxes] * (1 - (chosen >> j & 1))
 
 
 @kernel
 def evaluate_sets(
-    held: HeldArrays,
+    shared: SharedArrays,
     terms: TermArrays,
     outside: Scaled,
     values: Scaled,
-    work: HeldWork,
+    work: SharedWorkspace,
     top: int,
     n_low: int,
     maximize: bool,
 ) -> None:
     """Evaluate the boxes of all sets with the same last columns; see `count_sets`."""
     for low in range((1 << n_low) - 1, -1, -1):
-        chosen, level = _go_to(held, work, top, n_low, low)
+        chosen, level = _go_to(shared, work, top, n_low, low)
         if work.n_boxes[level] == 0:
             continue
-        for pattern in range(held.rows.shape[0]):
-            _find(held, work, chosen, pattern)
-        _enter(held, terms, outside, work, chosen, True)
+        for pattern in range(shared.rows.shape[0]):
+            _find(shared, work, chosen, pattern)
+        _enter(shared, terms, outside, work, chosen, True)
         for box in range(work.n_boxes[level]):
             begin, end = work.bounds[level, box], work.bounds[level, box + 1]
-            own = held.set_start[chosen] + box
-            held.first[own] = work.rows[level, begin]
+            own = shared.set_start[chosen] + box
+            shared.first[own] = work.rows[level, begin]
             values.mantissa[own], values.exponent[own] = _worth(
-                held, terms, outside, values, work, chosen, level, begin, end, maximize
+                shared, terms, outside, values, work, chosen, level, begin, end, maximize
             )
 
 
 @kernel
 def tabulate(
-    held: HeldArrays,
+    shared: SharedArrays,
     terms: TermArrays,
     outside: Scaled,
     values: Scaled,
-    work: HeldWork,
+    work: SharedWorkspace,
     maximize: bool,
 ) -> None:
     """Write what boxes without rows are worth, and those of one distinct row, to `outside`.
@@ -130,62 +130,62 @@ def tabulate(
     a pattern with the same, which have equal steps, count only by how many of them are left whole.
     A pattern's worths stand in mixed radix of these numbers.
     """
-    p = held.codes.shape[0]
-    for pattern in range(held.rows.shape[0]):
+    p = shared.codes.shape[0]
+    for pattern in range(shared.rows.shape[0]):
         n_rows = 0
-        if held.rows[pattern] >= 0:
-            work.rows[0, 0], n_rows = held.rows[pattern], 1
-        for at in range(held.begin[pattern + 1] - held.begin[pattern]):
+        if shared.rows[pattern] >= 0:
+            work.rows[0, 0], n_rows = shared.rows[pattern], 1
+        for at in range(shared.begin[pattern + 1] - shared.begin[pattern]):
             chosen = 0
             for k in range(p):
                 n_before, n_alike = 0, 0
                 for j in range(p):
-                    if held.steps[pattern, j] == held.steps[pattern, k]:
+                    if shared.steps[pattern, j] == shared.steps[pattern, k]:
                         n_alike += 1
                         n_before += j < k
-                if n_before >= at // held.steps[pattern, k] % (n_alike + 1):
+                if n_before >= at // shared.steps[pattern, k] % (n_alike + 1):
                     chosen |= 1 << k
-            _find(held, work, chosen, 0)
-            _find(held, work, chosen, pattern)
-            _enter(held, terms, outside, work, chosen, False)
-            own = held.begin[pattern] + at
+            _find(shared, work, chosen, 0)
+            _find(shared, work, chosen, pattern)
+            _enter(shared, terms, outside, work, chosen, False)
+            own = shared.begin[pattern] + at
             outside.mantissa[own], outside.exponent[own] = _worth(
-                held, terms, outside, values, work, chosen, 0, 0, n_rows, maximize
+                shared, terms, outside, values, work, chosen, 0, 0, n_rows, maximize
             )
 
 
 @kernel
 def weigh_splits(
-    held: HeldArrays,
+    shared: SharedArrays,
     terms: TermArrays,
     outside: Scaled,
     values: Scaled,
-    work: HeldWork,
+    work: SharedWorkspace,
     codes: Array,
     worth: Scaled,
 ) -> None:
     """Write a box's worth (p + 1,) as a leaf, then by splits; codes (p,): levels fixed, else -1."""
-    p, n_all = held.codes.shape
+    p, n_all = shared.codes.shape
     chosen, n = 0, 0
     for j in range(p):
         if codes[j] >= 0:
             chosen |= 1 << j
     for row in range(n_all):
         j = 0
-        while j < p and (codes[j] < 0 or codes[j] == held.codes[j, row]):
+        while j < p and (codes[j] < 0 or codes[j] == shared.codes[j, row]):
             j += 1
         if j == p:
             work.rows[0, n] = row
             n += 1
-            _find(held, work, chosen, held.pattern[row])
-    _find(held, work, chosen, 0)
-    _enter(held, terms, outside, work, chosen, n > 1)
-    worth.mantissa[0], worth.exponent[0] = _leaf(held, terms, work, chosen, 0, 0, n)
+            _find(shared, work, chosen, shared.pattern[row])
+    _find(shared, work, chosen, 0)
+    _enter(shared, terms, outside, work, chosen, n > 1)
+    worth.mantissa[0], worth.exponent[0] = _leaf(shared, terms, work, chosen, 0, 0, n)
     for j in range(p):
         worth.mantissa[j + 1], worth.exponent[j + 1] = 0.0, ZERO
-        if not chosen >> j & 1 and held.splits[j]:
+        if not chosen >> j & 1 and shared.splits[j]:
             worth.mantissa[j + 1], worth.exponent[j + 1] = _split(
-                held, outside, values, work, chosen, 0, 0, n, j
+                shared, outside, values, work, chosen, 0, 0, n, j
             )
 
 
@@ -193,9 +193,9 @@ def weigh_splits(
 
 
 @inner_kernel
-def _go_to(held, work, top, n_low, low):
+def _go_to(shared, work, top, n_low, low):
     """Go from set low + 1 to set low, or to the first; return the whole set and its rows' level."""
-    p, n_rows = held.codes.shape
+    p, n_rows = shared.codes.shape
     if low == (1 << n_low) - 1:
         changed = p
         for row in range(n_rows):
@@ -211,15 +211,15 @@ def _go_to(held, work, top, n_low, low):
     for k in range(changed - 1, -1, -1):
         work.levels[k] = work.levels[k + 1]
         if chosen >> k & 1:
-            _share_out(held, work, work.levels[k + 1], k)
+            _share_out(shared, work, work.levels[k + 1], k)
             work.levels[k] = k
     return chosen, work.levels[0]
 
 
 @inner_kernel
-def _share_out(held, work, above, k):
+def _share_out(shared, work, above, k):
     """Share out the rows of boxes by the levels of column k; boxes of one row are dropped."""
-    rows, bounds, tally, codes = work.rows, work.bounds, work.tally, held.codes
+    rows, bounds, tally, codes = work.rows, work.bounds, work.tally, shared.codes
     n, n_boxes = 0, 0
     bounds[k, 0] = 0
     for box in range(work.n_boxes[above]):
@@ -253,77 +253,77 @@ def _share_out(held, work, above, k):
 
 
 @inner_kernel
-def _find(held, work, chosen, pattern):
+def _find(shared, work, chosen, pattern):
     """Write where a pattern's worth is in the boxes of a set."""
-    at = held.begin[pattern]
-    for j in range(held.codes.shape[0]):
+    at = shared.begin[pattern]
+    for j in range(shared.codes.shape[0]):
         if not chosen >> j & 1:
-            at += held.steps[pattern, j]
+            at += shared.steps[pattern, j]
     work.offsets[pattern] = at
 
 
 @inner_kernel
-def _enter(held, terms, outside, work, chosen, has_boxes):
+def _enter(shared, terms, outside, work, chosen, has_boxes):
     """Look up what the boxes of a set have in common, and where their children are."""
-    work.width[0], work.width[1] = held.constant[0], held.constant[1]
-    for j in range(held.codes.shape[0]):
+    work.width[0], work.width[1] = shared.constant[0], shared.constant[1]
+    for j in range(shared.codes.shape[0]):
         if chosen >> j & 1:
             continue
         if not terms.independent:
-            whole = held.starts[j] + held.n_levels[j]
+            whole = shared.starts[j] + shared.n_levels[j]
             work.width[0], work.width[1] = plus(
-                work.width[0], work.width[1], held.log_width[whole, 0], held.log_width[whole, 1]
+                work.width[0], work.width[1], shared.log_width[whole, 0], shared.log_width[whole, 1]
             )
-        at = work.offsets[0] - held.steps[0, j]
+        at = work.offsets[0] - shared.steps[0, j]
         work.power[j, 0], work.power_exponent[j, 0] = 1.0, 0
-        for i in range(held.n_levels[j]):
+        for i in range(shared.n_levels[j]):
             work.power[j, i + 1], work.power_exponent[j, i + 1] = normalized(
                 work.power[j, i] * outside.mantissa[at],
                 work.power_exponent[j, i] + outside.exponent[at],
             )
         if has_boxes:
             child = chosen | 1 << j
-            for box in range(held.set_start[child], held.set_start[child + 1]):
-                work.place[j, held.first[box]] = box
+            for box in range(shared.set_start[child], shared.set_start[child + 1]):
+                work.place[j, shared.first[box]] = box
 
 
 @inner_kernel
-def _worth(held, terms, outside, values, work, chosen, level, begin, end, maximize):
+def _worth(shared, terms, outside, values, work, chosen, level, begin, end, maximize):
     """Return what all trees below a box are worth, or the best."""
-    mantissa, exponent = _leaf(held, terms, work, chosen, level, begin, end)
-    for j in range(held.codes.shape[0]):
-        if not chosen >> j & 1 and held.splits[j]:
-            more, power = _split(held, outside, values, work, chosen, level, begin, end, j)
+    mantissa, exponent = _leaf(shared, terms, work, chosen, level, begin, end)
+    for j in range(shared.codes.shape[0]):
+        if not chosen >> j & 1 and shared.splits[j]:
+            more, power = _split(shared, outside, values, work, chosen, level, begin, end, j)
             mantissa, exponent = added(mantissa, exponent, more, power, maximize)
     return normalized(mantissa, exponent)
 
 
 @inner_kernel
-def _leaf(held, terms, work, chosen, level, begin, end):
+def _leaf(shared, terms, work, chosen, level, begin, end):
     """Return what a box is worth as a leaf; write the factors of its splits."""
     count = 0.0
     for i in range(begin, end):
-        count += held.weights[work.rows[level, i]]
+        count += shared.weights[work.rows[level, i]]
     value, low = log_rise(terms.log_gamma, terms.alpha, 1, count)
     value, low = plus(value, low, terms.per_leaf, 0.0)
     if terms.is_generative:
         ways = 0.0
-        for j in range(held.codes.shape[0]):
+        for j in range(shared.codes.shape[0]):
             ways += 1.0 - (chosen >> j & 1)
         value, low = find_ways(terms, work, ways, value, low)
     if terms.has_factors:
         write_factors(terms, work, count, work.factor.shape[0] - 1)
     if count > 0.0:
         width, width_low = work.width[0], work.width[1]
-        for j in range(held.codes.shape[0]):
+        for j in range(shared.codes.shape[0]):
             if chosen >> j & 1:
-                at = held.starts[j] + held.codes[j, work.rows[level, begin]]
-                if held.log_width[at, 0] != 0.0:
+                at = shared.starts[j] + shared.codes[j, work.rows[level, begin]]
+                if shared.log_width[at, 0] != 0.0:
                     width, width_low = plus(
-                        width, width_low, held.log_width[at, 0], held.log_width[at, 1]
+                        width, width_low, shared.log_width[at, 0], shared.log_width[at, 1]
                     )
             elif terms.independent:
-                part, part_low = _inside(held, terms, work, level, begin, end, j, count)
+                part, part_low = _inside(shared, terms, work, level, begin, end, j, count)
                 value, low = plus(value, low, part, part_low)
         part, part_low = times(-count, 0.0, width, width_low)
         value, low = plus(value, low, part, part_low)
@@ -331,43 +331,43 @@ def _leaf(held, terms, work, chosen, level, begin, end):
 
 
 @inner_kernel
-def _inside(held, terms, work, level, begin, end, j, count):
+def _inside(shared, terms, work, level, begin, end, j, count):
     """Log of what the levels of one column are worth inside an independent leaf."""
     table, alpha, n_seen = terms.leaf_log_gamma, terms.leaf_alpha, 0
     for i in range(begin, end):
         row = work.rows[level, i]
-        code = held.codes[j, row]
+        code = shared.codes[j, row]
         if work.weight[code] == 0.0:
             work.seen[n_seen] = code
             n_seen += 1
-        work.weight[code] += held.weights[row]
-    value, low = log_rise(table, alpha, held.n_levels[j], count)
+        work.weight[code] += shared.weights[row]
+    value, low = log_rise(table, alpha, shared.n_levels[j], count)
     value, low = -value, -low
     for i in range(n_seen):
         code = work.seen[i]
-        inside, at = work.weight[code], held.starts[j] + code
+        inside, at = work.weight[code], shared.starts[j] + code
         part, part_low = log_rise(table, alpha, 1, inside)
         value, low = plus(value, low, part, part_low)
-        part, part_low = times(-inside, 0.0, held.log_width[at, 0], held.log_width[at, 1])
+        part, part_low = times(-inside, 0.0, shared.log_width[at, 0], shared.log_width[at, 1])
         value, low = plus(value, low, part, part_low)
         work.weight[code] = 0.0
     return value, low
 
 
 @inner_kernel
-def _split(held, outside, values, work, chosen, level, begin, end, j):
+def _split(shared, outside, values, work, chosen, level, begin, end, j):
     """Return what a split of a box by column j is worth, once its factor is written."""
-    low, high = held.set_start[0], held.set_start[0]
+    low, high = shared.set_start[0], shared.set_start[0]
     child = chosen | 1 << j
     if end - begin > 1:
-        low, high = held.set_start[child], held.set_start[child + 1]
+        low, high = shared.set_start[child], shared.set_start[child + 1]
     mantissa, exponent, n_seen = 1.0, 0, 0
     is_pair = end - begin == 2  # as most are
     for i in range(begin, end):
         row = work.rows[level, i]
-        code = held.codes[j, row]
+        code = shared.codes[j, row]
         if is_pair:
-            if n_seen == 1 and code == held.codes[j, work.rows[level, begin]]:
+            if n_seen == 1 and code == shared.codes[j, work.rows[level, begin]]:
                 break
         elif work.tally[code] > 0:
             continue
@@ -379,15 +379,15 @@ def _split(held, outside, values, work, chosen, level, begin, end, j):
             mantissa *= values.mantissa[place]
             exponent += values.exponent[place]
         else:
-            pattern = held.pattern[row]
-            at = work.offsets[pattern] - held.steps[pattern, j]
+            pattern = shared.pattern[row]
+            at = work.offsets[pattern] - shared.steps[pattern, j]
             mantissa *= outside.mantissa[at]
             exponent += outside.exponent[at]
         mantissa, exponent = normalized(mantissa, exponent)
     if not is_pair:
         for i in range(n_seen):
             work.tally[work.seen[i]] = 0
-    rest, b = held.n_levels[j] - n_seen, held.n_levels[j]
+    rest, b = shared.n_levels[j] - n_seen, shared.n_levels[j]
     mantissa, exponent = normalized(
         mantissa * work.power[j, rest], exponent + work.power_exponent[j, rest]
     )

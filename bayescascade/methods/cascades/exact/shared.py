@@ -1,8 +1,8 @@
 """The boxes that hold two or more distinct rows, where a split sends each level its own way.
 
 What a box without rows is worth depends on which columns are left whole, and that of a single
-distinct row on its weight and widths, too: see `kernels.held`. Such are nearly all boxes of a table
-of many columns. The others are counted, one by one, before anything is allocated for them.
+distinct row on its weight and widths, too: see `kernels.shared`. Nearly all boxes of a table
+of many columns are such. The others are counted, one by one, before anything is allocated for them.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from scipy.special import logsumexp
 from bayescascade.base.jit import sparing
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.watch import check_time, watch_in_use
-from bayescascade.methods.cascades.exact.kernels.held import (
-    HeldArrays,
-    HeldWork,
+from bayescascade.methods.cascades.exact.kernels.layout import Scaled, TermArrays
+from bayescascade.methods.cascades.exact.kernels.shared import (
+    SharedArrays,
+    SharedWorkspace,
     count_sets,
     evaluate_sets,
     tabulate,
     weigh_splits,
 )
-from bayescascade.methods.cascades.exact.kernels.layout import Scaled, TermArrays
 from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Progress, Recursion, log_of, no_values
@@ -47,7 +47,7 @@ _MOST_TABULATED = 1 << 16  # rows for which factors of splits are
 _AS_GOOD = 1.0 - 2.0**-45  # of the largest: more than rounding does to a share
 
 
-class HeldBoxes:
+class SharedBoxes:
     """The boxes that hold two or more distinct rows; it does what `Recursion` does for all boxes.
 
     The lattice is of partitions by levels, with one entry a box. codes (n_columns, N) uint16: the
@@ -65,7 +65,7 @@ class HeldBoxes:
         self._p, self._n = p, n = int(self._columns.size), int(codes.shape[1])
         starts, log_width = lattice.arrays.starts, lattice.arrays.log_width
         constant = log_width[starts[:-1][n_levels == 1]].ravel().tolist()
-        self._held = HeldArrays(
+        self._arrays = SharedArrays(
             codes=np.ascontiguousarray(codes[self._columns]),
             weights=np.array(weights),
             n_levels=n_levels[self._columns],
@@ -80,19 +80,19 @@ class HeldBoxes:
             set_start=np.zeros((1 << p) + 1 if n else 1, np.int64),
             first=np.zeros(0, np.int32),
         )
-        self._held = self._with_patterns(None)
+        self._arrays = self._with_patterns(None)
         self._way_columns = np.concatenate([[-1], self._columns])
-        self._way_branches = np.concatenate([[0], self._held.n_levels])
+        self._way_branches = np.concatenate([[0], self._arrays.n_levels])
         self._outside = self._values = no_values(0)
-        self._work = self._new_work()
+        self._work = self._new_workspace()
         self._how: tuple[bool, int | None, float] = (False, None, 0.0)
         self.n_boxes = self.n_visits = 0
-        self.shapes = HeldBoxes(lattice, terms, codes[:, :0], weights[:0]) if n else self
+        self.shapes = SharedBoxes(lattice, terms, codes[:, :0], weights[:0]) if n else self
 
     @classmethod
     def of(
         cls, posterior: "CascadePosterior", plan: SearchPlan, memory_limit: float, work_limit: float
-    ) -> "HeldBoxes | None":
+    ) -> "SharedBoxes | None":
         """Count a plan's boxes; None if they exceed bytes or terms, or are of another kind."""
         p = sum(q > 1 for q in plan.n_levels)
         if plan.partitions != "levels" or plan.shift != 0 or not 0 < p <= _MOST_COLUMNS:
@@ -113,16 +113,16 @@ class HeldBoxes:
     def count(self, memory_limit: float = np.inf, work_limit: float = np.inf) -> bool:
         """Count the boxes; False as soon as they take more memory, bytes, or work, terms."""
         counts, totals = np.zeros(1 << self._p, np.int32), np.zeros(2, np.int64)
-        work = self._new_work()
+        work = self._new_workspace()
         for top in range(self._n_tops):
             check_time()
             with sparing(self._n << self._p):
-                count_sets(self._held, work, top, self._n_low, counts, totals)
+                count_sets(self._arrays, work, top, self._n_low, counts, totals)
             self.n_boxes, self.n_visits = totals.tolist()
             if self.memory_bytes > memory_limit or self.n_terms > work_limit:
                 return False
         if self._n > 0:
-            np.cumsum(counts, out=self._held.set_start[1:])
+            np.cumsum(counts, out=self._arrays.set_start[1:])
         return self.n_boxes < _MOST_BOXES
 
     @property
@@ -134,19 +134,19 @@ class HeldBoxes:
             + _BYTES_OF_BOX * self.n_boxes
             + _BYTES_OF_WORTH * self._n_worths
             + 8 * tables
-            + 8 * (self._p + 1) * (2 * self._n + int(self._held.rows.size))
+            + 8 * (self._p + 1) * (2 * self._n + int(self._arrays.rows.size))
         )
 
     @property
     def n_terms(self) -> int:
         """Work of one pass, as of `ExactCost`."""
-        per_set = 8 + self._p * int(self._held.rows.size)  # patterns are found
+        per_set = 8 + self._p * int(self._arrays.rows.size)  # patterns are found
         of_tables = 2 * self._p * self._n_worths
         return self.n_visits // 3 + 2 * self.n_boxes + (per_set << self._p) // 32 + of_tables
 
     @property
     def _n_worths(self) -> int:
-        return int(self._held.begin[-1])
+        return int(self._arrays.begin[-1])
 
     @property
     def _n_low(self) -> int:
@@ -157,22 +157,22 @@ class HeldBoxes:
     def _n_tops(self) -> int:
         return 1 << self._p - self._n_low
 
-    def _with_patterns(self, closed: int | None) -> HeldArrays:
-        """Find the patterns of rows, see `kernels.held.tabulate`; `closed` is never split."""
-        held, p, n = self._held, self._p, self._n
+    def _with_patterns(self, closed: int | None) -> SharedArrays:
+        """Find the patterns of rows, see `kernels.shared.tabulate`; `closed` is never split."""
+        arrays, p, n = self._arrays, self._p, self._n
         splits = self._columns != (-1 if closed is None else closed)
         kinds: dict[tuple[float, ...], int] = {}
 
         def kind(k: int, *widths: float) -> int:
-            key = (float(held.n_levels[k]), float(splits[k]), *widths)
+            key = (float(arrays.n_levels[k]), float(splits[k]), *widths)
             return kinds.setdefault(key, len(kinds))
 
         of_rows = np.empty((n, p))
         for k, j in enumerate(self._columns):
             widths = self.lattice.widths[j]
             of_level = [kind(k, widths.sum(), width) for width in widths.tolist()]
-            of_rows[:, k] = np.array(of_level)[held.codes[k]]
-        keys = np.column_stack([held.weights, of_rows])
+            of_rows[:, k] = np.array(of_level)[arrays.codes[k]]
+        keys = np.column_stack([arrays.weights, of_rows])
         found, rows, pattern = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         classes = np.vstack([[kind(k) for k in range(p)], found[:, 1:]])
         alike = [classes == classes[:, [k]] for k in range(p)]
@@ -180,7 +180,7 @@ class HeldBoxes:
         n_alike = np.column_stack([same.sum(axis=1) for same in alike])
         radix = np.where(first == np.arange(p), n_alike + 1, 1)
         sizes = np.column_stack([np.ones(len(classes), np.int64), np.cumprod(radix, axis=1)])
-        return held._replace(
+        return arrays._replace(
             splits=splits,
             pattern=pattern.reshape(-1).astype(np.int64) + 1,
             rows=np.concatenate([[-1], rows]).astype(np.int64),
@@ -188,12 +188,12 @@ class HeldBoxes:
             steps=np.take_along_axis(sizes[:, :-1], first, axis=1),
         )
 
-    def _new_work(self) -> HeldWork:
+    def _new_workspace(self) -> SharedWorkspace:
         p, n = self._p, self._n
         q = max(2, *self.lattice.plan.n_levels)
-        return HeldWork(*(
+        return SharedWorkspace(*(
             np.zeros((p + 1, max(n, 1)), np.int32), np.zeros((p + 1, n // 2 + 2), np.int64),
-            *np.zeros((2, p + 1), np.int64), np.zeros(self._held.rows.size, np.int64),
+            *np.zeros((2, p + 1), np.int64), np.zeros(self._arrays.rows.size, np.int64),
             np.full((p, n), -1, np.int32), np.ones((p, q + 1)), np.zeros((p, q + 1), np.int64),
             np.zeros(2), np.zeros(q, np.int64), np.zeros(q), np.zeros(q, np.int64),
             np.ones(self.lattice.plan.most + 1), np.zeros(self.lattice.plan.most + 1, np.int64),
@@ -216,27 +216,27 @@ class HeldBoxes:
             self.shapes.run(maximize, closed=closed, tilt=tilt)
         if self._values.mantissa.size < self.n_boxes:
             self._values = no_values(self.n_boxes)
-            self._held = self._held._replace(first=np.zeros(self.n_boxes, np.int32))
+            self._arrays = self._arrays._replace(first=np.zeros(self.n_boxes, np.int32))
         if closed != self._how[1]:
-            self._held = self._with_patterns(closed)
+            self._arrays = self._with_patterns(closed)
         self._how = maximize, closed, tilt
-        held, terms = self._held, self._tilted_terms
-        self._work = work = self._new_work()
+        arrays, terms = self._arrays, self._tilted_terms
+        self._work = work = self._new_workspace()
         self._outside = no_values(self._n_worths)
         with sparing(self._n_worths * self._p**2):
-            tabulate(held, terms, self._outside, self._values, work, maximize)
+            tabulate(arrays, terms, self._outside, self._values, work, maximize)
 
         watch = watch_in_use()
 
         def piece(top: int) -> int:
             watch.check()
-            own = work if n_threads == 1 else self._new_work()
+            own = work if n_threads == 1 else self._new_workspace()
             with sparing(self.n_visits / self._n_tops):
                 evaluate_sets(
-                    held, terms, self._outside, self._values, own, top, self._n_low, maximize
+                    arrays, terms, self._outside, self._values, own, top, self._n_low, maximize
                 )
             first, last = top << self._n_low, top + 1 << self._n_low
-            return int(held.set_start[last] - held.set_start[first])
+            return int(arrays.set_start[last] - arrays.set_start[first])
 
         n_threads = n_threads_of(n_jobs) if self.n_visits > _MANY_VISITS else 1
         done = 0
@@ -255,12 +255,12 @@ class HeldBoxes:
 
     def _weigh(self, digits: Sequence[int]) -> Scaled:
         """Return what a box is worth as a leaf, and by splits of each column."""
-        held, worth = self._held, no_values(self._columns.size + 1)
+        arrays, worth = self._arrays, no_values(self._columns.size + 1)
         of_columns = np.array(digits, np.int64)[self._columns]
-        codes = np.where(of_columns < held.n_levels, of_columns, -1)
-        with sparing(held.codes.size):
+        codes = np.where(of_columns < arrays.n_levels, of_columns, -1)
+        with sparing(arrays.codes.size):
             weigh_splits(
-                held, self._tilted_terms, self._outside, self._values, self._work, codes, worth
+                arrays, self._tilted_terms, self._outside, self._values, self._work, codes, worth
             )
         return worth
 
@@ -303,5 +303,5 @@ class HeldBoxes:
         return self._way_columns[ways], self._way_branches[ways], parts
 
 
-Boxes: TypeAlias = Recursion | HeldBoxes
+Boxes: TypeAlias = Recursion | SharedBoxes
 """Values of boxes, from which trees are read off; `Recursion` documents what both do."""
