@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.declared import Models, option_of, parameters_of
-from bayescascade.cli.learning import CHOICE_OPTIONS, listed, with_options
+from bayescascade.cli.options import CHOICE_OPTIONS, listed, with_options
 from bayescascade.cli.output import INTERRUPTED, check_outputs, echo_json, echo_page
 from bayescascade.cli.progress_lines import search_progress
 from bayescascade.cli.reading import with_reading

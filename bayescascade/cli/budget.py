@@ -1,29 +1,30 @@
 """``bayescascade budget``: classifiers within budgets, measured on rows that they have not seen."""
 
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bayescascade.cli.declared import Models, option_of, parameters_of, words_of
-from bayescascade.cli.learning import CHOICE_OPTIONS, with_options
-from bayescascade.cli.options import Integer, split_commas
-from bayescascade.cli.output import (
-    INTERRUPTED,
-    check_outputs,
-    check_picture,
-    echo_json,
-    echo_page,
-    note,
-    save_figure,
-    shown_count,
+from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
+from bayescascade.cli.options import (
+    CHOICE_OPTIONS,
+    TARGET_OPTION,
+    Integer,
+    split_commas,
+    with_options,
 )
+from bayescascade.cli.output import interrupted, note, shown_count
 from bayescascade.cli.reading import with_reading
 from bayescascade.cli.splitting import SPLIT_SEED, test_share_option
 from bayescascade.methods.forests.parameters import ForestParameters
 from bayescascade.methods.listed import BUDGET_LEARNERS
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from bayescascade.costs.curve import CostAccuracyCurve
     from bayescascade.costs.items import FeatureCosts
     from bayescascade.data.splitting import SplitRows
@@ -36,7 +37,7 @@ _TREES = 40
 
 @click.command(short_help="Classify within budgets for what features cost.")
 @click.argument("data")
-@click.option("--target", metavar="NAME", required=True, help="Column of the labels.")
+@TARGET_OPTION
 @click.option(
     "--budgets",
     metavar="COST,...",
@@ -72,9 +73,8 @@ _TREES = 40
 @with_options(option_of("n_jobs", MODELS), SPLIT_SEED, option_of("time_limit", MODELS))
 @click.option("--out", metavar="FILE.json", help="Save the classifier, of a single budget.")
 @click.option("--plot", metavar="FILE", help="Draw error by cost: .png, .svg or .pdf.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
-@click.pass_context
-def budget(context: click.Context, /, data: str, **options: Any) -> None:
+@learning
+def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn to classify the rows of DATA when looking at a feature costs something.
 
     The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Its rows are split
@@ -83,46 +83,19 @@ def budget(context: click.Context, /, data: str, **options: Any) -> None:
     early: what was finished is printed.
     """
     budgets = _budgets(options["budgets"])
-    plot, out = options["plot"], options["out"]
-    check_picture("--plot", plot)
-    if out is not None and len(budgets) > 1:
+    if options["out"] is not None and len(budgets) > 1:
         raise click.UsageError(f"--out needs a single budget, got {options['budgets']}")
-    check_outputs({"--out": out, "--plot": plot}, {"DATA": data, "--costs": options["costs"]})
+    asked = {name: options[name] for name in ("target", "method")}
+    task = outputs_of(options, {"DATA": data, "--costs": options["costs"]})
     parts, costs = _read(data, options)
-    from bayescascade.costs.limits import BudgetError
-
-    learner = BUDGET_LEARNERS[options["method"]]
+    learner = BUDGET_LEARNERS[asked["method"]]
     common = {name: options[name] for name in ("n_jobs", "time_limit", "unknown")}
     given = {**learner.given, **learner.of_trees(options["n_trees"])}
     given |= parameters_of(common, ForestParameters)
     model = learner.made(costs=costs, random_state=parts.seed, **given)
-    finished: list[tuple[float, BudgetedClassifier]] = []
-    too_low: list[BudgetError] = []
-    interrupted = False
-    try:
-        with shown_count("budgets", len(budgets)) as done:
-            for amount, found in model.fit_budgets(budgets, *parts.learning):
-                if isinstance(found, BudgetError):
-                    too_low.append(found)
-                else:
-                    finished.append((amount, found))
-                done()
-    except KeyboardInterrupt:
-        interrupted = True
-    told = [str(error).replace("budget", "--budgets", 1) for error in too_low]
-    if told and not finished:
-        raise click.ClickException(told[-1])
-    for _, model in finished:
-        if model.nothing_read_text:
-            told.append(model.nothing_read_text)
-    for line in told:
-        note(line)
-    if finished:
-        _tell(finished, parts, options)
-    if interrupted:
-        n_done = len(finished) + len(too_low)
-        click.echo(f"interrupted: {n_done} of {len(budgets)} fits were finished", err=True)
-        context.exit(INTERRUPTED)
+    learn = _Found(parts, asked).learn
+    rows = (model, budgets)
+    return task, Lesson(rows, fit=learn, figure=_Found.figure, ended=lambda found: found.ended)
 
 
 def _budgets(text: str) -> list[float]:
@@ -160,80 +133,110 @@ def _read(data: str, options: dict[str, Any]) -> "tuple[SplitRows, FeatureCosts]
     return parts, costs.among(list(parts.X[0].columns))
 
 
-def _tell(
-    finished: "list[tuple[float, BudgetedClassifier]]", parts: "SplitRows", options: dict[str, Any]
-) -> None:
-    """Print a line or a record for each budget; draw and save."""
-    from bayescascade.costs.curve import CURVE_SIZE, cost_accuracy_curve
-    from bayescascade.report.axes import blank_figure
+@dataclass
+class _Found:
+    """The classifiers of budgets, with what they cost and how often they err on the test rows."""
 
-    labels = [f"{amount:.12g}" for amount, _ in finished]
-    models = [model for _, model in finished]
-    curve = cost_accuracy_curve(models, parts.X[-1], parts.y[-1], labels)
-    if options["out"] is not None:
-        models[0].save(options["out"])
-    if options["as_json"]:
-        echo_json(_record(curve, finished, parts, options))
-    else:
-        echo_page(_page(curve, models[0], parts))
-    if options["plot"] is not None:
-        points = tuple(replace(point, label=models[0].title) for point in curve.points)
+    parts: "SplitRows"
+    asked: dict[str, Any]  # the options that say what was learned how
+    fitted: "list[tuple[float, BudgetedClassifier]]" = field(default_factory=list)
+    ended: str = ""
+
+    def learn(self, model: Any, budgets: Sequence[float]) -> "_Found":
+        """Learn until Ctrl-C ends it, and note what is wrong with some of them."""
+        from bayescascade.costs.limits import BudgetError
+
+        told: list[str] = []
+        try:
+            with shown_count("budgets", len(budgets)) as done:
+                for amount, found in model.fit_budgets(budgets, *self.parts.learning):
+                    if isinstance(found, BudgetError):
+                        told.append(str(found).replace("budget", "--budgets", 1))
+                    else:
+                        self.fitted.append((amount, found))
+                    done()
+        except KeyboardInterrupt:
+            n_done = len(self.fitted) + len(told)
+            self.ended = f"{n_done} of {len(budgets)} fits were finished"
+        if told and not self.fitted:
+            raise click.ClickException(told[-1])
+        if not self.fitted:
+            interrupted(self.ended)
+        for line in (*told, *(model.nothing_read_text for _, model in self.fitted)):
+            if line:
+                note(line)
+        return self
+
+    @cached_property
+    def _curve(self) -> "CostAccuracyCurve":
+        from bayescascade.costs.curve import cost_accuracy_curve
+
+        labels = [f"{amount:.12g}" for amount, _ in self.fitted]
+        models = [model for _, model in self.fitted]
+        return cost_accuracy_curve(models, self.parts.X[-1], self.parts.y[-1], labels)
+
+    def save(self, path: str) -> None:
+        self.fitted[0][1].save(path)
+
+    def figure(self) -> "Figure":
+        from bayescascade.costs.curve import CURVE_SIZE
+        from bayescascade.report.axes import blank_figure
+
+        title = self.fitted[0][1].title
+        points = tuple(replace(point, label=title) for point in self._curve.points)
         figure = blank_figure(*CURVE_SIZE, layout="constrained")
-        replace(curve, points=points).plot(figure.subplots())
-        save_figure(figure, options["plot"])
+        replace(self._curve, points=points).plot(figure.subplots())
+        return figure
 
+    def page(self) -> "Page":
+        from bayescascade.costs.choice import N_FOLDS
+        from bayescascade.report.page import BLANK, Heading, Pieces
 
-def _page(curve: "CostAccuracyCurve", model: "BudgetedClassifier", parts: "SplitRows") -> "Page":
-    from bayescascade.costs.choice import N_FOLDS
-    from bayescascade.report.page import BLANK, Heading, Pieces
+        curve, parts, model = self._curve, self.parts, self.fitted[0][1]
+        learned, *measured, tested = (f"{n:,}" for n in parts.n_rows)
+        heading = [
+            parts.source,
+            f"{sum(parts.n_rows):,} rows",
+            f"{model.n_features_in_} features",
+            f"{len(model.classes_)} classes",
+            model.title,
+        ]
+        split = (
+            f"rows split by seed {parts.seed}: {learned} to learn from, "
+            + "".join(f"{n} to measure costs, " for n in measured)
+            + f"{tested} to test"
+        )
+        chosen = f"few rows: {N_FOLDS}-fold cross-validation chooses, no validation rows"
+        few = () if measured else (Pieces([chosen]),)
+        measured_on = "cost, error and features of the test rows; ±: standard error"
+        told = Pieces([measured_on, *curve.nothing_texts], "dim")
+        table = curve.table(curve.labels, "budget")
+        return (Heading(heading), Pieces([split]), *few, BLANK, table, BLANK, told)
 
-    learned, *measured, tested = (f"{n:,}" for n in parts.n_rows)
-    heading = [
-        parts.source,
-        f"{sum(parts.n_rows):,} rows",
-        f"{model.n_features_in_} features",
-        f"{len(model.classes_)} classes",
-        model.title,
-    ]
-    split = (
-        f"rows split by seed {parts.seed}: {learned} to learn from, "
-        + "".join(f"{n} to measure costs, " for n in measured)
-        + f"{tested} to test"
-    )
-    chosen = f"few rows: {N_FOLDS}-fold cross-validation chooses, no validation rows"
-    few = () if measured else (Pieces([chosen]),)
-    measured_on = "cost, error and features of the test rows; ±: standard error"
-    told = Pieces([measured_on, *curve.nothing_texts], "dim")
-    table = curve.table(curve.labels, "budget")
-    return (Heading(heading), Pieces([split]), *few, BLANK, table, BLANK, told)
-
-
-def _record(
-    curve: "CostAccuracyCurve",
-    finished: "list[tuple[float, BudgetedClassifier]]",
-    parts: "SplitRows",
-    options: dict[str, Any],
-) -> dict[str, Any]:
-    assert curve.nothing is not None, "measured with the points"
-    nothing = {name: value for name, value in asdict(curve.nothing).items() if name != "label"}
-    points = [
-        {
-            "budget": amount,
-            "validation_cost": model.validation_cost_,
-            "choice": None if model.choice_ is None else model.choice_.to_dict(),
-            **{name: value for name, value in asdict(point).items() if name != "label"},
+    def to_dict(self) -> dict[str, Any]:
+        curve, parts = self._curve, self.parts
+        assert curve.nothing is not None, "measured with the points"
+        points = [
+            {
+                "budget": amount,
+                "validation_cost": model.validation_cost_,
+                "choice": None if model.choice_ is None else model.choice_.to_dict(),
+                **_measured(point),
+            }
+            for (amount, model), point in zip(self.fitted, curve.points, strict=True)
+        ]
+        n_learned, *n_measured, n_tested = parts.n_rows
+        return {
+            "source": parts.source,
+            **self.asked,
+            "seed": parts.seed,
+            "n_training_rows": n_learned,
+            "n_validation_rows": sum(n_measured),
+            "n_test_rows": n_tested,
+            "nothing": {"predicted": curve.commonest, **_measured(curve.nothing)},
+            "points": points,
         }
-        for (amount, model), point in zip(finished, curve.points, strict=True)
-    ]
-    n_learned, *n_measured, n_tested = parts.n_rows
-    return {
-        "source": parts.source,
-        "target": options["target"],
-        "method": options["method"],
-        "seed": parts.seed,
-        "n_training_rows": n_learned,
-        "n_validation_rows": sum(n_measured),
-        "n_test_rows": n_tested,
-        "nothing": {"predicted": curve.commonest, **nothing},
-        "points": points,
-    }
+
+
+def _measured(point: Any) -> dict[str, Any]:
+    return {name: value for name, value in asdict(point).items() if name != "label"}

@@ -5,7 +5,8 @@ from typing import Any
 import click
 
 from bayescascade.cli.declared import Models, option_name, option_of
-from bayescascade.cli.learning import Lesson, Task, learning, set_up, with_options
+from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.options import with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.causal.parameters import AdditiveNoiseParameters, PrivateNoiseParameters
 
@@ -22,7 +23,6 @@ _ONLY_PRIVATE = ("delta", "x_bounds", "y_bounds", "protect", "publish")
 @with_reading(learns=False)
 @with_options(option_of("random_state", MODELS))
 @click.option("--out", metavar="FILE.json", help="Save the model: scores, and no rows.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 @learning
 def causal(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Say which of two columns is the cause, by an additive noise model.

@@ -8,16 +8,14 @@ import click
 
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, options_of
-from bayescascade.cli.learning import (
+from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.options import (
     COLUMN_OPTIONS,
     OUTPUT_OPTIONS,
-    Lesson,
-    Task,
-    learning,
-    set_up,
+    TARGET_OPTION,
+    Integer,
     with_options,
 )
-from bayescascade.cli.options import Integer
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.rules.parameters import LabelListParameters
 
@@ -30,7 +28,7 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
 
 @click.command(short_help="Find the most probable rule list for a table's labels.")
 @click.argument("data")
-@click.option("--target", metavar="NAME", required=True, help="Column of the labels.")
+@TARGET_OPTION
 @click.option(
     "--cv",
     "n_folds",

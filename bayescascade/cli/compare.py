@@ -2,32 +2,26 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, option_of, parameters_of, words_of
-from bayescascade.cli.learning import COLUMN_OPTIONS, declarations, with_options
-from bayescascade.cli.options import split_commas
-from bayescascade.cli.output import (
-    INTERRUPTED,
-    check_outputs,
-    check_picture,
-    echo_json,
-    echo_page,
-    note,
-    save_figure,
-    shown_count,
-)
+from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
+from bayescascade.cli.options import COLUMN_OPTIONS, split_commas, with_options
+from bayescascade.cli.output import echo_page, note, shown_count
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.listed import DENSITIES
 from bayescascade.model.parameters import ComparisonParameters
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from bayescascade.data.read_as import ReadAs
     from bayescascade.data.table import Table
     from bayescascade.model.comparison import Comparison
+    from bayescascade.report.page import Page
 
 HOW: Models = {"": ComparisonParameters}
 _QUICK = [each for each in DENSITIES.values() if each.is_quick]
@@ -49,9 +43,8 @@ _SLOW = [each for each in DENSITIES.values() if not each.is_quick]
 @with_cluster
 @with_options(option_of("random_state", HOW))
 @click.option("--plot", metavar="FILE", help="Draw score by size: .png, .svg or .pdf.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
-@click.pass_context
-def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) -> None:
+@learning
+def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
     """Learn densities on a random half of each table DATA, and score them on the other half.
 
     Smaller densities with a higher score are better. The halves are the same for all densities.
@@ -59,36 +52,52 @@ def compare(context: click.Context, /, data: tuple[str, ...], **options: Any) ->
     comparison early: what was finished is printed.
     """
     models = _models(options["models"])
-    plot = options["plot"]
-    check_picture("--plot", plot)
-    check_outputs({"--plot": plot}, {f"DATA {path}": path for path in data})
-    tables = _read_tables(data, declarations(options))
+    task = outputs_of(options, {f"DATA {path}": path for path in data})
+    tables = _read_tables(data, task.declared)
     from bayescascade.methods.comparing import compare as learn_and_score
 
     how: dict[str, Any] = parameters_of(options, ComparisonParameters)
     seed = how.setdefault("random_state", secrets.randbits(64))
     n_fits = how.setdefault("n_halvings", ComparisonParameters.n_halvings.default) * len(models)
-    finished: list[Comparison] = []
-    for table in tables:
-        with shown_count(f"{table.source}, fits", n_fits) as done:
-            finished.append(learn_and_score(table, models=models, done=done, **how))
-        if not options["as_json"]:
-            if len(finished) > 1:
+
+    def learn() -> _Compared:
+        finished: list[Comparison] = []
+        for table in tables:
+            if finished and not task.as_json:  # the last is printed in the end
+                echo_page(finished[-1].page())
                 click.echo()
-            echo_page(finished[-1].page())
-        if finished[-1].interrupted:
-            break
-    if options["as_json"]:
-        echo_json({"seed": seed, "tables": [comparison.to_dict() for comparison in finished]})
-    if plot is not None:
+            with shown_count(f"{table.source}, fits", n_fits) as done:
+                finished.append(learn_and_score(table, models=models, done=done, **how))
+            if finished[-1].interrupted:
+                break
+        return _Compared(finished, seed, len(tables) * n_fits)
+
+    return task, Lesson(fit=learn, figure=_Compared.figure, ended=_Compared.ended)
+
+
+class _Compared(NamedTuple):
+    """Comparisons of tables, of which only the last is yet to be printed."""
+
+    finished: "list[Comparison]"
+    seed: int
+    n_fits: int
+
+    def page(self) -> "Page":
+        return self.finished[-1].page()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"seed": self.seed, "tables": [each.to_dict() for each in self.finished]}
+
+    def figure(self) -> "Figure":
         from bayescascade.model.pictures import plot_comparisons
 
-        save_figure(plot_comparisons(finished), plot)
-    if finished[-1].interrupted:
-        n_finished = sum(len(comparison.outcomes) for comparison in finished)
-        n_all = len(tables) * n_fits
-        click.echo(f"interrupted: {n_finished} of {n_all} fits were finished", err=True)
-        context.exit(INTERRUPTED)
+        return plot_comparisons(self.finished)
+
+    def ended(self) -> str:
+        """Return how far it came, if not to its end."""
+        n_finished = sum(len(each.outcomes) for each in self.finished)
+        told = f"{n_finished} of {self.n_fits} fits were finished"
+        return told if self.finished[-1].interrupted else ""
 
 
 def _models(text: str) -> tuple[str, ...]:

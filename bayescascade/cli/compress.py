@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bayescascade.cli.declared import Models, option_of
-from bayescascade.cli.learning import (
-    CHOICE_OPTIONS,
-    Lesson,
-    Task,
-    learning,
-    set_up,
-    with_options,
-)
+from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.options import CHOICE_OPTIONS, TARGET_OPTION, with_options
 from bayescascade.cli.output import csv_texts, write_texts
 from bayescascade.cli.reading import with_reading
 from bayescascade.cli.splitting import SPLIT_SEED, read_split, test_share_option
@@ -32,7 +26,7 @@ _GIVEN = (
 
 @click.command(short_help="Replace rows by few prototypes that classify as well.")
 @click.argument("data")
-@click.option("--target", metavar="NAME", required=True, help="Column of the labels.")
+@TARGET_OPTION
 @with_options(*(option_of(name, MODELS) for name in _GIVEN))
 @test_share_option("Part of the rows that test; the rest is learned from.")
 @with_options(*CHOICE_OPTIONS)
@@ -45,7 +39,6 @@ _GIVEN = (
     help="Write the prototypes, in the data's own units.",
 )
 @click.option("--save", "out", metavar="FILE.json", help="Save the model, for predict and score.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 @learning
 def compress(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn few prototypes whose nearest neighbors are as often right as those of all rows.
@@ -64,21 +57,21 @@ def compress(data: str, **options: Any) -> tuple[Task, Lesson]:
         {"DATA": data},
         options,
         CompressionParameters,
-        outputs=files,
+        files=files,
     )
     from bayescascade.cli.rows import open_rows
 
     parts = read_split(open_rows(data), options, (1 - share, share), "compress")
-    model = task.model.set_params(random_state=parts.seed)
+    task.model.set_params(random_state=parts.seed)
 
-    def write() -> None:
+    def write(model: Any) -> None:
         if path is not None:
             found = model.prototypes_frame(target)
             write_texts(path, csv_texts([{str(k): column for k, column in found.items()}]))
 
     return task, Lesson(
         (parts.X[0], parts.y[0]),
-        shown=lambda: _Compressed(model, parts, target),
+        shown=lambda model: _Compressed(model, parts, target),
         write=write,
         words="the prototypes are",
     )

@@ -1,6 +1,6 @@
 """Options of commands from the parameters that estimators declare."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import click
@@ -18,10 +18,10 @@ from bayescascade.base.parameters import (
     TwoLevels,
 )
 from bayescascade.cli import options as types
+from bayescascade.cli.options import Option
 from bayescascade.model.listed import Listed
 from bayescascade.model.parameters import MemoryParameters, SearchParameters
 
-Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 Models: TypeAlias = Mapping[str, type[Parameters]]
 """What each of the models declares among which a command chooses."""
 

@@ -1,21 +1,24 @@
 """``bayescascade evidence``: log evidences of models and parameters, without cross-validation."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, option_of, parameters_of
-from bayescascade.cli.learning import COLUMN_OPTIONS, declarations, with_options
-from bayescascade.cli.options import split_commas
-from bayescascade.cli.output import INTERRUPTED, echo_json, echo_page, note
+from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
+from bayescascade.cli.options import COLUMN_OPTIONS, split_commas, with_options
+from bayescascade.cli.output import interrupted
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.cascades.parameters import EVIDENCE_MODELS
 from bayescascade.model.parameters import MemoryParameters
 
+if TYPE_CHECKING:
+    from bayescascade.methods.cascades.evidence_grid import EvidenceGrid
+
 LIMITS: Models = {"": MemoryParameters}
+_ENDED = "only what was finished is told"
 
 
 @click.command(short_help="Compare models and parameters by their evidence.")
@@ -38,9 +41,8 @@ LIMITS: Models = {"": MemoryParameters}
 @with_options(option_of("memory_limit", LIMITS), *COLUMN_OPTIONS)
 @with_reading(learns=True)
 @with_cluster
-@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
-@click.pass_context
-def evidence(context: click.Context, /, data: str, **options: Any) -> None:
+@learning
+def evidence(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Print the log evidence of models for the table DATA (.csv, .csv.gz, .parquet).
 
     It is the log probability of the data, averaged over all trees by their prior: the higher, the
@@ -49,27 +51,26 @@ def evidence(context: click.Context, /, data: str, **options: Any) -> None:
     what was finished.
     """
     grid = parse_grid(options["grid"])
+    task = outputs_of(options, {})
     from bayescascade.cli.rows import read_table
     from bayescascade.methods.cascades.evidence_grid import evidence as evidence_of
 
-    table = read_table(data, **declarations(options))
-    for text in table.notes:
-        note(text)
+    table = read_table(data, **task.declared)
     limits = parameters_of(options, MemoryParameters)
-    found = evidence_of(table, models=split_commas(options["models"]), grid=grid, **limits)
-    too_large = [point.needed for point in found if point.needed]
-    if too_large and all(point.log_evidence is None for point in found):
-        limit = limits.get("memory_limit", MemoryParameters.memory_limit.default)
-        raise click.UsageError(
-            f"--memory-limit must let one of the models fit, got {limit:g}: {too_large[0]}"
-        )
-    if options["as_json"]:
-        echo_json({"source": table.source, "points": [asdict(point) for point in found]})
-    elif found:
-        echo_page(found.page())
-    if found.interrupted:
-        click.echo("interrupted: only what was finished is told", err=True)
-        context.exit(INTERRUPTED)
+
+    def learn() -> "EvidenceGrid":
+        found = evidence_of(table, models=split_commas(options["models"]), grid=grid, **limits)
+        too_large = [point.needed for point in found if point.needed]
+        if too_large and all(point.log_evidence is None for point in found):
+            limit = limits.get("memory_limit", MemoryParameters.memory_limit.default)
+            raise click.UsageError(
+                f"--memory-limit must let one of the models fit, got {limit:g}: {too_large[0]}"
+            )
+        if found.interrupted and not found:
+            interrupted(_ENDED)
+        return found
+
+    return task, Lesson((), table.notes, fit=learn, ended=lambda f: _ENDED if f.interrupted else "")
 
 
 def parse_grid(texts: Sequence[str]) -> Mapping[str, list[Any]]:

@@ -8,6 +8,7 @@ import click
 
 from bayescascade.cli.deciding import decision_options, with_decision
 from bayescascade.cli.loading import UNKNOWN_OPTION, in_role, load_model, open_for
+from bayescascade.cli.options import JSON_OPTION
 from bayescascade.cli.output import echo_json, echo_page
 from bayescascade.cli.reading import with_reading
 
@@ -58,7 +59,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg] # before click 8.4
 @with_decision
 @UNKNOWN_OPTION
 @with_reading(learns=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+@JSON_OPTION
 def explain(
     model: str,
     data: str,

@@ -6,15 +6,8 @@ import click
 
 from bayescascade.cli.cluster import with_cluster
 from bayescascade.cli.declared import Models, option_name, options_of, words_of
-from bayescascade.cli.learning import (
-    COLUMN_OPTIONS,
-    OUTPUT_OPTIONS,
-    Lesson,
-    Task,
-    learning,
-    set_up,
-    with_options,
-)
+from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.options import COLUMN_OPTIONS, OUTPUT_OPTIONS, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.listed import DENSITIES
 

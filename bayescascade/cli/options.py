@@ -2,8 +2,8 @@
 
 import csv
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import click
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from bayescascade.data.levels import Level
 
 Number = TypeVar("Number")
+Command = TypeVar("Command", bound=Callable[..., Any])
+Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class CheckedNumber(click.ParamType, Generic[Number]):  # type: ignore[type-arg] # before click 8.4
@@ -222,3 +224,86 @@ def parsed(parse: type[int] | type[float], value: Any) -> Any:
         return parse(value)
     except (TypeError, ValueError):
         return value
+
+
+def listed(texts: Sequence[str]) -> list[str] | None:
+    """Return the names in texts such as "age,sex", None if there are none."""
+    return [name for text in texts for name in split_commas(text)] or None
+
+
+def with_options(*options: Option) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command these options, in this order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            option(command)
+        return command
+
+    return decorate
+
+
+CHOICE_OPTIONS: tuple[Option, ...] = (
+    click.option(
+        "--columns",
+        multiple=True,
+        metavar="NAME,...",
+        help="Columns to use; all others are left out.",
+    ),
+    click.option("--drop", multiple=True, metavar="NAME,...", help="Columns to leave out."),
+)
+"""Which columns to use."""
+
+COLUMN_OPTIONS: tuple[Option, ...] = (
+    *CHOICE_OPTIONS,
+    click.option(
+        "--weights", metavar="NAME", help="Column of how many rows each row stands for."
+    ),
+    click.option(
+        "--nominal",
+        multiple=True,
+        metavar="NAME[:LEVEL,...]",
+        help="Column whose levels have no order.",
+    ),
+    click.option(
+        "--ordinal",
+        multiple=True,
+        metavar="NAME[:LEVEL,...]",
+        help="Column whose levels have one, given here unless they are numbers: age:child,adult.",
+    ),
+    click.option(
+        "--continuous",
+        multiple=True,
+        metavar="NAME:BINS|EDGE,...",
+        help="Column of numbers cut into this many bins, or at these edges: income:10, "
+        "income:0,10,50 (in at most 10 bins, by the number of rows).",
+    ),
+    click.option(
+        "--missing",
+        type=click.Choice(["level", "error"]),
+        help="Empty cells are a level of their own (the default), or an error.",
+    ),
+)  # fmt: skip
+"""Which columns to use, and how to read them."""
+
+FULL_OPTION: Option = click.option(
+    "--full", is_flag=True, help="Print all of a large tree or list, nothing folded."
+)
+"""Whether long trees, lists and columns are printed in full."""
+
+TARGET_OPTION: Option = click.option(
+    "--target", metavar="NAME", required=True, help="Column of the labels."
+)
+
+JSON_OPTION: Option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON at full precision."
+)
+
+OUTPUT_OPTIONS: tuple[Option, ...] = (
+    click.option("--trace", metavar="FILE.nc", help="Write the posterior's draws for ArviZ."),
+    click.option("--out", metavar="FILE.json", help="Save the model."),
+    FULL_OPTION,
+    click.option(
+        "--quiet", is_flag=True, help="Nothing of the progress, nor on stdout but --json."
+    ),
+)
+"""Where the result goes."""

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from bayescascade.model.roles import Shown
     from bayescascade.report.page import Page
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
@@ -53,9 +54,23 @@ def echo_page(page: "Page", *, full: bool = False) -> None:
     click.echo(render(page if full else folded(page), **_layout_options()))
 
 
+def echo(shown: "Shown", as_json: bool | None, *, full: bool | None = False) -> None:
+    """Print all that there is as JSON, or a page."""
+    if as_json:
+        echo_json(shown.to_dict())
+    else:
+        echo_page(shown.page(), full=bool(full))
+
+
 def note(text: str) -> None:
     """Print on stderr what a user should know."""
     click.echo(f"note: {text}", err=True)
+
+
+def interrupted(told: str) -> NoReturn:
+    """Say what Ctrl-C left, and end the command."""
+    click.echo(f"interrupted: {told}", err=True)
+    click.get_current_context().exit(INTERRUPTED)
 
 
 def csv_texts(blocks: Iterable[Mapping[str, Any]]) -> Iterator[str]:

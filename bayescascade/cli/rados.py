@@ -1,22 +1,13 @@
 """``bayescascade rados``: sums of rows, made where the rows are, and learned from elsewhere."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from bayescascade.cli.declared import Models, option_name, option_of, parameters_of
-from bayescascade.cli.learning import (
-    CHOICE_OPTIONS,
-    Lesson,
-    Task,
-    learning,
-    listed,
-    set_up,
-    with_options,
-)
-from bayescascade.cli.options import Bounds
-from bayescascade.cli.output import check_outputs, echo_json, echo_page
+from bayescascade.cli.learning import Lesson, Task, learning, outputs_of, set_up
+from bayescascade.cli.options import CHOICE_OPTIONS, Bounds, listed, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.rado.parameters import (
     FeatureParameters,
@@ -27,6 +18,7 @@ from bayescascade.methods.rado.parameters import (
 
 if TYPE_CHECKING:
     from bayescascade.methods.rado.rados import Rados
+    from bayescascade.report.page import Page
 
 LEARNED: Models = {"": LearnerParameters}
 MADE: Models = {
@@ -67,8 +59,8 @@ def rados() -> None:
 @with_options(*CHOICE_OPTIONS, option_of("missing", MADE))
 @with_reading(learns=True, labels=True)
 @with_options(option_of("time_limit", MADE), option_of("random_state", MADE))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def make(data: str, **options: Any) -> None:
+@learning
+def make(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Make sums of labeled rows, and say what they promise about single rows.
 
     Plain ones promise nothing. With --private-feature and --epsilon the coordinate of one boolean
@@ -76,19 +68,23 @@ def make(data: str, **options: Any) -> None:
     Each release of the same rows spends more of their privacy, so run it once. Plain ones --like
     others are made block by block, of files of any size.
     """
-    out, like_path = options["out"], options["like"]
-    check_outputs({"--out": out}, {"DATA": data, "--like": like_path})
-    feature, bounds, epsilon = options["feature"], options["bounds"], options["epsilon"]
+    task = outputs_of(options, {"DATA": data, "--like": options["like"]})
     _check_private(options)
-    if epsilon is not None and getattr(data, "depends_on_all_rows", False):
+    if options["epsilon"] is not None and getattr(data, "depends_on_all_rows", False):
         raise click.UsageError(
             "--rare, --dates and --missing-labels must not come with --epsilon: how a row is read "
             "would tell of the others"
         )
+    return task, Lesson(fit=lambda: _made(data, options), shown=_Made)
+
+
+def _made(data: str, options: dict[str, Any]) -> "Rados":
+    """Read rows, and return their sums as the options say."""
     from bayescascade.cli.rows import open_rows, read_labeled, read_typed
     from bayescascade.methods.rado.rados import Rados
 
-    like = None if like_path is None else Rados.load(like_path)
+    feature, epsilon = options["feature"], options["epsilon"]
+    like = None if options["like"] is None else Rados.load(options["like"])
     source, target = open_rows(data), options["target"]
     columns, drop = listed(options["columns"]), listed(options["drop"])
     if like is not None and columns is None and drop is None:
@@ -98,33 +94,45 @@ def make(data: str, **options: Any) -> None:
         blocks = read_typed(source, [*columns, target], None)
         parts = ((frame, frame.pop(target)) for _, frame, _ in blocks)
         how = {name: plain[name] for name in ("n_rados", "random_state") if name in plain}
-        made = Rados.sample_parts(parts, like=like, **how)
-        made.save(out)
-        _tell(made, options["as_json"])
-        return
+        return Rados.sample_parts(parts, like=like, **how)
     as_texts = () if epsilon is None else None if feature is None else [feature]
     X, y, _ = read_labeled(source, target, columns=columns, drop=drop, as_texts=as_texts)
     common: dict[str, Any] = {"like": like, "intercept": not options["no_intercept"]}
     if feature is not None:
         given = parameters_of(options, FeatureParameters)
         common["standardize"] = not options["raw"]
-        made = Rados.sample_feature_private(X, y, **given, **common)
-    elif epsilon is not None:
+        return Rados.sample_feature_private(X, y, **given, **common)
+    if epsilon is not None:
         given = {"delta": GaussianParameters.delta.default}
         given |= parameters_of(options, GaussianParameters)
-        edge_bounds = _edge_bounds(bounds, list(X.columns))
-        made = Rados.sample_gaussian(X, y, edge_bounds=edge_bounds, **given, **common)
-    else:
-        made = Rados.sample(X, y, standardize=not options["raw"], **plain, **common)
-    made.save(out)
-    _tell(made, options["as_json"])
+        edge_bounds = _edge_bounds(options["bounds"], list(X.columns))
+        return Rados.sample_gaussian(X, y, edge_bounds=edge_bounds, **given, **common)
+    return Rados.sample(X, y, standardize=not options["raw"], **plain, **common)
+
+
+class _Made(NamedTuple):
+    """Rados, and what is said of them."""
+
+    made: "Rados"
+
+    def page(self) -> "Page":
+        return self.made.page()
+
+    def to_dict(self) -> dict[str, Any]:
+        made = self.made
+        return {
+            "n_rados": len(made),
+            "n_rows": made.n_rows,
+            "support": made.support,
+            "columns": made.reading.columns,
+            "promise": None if made.promise is None else made.promise.record(),
+        }
 
 
 @rados.command(short_help="Learn a classifier from files of sums.")
 @click.argument("files", nargs=-1, required=True)
 @click.option("--out", metavar="FILE.json", help="Save the model, for predict and score.")
 @with_options(*(option_of(name, LEARNED) for name in LearnerParameters.declared()))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
 @learning
 def fit(files: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
     """Learn a linear classifier from files that `make` wrote; those of several parties add up."""
@@ -197,18 +205,3 @@ def _edge_bounds(
     rest = named.pop("", None)
     check_known("--bounds", named, columns)
     return named if rest is None else {**dict.fromkeys(columns, rest), **named}
-
-
-def _tell(made: "Rados", as_json: bool) -> None:
-    if not as_json:
-        echo_page(made.page())
-        return
-    echo_json(
-        {
-            "n_rados": len(made),
-            "n_rows": made.n_rows,
-            "support": made.support,
-            "columns": made.reading.columns,
-            "promise": None if made.promise is None else made.promise.record(),
-        }
-    )

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from bayescascade.cli.learning import listed
-from bayescascade.cli.options import Real, name_and_rest, parse_kinds, split_commas
+from bayescascade.cli.options import Real, listed, name_and_rest, parse_kinds, split_commas
 
 if TYPE_CHECKING:
     from bayescascade.data.levels import Level

@@ -9,14 +9,12 @@ from typing import Any
 import click
 
 from bayescascade.cli.deciding import decision_of, with_decision
-from bayescascade.cli.learning import FULL_OPTION
 from bayescascade.cli.loading import UNKNOWN_OPTION, in_role, load_model, open_for
-from bayescascade.cli.options import Integer, parse_given
+from bayescascade.cli.options import FULL_OPTION, JSON_OPTION, Integer, parse_given
 from bayescascade.cli.output import (
     check_outputs,
     csv_texts,
-    echo_json,
-    echo_page,
+    echo,
     save_figure,
     save_plot,
     write_texts,
@@ -37,7 +35,7 @@ _BLOCK_ROWS = 100_000
     help="Show the density given this: sex=male, class=1st,2nd, income=0,10 (from edge to edge).",
 )
 @FULL_OPTION
-@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+@JSON_OPTION
 @click.option("--dot", is_flag=True, help="Print a tree as Graphviz source.")
 @click.option(
     "--png",
@@ -139,10 +137,8 @@ def show(
     elif dot:
         graphed: Graphed = in_role(Graphed, shown, "--dot", model)
         click.echo(graphed.to_dot(**which), nl=False)
-    elif as_json:
-        echo_json(shown.to_dict())
     else:
-        echo_page(shown.page(), full=full)
+        echo(shown, as_json, full=full)
 
 
 @click.command(short_help="Score rows: the rarest, and why; or how well labels are predicted.")
@@ -164,7 +160,7 @@ def show(
 @with_decision
 @UNKNOWN_OPTION
 @with_reading(learns=False, labels=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+@JSON_OPTION
 def score(
     model: str,
     data: str,
@@ -208,10 +204,7 @@ def score(
         deque(blocks, maxlen=0)
     else:
         write_blocks(out, blocks)
-    if as_json:
-        echo_json(scored.to_dict())
-    else:
-        echo_page(scored.page())
+    echo(scored, as_json)
 
 
 @click.command(short_help="Classify rows, or predict a column.")
@@ -312,7 +305,7 @@ def _drawn_rows(path: str, n_rows: int, seed: int | None) -> Iterator[str]:
 @click.command(short_help="Say how well the posterior was explored.")
 @click.argument("trace", metavar="TRACE.nc")
 @click.option("--plots", metavar="DIR", help="Write pictures of traces, sizes and ranks there.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON at full precision.")
+@JSON_OPTION
 def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
     """Say how well the posterior in TRACE.nc, written by --trace, was explored."""
     if plots is not None:
@@ -328,7 +321,4 @@ def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
             pictures["sizes"] = plot_sizes
         for name, plot in pictures.items():
             save_figure(plot(found), Path(plots) / f"{name}.png")
-    if as_json:
-        echo_json(found.to_dict())
-    else:
-        echo_page(found.page())
+    echo(found, as_json)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.learning import listed
-from bayescascade.cli.options import Integer, Real
+from bayescascade.cli.options import Integer, Real, listed
 
 if TYPE_CHECKING:
     from bayescascade.data.sources import Source

@@ -13,7 +13,6 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import click
 import numpy as np
 import pyarrow
 import pyarrow.csv
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import BayesCascadeError, DataError
 from bayescascade.base.files import replaced_file
 from bayescascade.cli.interrupts import deferred_interrupts
-from bayescascade.cli.output import INTERRUPTED, rows_of, shown_rows
+from bayescascade.cli.output import interrupted, rows_of, shown_rows
 
 Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray[Any] | pyarrow.Array]
 """A block of rows, by the headings of its columns: Arrow's, or else all texts or all numbers."""
@@ -75,8 +74,7 @@ def write_blocks(path: str, blocks: Generator[Columns, None, None]) -> None:
                 is_complete = _is_exhausted(blocks)
                 break
     if not is_complete:
-        click.echo(f"interrupted: {path} has the first {n_rows:,} rows", err=True)
-        click.get_current_context().exit(INTERRUPTED)
+        interrupted(f"{path} has the first {n_rows:,} rows")
 
 
 def _is_exhausted(blocks: Generator[Columns, None, None]) -> bool:

@@ -7,7 +7,7 @@ difference of two log evidences is a log Bayes factor.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, Unpack
 
@@ -124,6 +124,10 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
         )
         rows = [count_of(self.data.n_rows, "row"), f"{self.data.n_distinct:,} distinct"]
         return (Heading([*filter(None, [self.data.source]), *rows]), BLANK, table)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every point as plain data."""
+        return {"source": self.data.source, "points": [asdict(point) for point in self]}
 
     def _words(self, point: EvidencePoint) -> str:
         """Return model and parameters, such as "branch, expected_branches 2, leaf uniform"."""
