@@ -185,6 +185,10 @@ class Other(Parameter[T]):
         return value
 
 
+class Label(Other[T]):
+    """One of the labels that rows have; in commands, its text."""
+
+
 class Interval(Other[T]):
     """Two numbers, low and high."""
 

@@ -13,7 +13,6 @@ import click
 
 from bayescascade import __version__
 from bayescascade.base.errors import UnknownLevelWarning
-from bayescascade.cli.boxes import boxes
 from bayescascade.cli.budget import budget
 from bayescascade.cli.causal import causal
 from bayescascade.cli.classify import classify
@@ -25,9 +24,11 @@ from bayescascade.cli.evidence import evidence
 from bayescascade.cli.explaining import explain
 from bayescascade.cli.fit import fit
 from bayescascade.cli.impute import impute
+from bayescascade.cli.listed import command_of
 from bayescascade.cli.output import INTERRUPTED
 from bayescascade.cli.rados import rados
 from bayescascade.cli.saved import diagnose, predict, sample, score, show
+from bayescascade.methods.listed import COMMANDS
 
 USAGE_ERROR = 2
 BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
@@ -123,7 +124,7 @@ for command in (
     classify,
     budget,
     compress,
-    boxes,
+    *map(command_of, COMMANDS),
     causal,
     rados,
     evidence,

@@ -57,6 +57,19 @@ def words_of(listed: Iterable[Listed], *, named: bool = True) -> str:
     return told[0].upper() + told[1:]
 
 
+def check_chosen(models: Models, chosen: str, options: dict[str, Any], by: str) -> None:
+    """Take out options that the chosen model does not have; click.UsageError if one is given.
+
+    `by` is the option that chooses.
+    """
+    for name in dict.fromkeys(name for model in models.values() for name in model.declared()):
+        if name in models[chosen].declared() or options.pop(name, None) in (None, False):
+            continue
+        having = [one for one, has in models.items() if name in has.declared()]
+        option = option_name(models, name)
+        raise click.UsageError(f"{option} needs {by} {' or '.join(having)}, got {chosen}")
+
+
 def option_name(models: Models, parameter: str) -> str:
     """Return what the option of a parameter is called."""
     declared = (model.declared() for model in models.values())

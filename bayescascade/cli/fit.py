@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from bayescascade.cli.cluster import with_cluster
-from bayescascade.cli.declared import Models, option_name, options_of, words_of
+from bayescascade.cli.declared import Models, check_chosen, options_of, words_of
 from bayescascade.cli.learning import Lesson, Task, learning, set_up
 from bayescascade.cli.options import COLUMN_OPTIONS, OUTPUT_OPTIONS, with_options
 from bayescascade.cli.reading import with_reading
@@ -47,27 +47,17 @@ def fit(data: str, **options: Any) -> tuple[Task, Lesson]:
 
 def _model_of(options: dict[str, Any]) -> str:
     """Return the first of the models that has all options that are given; else the first."""
-    given = {name for name in _needed() if options[name] not in (None, False)}
+    of_models = {name for model in MODELS.values() for name in model.declared()}
+    given = {name for name in of_models if options.get(name) not in (None, False)}
     having = (model for model, has in MODELS.items() if given <= set(has.declared()))
     return next(having, next(iter(MODELS)))
 
 
-def _needed() -> dict[str, str]:
-    """Return options that not every model has, by their parameters."""
-    all_of: list[set[str]] = [set(model.declared()) for model in MODELS.values()]
-    some = set[str]().union(*all_of) - all_of[0].intersection(*all_of)
-    return {name: option_name(MODELS, name) for name in some}
-
-
 def _check_options(model: str, options: dict[str, Any]) -> None:
     """Take out the options that a model does not have; raises click.UsageError if one is given."""
-    needed = {name: (name, option) for name, option in _needed().items()}
-    needed["trace"] = ("n_chains", "--trace")
-    for name, (parameter, option) in needed.items():
-        if parameter in MODELS[model].declared():
-            continue
-        if options.pop(name) not in (None, False):
-            having = [one for one, has in MODELS.items() if parameter in has.declared()]
-            raise click.UsageError(f"{option} needs --model {' or '.join(having)}, got {model}")
+    check_chosen(MODELS, model, options, "--model")
+    if "n_chains" not in MODELS[model].declared() and options.pop("trace") is not None:
+        having = [one for one, has in MODELS.items() if "n_chains" in has.declared()]
+        raise click.UsageError(f"--trace needs --model {' or '.join(having)}, got {model}")
     if (model, options.get("search")) == ("rules", "auto"):
         raise click.UsageError("--search auto needs --model leaf or branch, got rules")

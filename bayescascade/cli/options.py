@@ -294,6 +294,10 @@ TARGET_OPTION: Option = click.option(
     "--target", metavar="NAME", required=True, help="Column of the labels."
 )
 
+SAVE_OPTION: Option = click.option(
+    "--out", metavar="FILE.json", help="Save the model, for predict and score."
+)
+
 JSON_OPTION: Option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON at full precision."
 )

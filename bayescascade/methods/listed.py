@@ -1,5 +1,6 @@
 """The estimators that commands choose among by name; a new one enters by being listed here."""
 
+from bayescascade.methods.boxes.parameters import BOXES
 from bayescascade.methods.cascade_mixtures.parameters import MIXTURE
 from bayescascade.methods.cascades.parameters import AUTO, BRANCH, DET, LEAF
 from bayescascade.methods.cost_trees.parameters import SINGLE
@@ -13,3 +14,6 @@ DENSITIES = {each.name: each for each in (AUTO, LEAF, BRANCH, RULES, MIXTURE, HI
 
 BUDGET_LEARNERS = {each.name: each for each in (GROWN, PRUNED, SELECTED, SINGLE)}
 """What `budget` learns."""
+
+COMMANDS = (BOXES,)
+"""Commands of their own, made by what is declared of them."""

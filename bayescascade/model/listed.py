@@ -43,3 +43,29 @@ class ListedBudgetLearner(Listed):
 
     of_trees: Callable[[int], Mapping[str, Any]]  # what parameters a number of trees is
     given: Mapping[str, Any] = field(default_factory=dict)  # other than defaults
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedLearner(Listed):
+    """What a command learns from the rows of a file and their labels, alone or as one of several.
+
+    Its output columns in `predict` are those that its `predict_block` names.
+    """
+
+    given: Mapping[str, Any] = field(default_factory=dict)  # parameters in place of defaults
+    call: str = "fit"  # its method that learns, and returns what is printed
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedCommand:
+    """A command that learns from labeled rows by the first of some learners, or as --method says.
+
+    Everything else follows: DATA, --target, how it is read, --out, --json, errors and Ctrl-C.
+    """
+
+    name: str
+    short: str  # the line in the list of commands
+    about: str  # the text of its help
+    learners: Sequence[ListedLearner]
+    options: Sequence[str] = ()  # the parameters that have options, in this order; if none, all
+    words: str = ""  # such as "the boxes are", best if Ctrl-C ends the search

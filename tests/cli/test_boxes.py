@@ -53,7 +53,7 @@ def test_fast_and_averaged_boxes(data):
 
 def test_paths_are_tables(data):
     """A line for each weight."""
-    text = command("boxes", data, "--target", "kind", *EXACT, "--path")
+    text = command("boxes", data, "--target", "kind", "--method", "path", *EXACT[2:])
     assert len(text.splitlines()) == 11
 
 
@@ -61,4 +61,7 @@ def test_what_is_refused(data):
     """An unknown label, and options that do not go together."""
     told = command("boxes", data, "--target", "kind", "--positive", "none")
     assert "--positive must be" in told
-    assert "--path goes with --method exact" in command("boxes", data, "--target", "kind", "--path")
+    fast = ("boxes", data, "--target", "kind", "--method", "fast")
+    assert "--boxes needs --method average or exact or path" in command(*fast, "--boxes", "2")
+    told = command("boxes", data, "--target", "kind", "--method", "path", "--out", "m.json")
+    assert "--out needs another --method" in told

@@ -18,11 +18,12 @@ from bayescascade import (
 )
 from bayescascade.base.parameters import Flag, LooseInteger, Other
 from bayescascade.cli import rados
+from bayescascade.cli.application import application
 from bayescascade.cli.causal import MODELS as DIRECTIONS, causal
 from bayescascade.cli.classify import MODELS as LISTS, classify
 from bayescascade.cli.compress import MODELS as COMPRESSED, compress
 from bayescascade.cli.fit import LISTED as FITTED, MODELS, fit
-from bayescascade.methods.listed import BUDGET_LEARNERS, DENSITIES
+from bayescascade.methods.listed import BUDGET_LEARNERS, COMMANDS, DENSITIES
 from bayescascade.methods.rado.parameters import (
     FeatureParameters,
     GaussianParameters,
@@ -103,6 +104,14 @@ SOME = [
     (compress, COMPRESSED, {"": NeighborCompressionClassifier}),
     (rados.fit, rados.LEARNED, {"": RadoBoostClassifier}),
     (rados.make, rados.MADE, {}),
+    *(
+        (
+            application.commands[listed.name],
+            {each.name: each.parameters for each in listed.learners},
+            {each.name: type(each.made()) for each in listed.learners},
+        )
+        for listed in COMMANDS
+    ),
 ]
 
 

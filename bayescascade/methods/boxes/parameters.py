@@ -1,6 +1,7 @@
 """Parameters of unions of boxes, declared once."""
 
-from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Other, Parameters, Real
+from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Label, Parameters, Real
+from bayescascade.model.listed import ListedCommand, ListedLearner
 from bayescascade.model.parameters import (
     SAMPLED,
     MemoryParameters,
@@ -37,7 +38,7 @@ class PosteriorParameters(ObjectiveParameters):
 class ClassParameters(Parameters):
     """Of classifiers by boxes."""
 
-    positive = Other(None, "Label of the rare class", none="the rarer", metavar="LABEL")
+    positive = Label(None, "Label of the rare class", none="the rarer", metavar="LABEL")
     missing = missing_choice()
     unknown = unknown_choice(ignore="counts as the mean of its column")
 
@@ -72,3 +73,31 @@ class FastBoxParameters(ClassParameters):
                      minimum=0.0, words=("cv",))  # fmt: skip
     negative_weight = Real(0.3, "What a negative inside costs", above=0.0)
     grow = Flag(True, "Boxes grow to the next negative in the end")
+
+
+_CERTIFIED = {"likelihood": "gibbs", "search": "exact"}
+
+BOXES = ListedCommand(
+    name="boxes",
+    short="Find a rare class as a few boxes.",
+    about="""Learn a few axis-parallel boxes that hold most rows of a rare class, and few others.
+
+    The file (.csv, .csv.gz, .parquet) holds the labels, of two classes, in the column --target.
+    --method path prints the best union for each of ten weights of the others, with what was proved
+    of it. Ctrl-C or --time-limit ends the search early: what was found is printed and written.
+    """,
+    learners=(
+        ListedLearner("average", "BoxClassifier", BoxParameters, "the average over a posterior"),
+        ListedLearner("exact", "BoxClassifier", BoxParameters, "the best union with a proof",
+                      given=_CERTIFIED),
+        ListedLearner("fast", "FastBoxes", FastBoxParameters, "boxes around clusters"),
+        ListedLearner("path", "BoxClassifier", BoxParameters, "the best unions by weight",
+                      given=_CERTIFIED, call="path"),
+    ),
+    options=(
+        "positive", "missing", "unknown", "random_state", "n_boxes", "likelihood",
+        "negative_weight", "box_cost", "side_cost", "n_steps", "n_chains", "n_jobs", "time_limit",
+        "memory_limit",
+    ),
+    words="the boxes are",
+)  # fmt: skip

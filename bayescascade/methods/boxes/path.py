@@ -14,6 +14,8 @@ from bayescascade.methods.boxes.exact.search import CertifiedUnion
 from bayescascade.methods.boxes.measures import hull_area
 from bayescascade.methods.boxes.union import BoxUnion, Floats
 from bayescascade.report.axes import axes_or_new
+from bayescascade.report.page import Numbers, Page, PrintedTable
+from bayescascade.report.printed import Printed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,8 +25,8 @@ WEIGHTS: Floats = np.geomspace(0.01, 1.0, 10)
 
 
 @dataclass(frozen=True, eq=False)
-class BoxPath:
-    """The best union for each weight of negatives.
+class BoxPath(Printed):
+    """The best union for each weight of negatives: printed, a line for each.
 
     Attributes
     ----------
@@ -41,6 +43,28 @@ class BoxPath:
     _place: int
     _classes: NDArray[Any]
     _reader: MatrixEncoder
+
+    def page(self) -> Page:
+        """Return a line for each weight, with what was proved of its union."""
+        columns = [
+            Numbers("boxes", [str(union.n_boxes) for union in self.unions]),
+            Numbers("sides", [str(union.n_sides) for union in self.unions]),
+            Numbers("objective", [f"{one.objective:.2f}" for one in self.found]),
+            Numbers("gap", [f"{one.gap:.2f}" for one in self.found]),
+        ]
+        weights = [f"{weight:.3g}" for weight in self.weights]
+        return (PrintedTable(weights, columns, "negative weight"),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return each weight with its union and what was proved of that, as plain data."""
+        proved = zip(self.weights.tolist(), self.found, self.unions, strict=True)
+        return {
+            "path": [
+                {"negative_weight": weight, "objective": one.objective, "gap": one.gap,
+                 "union": union.to_record()}
+                for weight, one, union in proved
+            ]
+        }  # fmt: skip
 
     def roc(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """Return the shares of negatives and of positives of rows that each union contains."""
