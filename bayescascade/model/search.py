@@ -59,6 +59,8 @@ class Search:
     optimizer: str = "lbfgs"  # of an ascent
     max_iter: int = 100  # iterations of an ascent
     watch: Watch = field(default_factory=lambda: Watch(None))  # one of `time_limit` if not given
+    part: str = ""  # of several searches over one checkpoint: what its sections' names begin with
+    is_last: bool = True  # of them
 
     def __post_init__(self) -> None:
         check_choice("search", self.search, (*SEARCHES, *BY_GRADIENT))
@@ -146,7 +148,7 @@ class Search:
         }
 
         def section(name: str) -> samplers.CheckpointSection | None:
-            return None if checkpoint is None else checkpoint.section(name)
+            return None if checkpoint is None else checkpoint.section(self.part + name)
 
         run: samplers.Run[S] | None = None
         last = _OF_CHAINS if hasattr(posterior, "polished") else 1.0
@@ -197,7 +199,7 @@ class Search:
                     raise
                 run = replace(run, interrupted=True)
         assert run is not None, "every search runs an engine"
-        if checkpoint is not None and not run.is_partial:
+        if checkpoint is not None and self.is_last and not run.is_partial:
             checkpoint.finish()
         return run
 

@@ -139,6 +139,7 @@ ESTIMATORS = {
         True,
     ),
     "rado": Case(RadoBoostClassifier, {"n_rounds": 50, "random_state": 0}, True, True),
+    "boxes, pooled": Case(BoxClassifier, {**CHAINS, "n_boxes": 2}, True, True),
     "boxes": Case(BoxClassifier, {**CHAINS, "n_boxes": 2, "likelihood": "beta"}, True, True),
     "fast boxes": Case(
         FastBoxes, {"n_clusters": 2, "expansion": 1.0, "random_state": 0}, True, True

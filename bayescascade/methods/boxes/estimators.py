@@ -22,13 +22,15 @@ from bayescascade.methods.boxes.parameters import BoxParameters, FastBoxParamete
 from bayescascade.methods.boxes.path import WEIGHTS, BoxPath
 from bayescascade.methods.boxes.posterior import BoxPosterior, BoxState
 from bayescascade.methods.boxes.union import BoxUnion, Floats
+from bayescascade.model.kept_draws import thinned
 from bayescascade.model.matrix_explorer import MatrixExplorer
 from bayescascade.model.search import Search, Seed, most_blocks, seed_sequence
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import Page, Pieces, count_of
 
-_STEPS = 200_000  # of each chain and phase, where nothing says how many
+_MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 200_000, 20_000, 5e9  # of each chain and phase
+_MOST_BLOCKS = 500  # draws of a chain
 _ALL_CUTS = 32_767  # for sides of an exact search, which are at values of rows
 
 
@@ -88,6 +90,8 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         "likelihood", "n_boxes", "negative_weight", "box_cost", "side_cost",
     )  # fmt: skip
 
+    _most_kept: ClassVar[int] = 1000  # AUH on pima: .829 by 100, .835 by 800
+
     positive: Any = BoxParameters.positive.default
     likelihood: str = BoxParameters.likelihood.default
     n_boxes: int = BoxParameters.n_boxes.default
@@ -138,10 +142,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         elif self.likelihood == "pooled":
             self._fit_pooled(training, search)
         else:
-            self._explore(
-                self._posterior_of(self.likelihood, training), training, search,
-                default_steps=_STEPS, n_blocks=most_blocks(len(training.rows)),
-            )  # fmt: skip
+            self._sample(self.likelihood, training, search)
             self._show(self.posterior_.union(self._state).halfway(training.rows), training)
         return self
 
@@ -149,10 +150,6 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         if self.search == "exact" and self.likelihood != "gibbs":
             raise ParameterError(
                 f'likelihood must be "gibbs" for search "exact", got {self.likelihood!r}'
-            )
-        if self.likelihood == "pooled" and self.checkpoint is not None:
-            raise ParameterError(
-                f'checkpoint must be None for likelihood "pooled", got {self.checkpoint!r}'
             )
 
     def _posterior_of(self, likelihood: str, training: RareRows, **changed: Any) -> BoxPosterior:
@@ -163,36 +160,32 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         given = {name: getattr(self, name) for name in names} | changed
         return BoxPosterior(*training, likelihood=likelihood, **given)
 
-    def _fit_pooled(self, training: RareRows, search: Search) -> None:
-        n_first = ceil(search.n_chains / 2)
-        n_second = max(1, search.n_chains - n_first)
-        seeds = seed_sequence(search.random_state).spawn(2)
-        with search.watch.part(0.5):
-            second = replace(search, n_chains=n_second, random_state=seeds[1])
-            self._explore(
-                self._posterior_of("gibbs", training),
-                training,
-                second,
-                default_steps=_STEPS,
-                n_blocks=most_blocks(len(training.rows)),
-            )
-        if self.run_.interrupted:
-            self._show(self.posterior_.union(self._state).halfway(training.rows), training)
-            return
-        draws, summary = self._draws, self.summary_
-        first = replace(search, n_chains=n_first, random_state=seeds[0])
+    def _sample(self, likelihood: str, training: RareRows, search: Search) -> None:
+        """Explore one posterior, by fewer steps and draws where rows are many."""
+        posterior, n_rows = self._posterior_of(likelihood, training), len(training.rows)
         self._explore(
-            self._posterior_of("beta", training),
-            training,
-            first,
-            default_steps=_STEPS,
-            n_blocks=most_blocks(len(training.rows)),
-        )
-        n_each = min(len(draws), len(self._draws), self._most_kept // 2)
-        places = np.linspace(0, max(len(draws), 1) - 1, n_each).astype(int)
-        own = np.linspace(0, max(len(self._draws), 1) - 1, n_each).astype(int)
-        self._draws = [*(self._draws[p] for p in own), *(draws[p] for p in places)]
-        self._others = [summary]
+            posterior, training, search,
+            default_steps=int(max(_LEAST_STEPS, min(_MOST_STEPS, _ROW_STEPS / n_rows))),
+            n_blocks=min(_MOST_BLOCKS, most_blocks(n_rows)),
+        )  # fmt: skip
+
+    def _fit_pooled(self, training: RareRows, search: Search) -> None:
+        """Sample "gibbs", then "beta", over one checkpoint, and predict by draws of both."""
+        n_own, n_others = ceil(search.n_chains / 2), max(1, search.n_chains // 2)
+        # by the number of chains, so that a checkpoint of another number is refused
+        seeds = seed_sequence(search.random_state).spawn(search.n_chains + 2)[-2:]
+        with search.watch.part(0.5):
+            others = replace(search, n_chains=n_others, random_state=seeds[1], is_last=False)
+            self._sample("gibbs", training, others)
+        if not self.run_.interrupted:
+            draws, summary = self._draws, self.summary_
+            is_kept = search.checkpoint is not None
+            own = replace(search, n_chains=n_own, random_state=seeds[0], part="beta: ",
+                          resume=is_kept)  # fmt: skip
+            self._sample("beta", training, own)
+            most = min(len(draws), len(self._draws), self._most_kept // 2)
+            self._draws = [*thinned([self._draws], most), *thinned([draws], most)]
+            self._others = [summary]
         self._show(self.posterior_.union(self._state).halfway(training.rows), training)
 
     def _fit_exactly(self, training: RareRows, search: Search) -> None:

@@ -62,6 +62,31 @@ def test_averages_are_of_draws(rows, likelihood):
     assert (len(model._others) == 1) == (likelihood == "pooled")
 
 
+@pytest.mark.filterwarnings("ignore:chains do not agree")
+def test_pooled_chains_go_on_in_their_second_half(rows, tmp_path, monkeypatch):
+    """The first half is not drawn again, and the result is the same file, byte for byte."""
+    monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
+    phases = []
+
+    def stop(report):
+        phases.append(report.phase)
+        if "sampling" in phases and "annealing" in phases[phases.index("sampling") :]:
+            raise KeyboardInterrupt
+
+    settings = {**QUICK, "n_boxes": 2, "checkpoint": tmp_path / "run"}
+    whole = BoxClassifier(**QUICK, n_boxes=2).fit(*rows)
+    part = BoxClassifier(**settings, progress=stop).fit(*rows)
+    assert part.run_.interrupted
+    n_of_first = phases.index("sampling")
+    phases.clear()
+    again = BoxClassifier(**settings, resume=True, progress=lambda report: phases.append(
+        report.phase)).fit(*rows)  # fmt: skip
+    assert phases.count("annealing") <= n_of_first
+    for model, name in ((whole, "whole"), (again, "again")):
+        model.save(tmp_path / name)
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "again").read_bytes()
+
+
 def test_paths_go_from_large_unions_to_small_ones(rows):
     """The more a negative weighs, the fewer are inside."""
     model = BoxClassifier(**EXACT | {"n_boxes": 2})
