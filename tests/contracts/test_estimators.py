@@ -215,6 +215,21 @@ def of_draws(model):
     return own
 
 
+OF_THE_FIT = ("alternatives_", "kept_", "log_posterior_", "n_iter_", "tree_error_")  # in no file
+
+
+def fitted_numbers(model):
+    """Return the public fitted attributes that are numbers, or arrays of them."""
+    names = [n for n in dir(model) if n.endswith("_") and not n.startswith("_")]
+    found = {n: getattr(model, n) for n in names if hasattr(model, n)}
+    numbers = (int, float, np.number, np.ndarray)
+    return {
+        name: value
+        for name, value in found.items()
+        if isinstance(value, numbers) and np.asarray(value).dtype.kind in "biuf"
+    }
+
+
 @pytest.mark.parametrize("name", SAVED)
 def test_saved_models_come_back(name, tmp_path):
     """They print, answer and are saved as before; only data and chains are gone."""
@@ -223,6 +238,10 @@ def test_saved_models_come_back(name, tmp_path):
     loaded = bayescascade.load(tmp_path / "model.json")
     assert type(loaded) is type(model)
     assert str(loaded) == str(model)
+    numbers, again = fitted_numbers(model), fitted_numbers(loaded)
+    assert numbers.keys() - again.keys() <= set(OF_THE_FIT)
+    for attribute, value in again.items():
+        np.testing.assert_array_equal(value, numbers[attribute], err_msg=attribute)
     own = of_draws(model)
     rounding = 1e-12 if name == "mixture auto" else 0.0  # its last bits differ
     np.testing.assert_allclose(answers(loaded, rows()), answers(own, rows()), rtol=rounding)

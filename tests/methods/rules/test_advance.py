@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from bayescascade.data.table import Table
+from bayescascade.methods.rules.kernels.layout import PRIOR_KEPT
 from bayescascade.methods.rules.models import MAX_RULES
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
@@ -222,3 +223,22 @@ def test_stored_lists_that_have_no_density_are_refused():
     for posterior, rules in ((density, covered), (long, list(range(MAX_RULES + 1)))):
         with pytest.raises(ValueError, match="stored rule list"):
             posterior.decode_state({"rules": rules})
+
+
+@each(TWO_CLASSES, DENSITY_FRACTIONS)
+def test_swaps_weigh_what_heat_leaves_of_the_prior(problem, rng):
+    """Of targets exp(b log density + (1 - b) PRIOR_KEPT log prior), as in `kernels.sweep`."""
+    posterior, gains = problem.posterior(expected_rules=12.0), []
+    states = [posterior.initial_state(rng)] * 2
+    for _ in range(20):
+        found = posterior.exchange(rng, states, 30, 30, (1.0, 0.3), 1)  # not this pair's turn
+        assert (found.tried, found.accepted) == ((0.0,), (0.0,))
+        states = list(found.states)
+        (of_density, of_prior) = (
+            of(states[1]) - of(states[0]) for of in (posterior.log_density, posterior.log_prior)
+        )
+        gains.append((of_density - PRIOR_KEPT * of_prior, of_density))
+        assert found.log_densities == pytest.approx(tuple(map(posterior.log_density, states)))
+        expected = np.exp(min(0.0, 0.7 * gains[-1][0]))
+        assert found.probabilities[0] == pytest.approx(expected, rel=1e-9)
+    assert any(0.0 > whole != pytest.approx(part) for whole, part in gains)
