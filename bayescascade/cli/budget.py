@@ -25,10 +25,10 @@ from bayescascade.methods.listed import BUDGET_LEARNERS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from bayescascade.costs.classifier import BudgetedClassifier
     from bayescascade.costs.curve import CostAccuracyCurve
     from bayescascade.costs.items import FeatureCosts
     from bayescascade.data.splitting import SplitRows
-    from bayescascade.methods.forests.base import BudgetedClassifier
     from bayescascade.report.page import Page
 
 MODELS: Models = {"": ForestParameters}

@@ -3,8 +3,8 @@
 What votes, such as each tree of a forest, walks as far as the known values allow, and then waits
 for a feature. Acquired next is the feature with the most waiting per marginal cost: what it costs
 now that some groups and features are paid. So free ones come first; the first column does of
-equals. The order changes what is known when, never what is acquired in the end: a feature that a
-tree waits for is on its path. How trees walk is their family's: see `Walk`.
+equals. The order changes what is known when, never what is acquired in the end: a feature that is
+waited for is on its path. How a row walks is its family's: see `Walk`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ class Walk(Protocol):
 
     @property
     def waiting(self) -> Mapping[int, int]:
-        """How many trees wait for each column that one waits for, in the order of the columns."""
+        """How many of what votes wait for each column that one waits for, in the columns' order."""
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
@@ -72,30 +72,30 @@ class AcquisitionStep:
     value: object  # what was fetched
     cost: float  # paid for the feature, and for its groups if they were not paid yet
     total_cost: float  # paid so far
-    probabilities: NDArray[np.float64]  # (n_classes,), mean of trees' shares at nodes reached
+    probabilities: NDArray[np.float64]  # (n_classes,), by what is known
     prediction: Any  # the most probable class so far, the first of equals
-    n_waiting: int  # trees that need a further feature
+    n_waiting: int  # of what votes, such as trees, that need a further feature
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acquisition(Printed):
     """The features acquired for one row, in order.
 
-    `status` says why it ended: "complete", no tree needs more; "max_cost", every feature needed
+    `status` says why it ended: "complete", nothing more is needed; "max_cost", every feature needed
     would pass `max_cost`; "interrupted", by Ctrl-C; "failed", a value could not be fetched or read.
     """
 
     steps: tuple[AcquisitionStep, ...]
     status: str
     max_cost: float | None  # the most that was allowed to be paid
-    needed: tuple[str | int, ...]  # features that trees wait for, in the columns' order
+    needed: tuple[str | int, ...]  # features that are waited for, in the columns' order
     start_probabilities: NDArray[np.float64]  # (n_classes,), before anything was acquired
-    start_waiting: int  # trees that waited then
+    start_waiting: int  # of what votes that waited then
     model: Walkable = field(repr=False)  # what the row goes through
 
     @property
     def is_complete(self) -> bool:
-        """Whether no tree needs more: the prediction is then that of the forest."""
+        """Whether nothing more is needed: the prediction is then that of `predict`."""
         return self.status == "complete"
 
     @property
@@ -139,7 +139,7 @@ class Acquisition(Printed):
     def page(self) -> Page:
         """Return the steps as a table.
 
-        Each line has the feature, its value, what was paid for it and so far, the trees that need
+        Each line has the feature, its value, what was paid for it and so far, how many trees need
         more, and the most probable class with its probability.
         """
         steps, classes = self.steps, self.model.classes
@@ -153,13 +153,13 @@ class Acquisition(Printed):
         why: Page = ()
         if not self.is_complete:
             ended = _ENDS[self.status].format(limit=cost_texts([self.max_cost or 0.0])[0])
-            why = (warning(f"{ended}; trees wait for {', '.join(map(column_text, self.needed))}"),)
+            why = (warning(f"{ended}; still needed: {', '.join(map(column_text, self.needed))}"),)
         start, waiting = self.start_probabilities, (step.n_waiting for step in steps)
         columns = [
             Numbers("value", ["", *(_cut(_value_text(s.value), _WIDEST_VALUE) for s in steps)]),
             Numbers("cost", ["", *cost_texts([step.cost for step in steps])]),
             Numbers("total", ["", *cost_texts([step.total_cost for step in steps])]),
-            Numbers("trees\nwaiting", [str(n) for n in (self.start_waiting, *waiting)]),
+            Numbers("waiting", [str(n) for n in (self.start_waiting, *waiting)]),
             Numbers(
                 "most probable",
                 [
@@ -247,12 +247,12 @@ class _Bill:
     def next_column(self, waiting: Mapping[int, int], max_cost: float | None) -> int | None:
         """Return the column to acquire next, None if all would pass `max_cost`."""
         best, best_ratio = None, -1.0
-        for column, n_trees in waiting.items():
+        for column, n_waiting in waiting.items():
             cost, paid = self._with(column)
             total = self._items.total(paid)[0]
             if max_cost is not None and cost > 0 and not is_within(total, max_cost):
                 continue
-            ratio = n_trees / cost if cost > 0 else np.inf
+            ratio = n_waiting / cost if cost > 0 else np.inf
             if ratio > best_ratio:
                 best, best_ratio = column, ratio
         return best

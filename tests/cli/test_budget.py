@@ -13,7 +13,7 @@ import pytest
 import bayescascade
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.methods.cost_trees import estimators as cost_trees
-from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
 from bayescascade.methods.listed import BUDGET_LEARNERS
 from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
@@ -127,9 +127,9 @@ def test_test_rows_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(BudgetedForestClassifier, "fit", spy)
     tested = []
-    cost = BudgetedClassifier.acquisition_cost
+    cost = ForestClassifier.acquisition_cost
     monkeypatch.setattr(
-        BudgetedClassifier, "acquisition_cost", lambda self, X: tested.append(X) or cost(self, X)
+        ForestClassifier, "acquisition_cost", lambda self, X: tested.append(X) or cost(self, X)
     )
     run("budget", CLINIC, *QUICK, "--budgets", 5)
     every = pd.concat([*seen, tested[0]]).sort_values(list(seen[0].columns))

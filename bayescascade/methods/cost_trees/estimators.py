@@ -20,7 +20,7 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.cost_trees.parameters import BudgetTreeParameters
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
-from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.rows import ReadRows
 from bayescascade.model.explore import Found, explore_by
@@ -40,7 +40,7 @@ _LEAST = 1e-9  # of the costs of everything, where all is free
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BudgetTreeClassifier(HasDraws, BudgetedClassifier):
+class BudgetTreeClassifier(HasDraws, ForestClassifier):
     """One small tree that weighs what its features cost, or the average of many such trees.
 
     Parameters
@@ -89,7 +89,7 @@ class BudgetTreeClassifier(HasDraws, BudgetedClassifier):
     """
 
     _later_parameters: ClassVar[Mapping[str, Any]] = {
-        **BudgetedClassifier._later_parameters,
+        **ForestClassifier._later_parameters,
         "budget": None,
     }
 

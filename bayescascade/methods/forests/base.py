@@ -1,98 +1,58 @@
-"""What every budgeted classifier does once it has a forest: classify, count costs, acquire.
+"""What every budgeted classifier does once it has a forest.
 
 A subclass has a `fit` that begins with `_read_training`, grows or prunes a `Forest` over the matrix
-that it gets, and ends with `_become`. What features cost is a parameter of every constructor:
-clones, pipelines and grid searches take it along, and no metadata needs to be routed.
+that it gets, and ends with `_become`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_integer, check_real
+from bayescascade.base.validation import check_integer
 from bayescascade.base.watch import Watch
-from bayescascade.costs.acquisition import Acquisition, Fetch, Walkable, acquire
+from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
-from bayescascade.costs.items import CostItems, Costs, FeatureCosts
-from bayescascade.costs.limits import BudgetError
+from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.data.cell_policy import CellPolicy, Matrix
-from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.bags import Fold, choice_of, copies_for_folds
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.reports import (
-    CANNOT_TELL,
-    HOW_TO_READ,
-    acquired_page,
     class_tree_boxes,
-    cost_facts,
-    cost_page,
     label_sql,
-    nothing_text,
     path_words,
-    plot_costs,
     size_pieces,
 )
 from bayescascade.methods.forests.rows import CELLS, read_rows
 from bayescascade.methods.forests.walk import ForestWalk
 from bayescascade.model.importances import importance_shares
-from bayescascade.model.matrix_classifier import MatrixClassifier
-from bayescascade.model.record import NOT_SAVED
 from bayescascade.report.box_tree import BoxTree
-from bayescascade.report.page import Page
+from bayescascade.report.page import count_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_TOLERANCE = 1e-9  # between the stored cost and what the shares give
 
-
-class BudgetedClassifier(MatrixClassifier):
+class ForestClassifier(BudgetedClassifier):
     """A classifier that pays for the features that its trees read.
 
     Attributes
     ----------
-    model_name : str
-        Name of the class in files.
     forest_ : Forest
         The trees, over the columns of a matrix; probabilities are means over them of the shares of
         the classes at the leaves.
-    costs_ : FeatureCosts
-    items_ : CostItems
-        What each feature costs.
-    validation_cost_ : float
-        Mean cost of the validation rows.
-    feature_shares_ : (n_features_in_,) float64
-        Share of the validation rows that acquire each feature.
-    item_shares_ : (n_items,) float64
-        Share of them that pay for each item of `items_`, a feature or a group.
-    stopped_after_ : float or None
-        `time_limit`, if that ended `fit`, which then kept what was found.
-    choice_ : Choice or None
-        Where a `budget` is given: the rows that decided between what it buys and buying nothing,
-        and how often both err on them. These are validation rows with labels; of less than 1,000
-        rows without such, or where trees have no bags, 5-fold cross-validation of them; else the
-        rows out of the trees' bags.
-        What does not err less than the commonest class, by more than a standard error of the
-        difference, is not bought. None if there are no such rows, no split was left anyway, or
-        time was up before they decided.
-
     feature_importances_ : (n_features_in_,) float64
         Share of each feature in the Gini impurity that splits lessen: as scikit-learn has it of
         forests with that criterion, whatever these trees were grown by, so that entropy forests
         have other shares there.
 
-    The others are those of every `MatrixClassifier`.
+    The others are those of every `BudgetedClassifier`.
     """
 
     purpose: ClassVar[str] = (
@@ -102,17 +62,9 @@ class BudgetedClassifier(MatrixClassifier):
 
     cells: ClassVar[CellPolicy] = CELLS
     ignored: ClassVar[str] = "missing"
-    _not_saved = (*NOT_SAVED, "costs", "forest")  # costs are a field of their own
-
-    costs: Costs
+    _not_saved: ClassVar[tuple[str, ...]] = (*BudgetedClassifier._not_saved, "forest")
 
     forest_: Forest
-    items_: CostItems
-    validation_cost_: float
-    feature_shares_: NDArray[np.float64]
-    item_shares_: NDArray[np.float64]
-    stopped_after_: float | None = None
-    choice_: Choice | None = None
 
     # -- for the `fit` of subclasses ---------------------------------------------------------------
 
@@ -128,11 +80,6 @@ class BudgetedClassifier(MatrixClassifier):
         self.classes_ = training.classes
         return training
 
-    @property
-    def _matrix_items(self) -> CostItems:
-        """What the columns of the matrix cost."""
-        return self.items_.of_features(self._encoder.source)
-
     def _become(
         self,
         forest: Forest,
@@ -143,26 +90,21 @@ class BudgetedClassifier(MatrixClassifier):
 
         `watch` is that of the fit, and says whether its time limit ended it.
         """
-        self.stopped_after_ = watch.seconds if watch is not None and watch.is_up else None
-        self.choice_ = None
-        used = self._used(forest.features_used(validation_rows))
-        paid = self.items_.paid(used)
         self.forest_ = forest
-        self.validation_cost_ = float(self.items_.total(paid).mean())
-        self.feature_shares_, self.item_shares_ = used.mean(axis=0), paid.mean(axis=0)
+        self._measure(validation_rows, watch)
 
-    def _settle(self, choice: Choice | None) -> None:
-        """Stay what was fitted, or buy nothing if that is no worse on the rows that choose."""
-        self.choice_ = choice
-        if choice is not None and not choice.is_better:
-            self._buy_nothing()
+    def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
+        return self._used(self.forest_.features_used(rows))
 
-    def _buy_nothing(self) -> None:
-        """Be cut down to the roots of the trees."""
+    def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
+        return partial(ForestWalk, self.forest_, encoder)
+
+    @property
+    def _reads_nothing(self) -> bool:
+        return not self.forest_.n_splits
+
+    def _cut_down(self) -> None:
         self.forest_ = self.forest_.pruned(np.zeros(self.forest_.n_nodes, np.bool_))
-        self.validation_cost_ = 0.0
-        self.feature_shares_ = np.zeros_like(self.feature_shares_)
-        self.item_shares_ = np.zeros_like(self.item_shares_)
 
     def _choice(
         self,
@@ -178,10 +120,6 @@ class BudgetedClassifier(MatrixClassifier):
         """Yield a copy for each fold; see `copies_for_folds`."""
         return copies_for_folds(self, training)
 
-    def _set_columns(self, encoder: MatrixEncoder, costs: FeatureCosts) -> None:
-        self._set_encoder(encoder)
-        self.costs_, self.items_ = costs, costs.resolve(encoder.columns)
-
     def _used(self, of_matrix: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the features that rows use, given which columns of the matrix they do."""
         starts = np.flatnonzero(np.diff(self._encoder.source, prepend=-1))
@@ -191,33 +129,6 @@ class BudgetedClassifier(MatrixClassifier):
     def _costs(self, forest: Forest, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return what each row of a matrix pays for what the trees of a forest read, (n_rows,)."""
         return self.items_.total(self.items_.paid(self._used(forest.features_used(rows))))
-
-    def fit_budgets(
-        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
-    ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield for each budget a fitted classifier that is like this one otherwise, or why not.
-
-        Parameters
-        ----------
-        budgets : sequence of float >= 0
-        X, y, X_val, y_val
-            As `fit` takes them.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            If Ctrl-C ends a fit early: what it kept is not what was asked for.
-        """
-        for amount in budgets:
-            model: Any = clone(self).set_params(budget=amount)
-            try:
-                model.fit(X, y, X_val=X_val, y_val=y_val)
-            except BudgetError as error:
-                yield amount, error
-                continue
-            if getattr(model, "is_interrupted_", False):
-                raise KeyboardInterrupt
-            yield amount, model
 
     # -- classifying -------------------------------------------------------------------------------
 
@@ -230,17 +141,6 @@ class BudgetedClassifier(MatrixClassifier):
 
     def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
         return self.forest_.predict_proba(rows)
-
-    def _block_words(self, rows: Matrix) -> Mapping[str, Sequence[object]]:
-        return {"acquired": self._acquired_words(rows)}
-
-    def _row_costs(self, rows: Matrix) -> NDArray[np.float64]:
-        return self._costs(self.forest_, rows)
-
-    def _acquired_words(self, rows: Matrix) -> list[str]:
-        """Return the features that each row of the matrix acquires, in words."""
-        used = self._used(self.forest_.features_used(rows)).tolist()
-        return [", ".join(compress(self.feature_texts, row)) for row in used]
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -268,104 +168,13 @@ class BudgetedClassifier(MatrixClassifier):
         acquired = self._acquired_words(matrix)
         return [f"what {self.forest_.n_trees} trees read: {each or 'nothing'}" for each in acquired]
 
-    def acquisition_cost(self, X: Any) -> NDArray[np.float64]:
-        """Return what classifying each row costs, (n_rows,) float64.
-
-        A row pays for the features that any tree reads on its way, each once, and for their groups.
-        Parameters and errors: see `predict`.
-        """
-        matrix = self._matrix(X)
-        return self._row_costs(matrix)
-
-    def features_used(self, X: Any) -> pd.DataFrame | NDArray[np.bool_]:
-        """Return which features are acquired for each row, (n_rows, n_features) bool.
-
-        It is a DataFrame if the features have names. Parameters and errors: see `predict`.
-        """
-        rows = GivenRows.of(X)
-        used = self._used(self.forest_.features_used(self._matrix(rows)))
-        if not self._encoder.is_named:
-            return used
-        return pd.DataFrame(used, index=rows.index, columns=list(self._encoder.columns))
-
-    def acquire(self, fetch: Fetch, max_cost: float | None = None) -> Acquisition:
-        """Acquire the features of one row step by step, only those that its paths need.
-
-        Parameters
-        ----------
-        fetch : function
-            Takes the name of a feature (its index if columns have none) and returns its value, None
-            or NaN if it is missing, which costs the same. It is called once for a feature, and
-            never for one that no tree asks for, so that it may buy the value, or ask a person. A
-            level that fit has not seen cannot be read, whatever `unknown` says: it may be a slip.
-        max_cost : float >= 0, optional
-            Features that would bring the total above it are not acquired.
-
-        Returns
-        -------
-        Acquisition
-            The steps; printed, a table. When complete, its probabilities are those of
-            `predict_proba` and its total is that of `acquisition_cost`, to the last digit. Ctrl-C
-            ends it early; `Acquisition.resume` goes on.
-
-        Raises
-        ------
-        ParameterError
-            If `fetch` is no function or `max_cost` is out of its range.
-        AcquisitionError
-            If `fetch` raises an exception, which is its cause, or what it returns cannot be read.
-            It has the steps so far, which may be resumed.
-        """
-        check_is_fitted(self, "forest_")
-        strict = self._encoder.treating("error")  # what is typed wrong can be typed again
-        walk = partial(ForestWalk, self.forest_, strict)
-        model = Walkable(self._encoder.columns, self.items_, self.classes_, walk)
-        return acquire(model, fetch, max_cost)
-
     # -- what a user sees --------------------------------------------------------------------------
 
-    @property
-    def certificate_texts(self) -> list[str]:
-        """What the text says of how good the forest is known to be, part by part."""
-        if self.stopped_after_ is None:
-            return []
-        return [f"stopped at the time limit of {self.stopped_after_:g} s"]
-
-    @property
-    def nothing_read_text(self) -> str:
-        """What the text says where no tree reads anything, and what reading costs; else empty."""
-        return nothing_text(self)
-
-    def _first_features(self) -> tuple[str, NDArray[np.int64]]:
-        """Return the features that a tree may begin with, and what the cheapest is called."""
-        return "cheapest feature", np.arange(self.items_.n_columns)
-
     def _heading(self) -> list[str]:
-        return size_pieces(self)
+        return size_pieces(self.forest_)
 
-    def _how_made(self) -> Page:
-        return cost_page(self)
-
-    def _page(self) -> Page:
-        """Return the features by what is spent on them.
-
-        ``rows`` is the share of the validation rows that acquire a feature or pay for a group,
-        ``spent`` what that costs a row on average.
-        """
-        return acquired_page(self)
-
-    def _facts(self) -> list[str]:
-        return [*super()._facts(), *cost_facts(self)]
-
-    def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        return HOW_TO_READ
-
-    def _doubt(self) -> list[str]:
-        told = ", ".join(self.certificate_texts)
-        return [f"What is known of how good it is: {told}."] if told else []
-
-    def _cannot_tell(self) -> Sequence[str]:
-        return CANNOT_TELL
+    def _size_facts(self) -> list[str]:
+        return [count_of(self.forest_.n_trees, "tree")]
 
     def plot(self, ax: "Axes | None" = None, tree: int | None = None) -> "Axes":
         """Draw what is spent on each feature, or a tree, and return the axes.
@@ -381,7 +190,7 @@ class BudgetedClassifier(MatrixClassifier):
         """
         check_is_fitted(self, "forest_")
         if tree is None and self.forest_.n_trees > 1:
-            return plot_costs(self, ax)
+            return super().plot(ax)
         return self._boxes(tree).plot(ax)
 
     def to_dot(self, tree: int = 0) -> str:
@@ -430,60 +239,13 @@ class BudgetedClassifier(MatrixClassifier):
 
     # -- files -------------------------------------------------------------------------------------
 
-    @classmethod
-    def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:
-        costs = FeatureCosts.from_dict(record["costs"])
-        return {**super()._read_parameters(record), "costs": costs}
-
     def _fields(self) -> dict[str, Any]:
-        return {
-            **self._encoding_fields(),
-            "costs": self.costs_.to_dict(),
-            "validation_cost": self.validation_cost_,
-            "feature_shares": self.feature_shares_.tolist(),
-            "item_shares": self.item_shares_.tolist(),
-            **({} if self.stopped_after_ is None else {"stopped_after": self.stopped_after_}),
-            **({} if self.choice_ is None else {"choice": self.choice_.to_dict()}),
-            **self._own_record(),
-            "forest": self.forest_.to_dict(),
-        }
+        return {**super()._fields(), "forest": self.forest_.to_dict()}
 
     def _restore(self, record: Mapping[str, Any]) -> None:
-        self._read_encoding(record)
-        self._set_columns(self._encoder, FeatureCosts.from_dict(record["costs"]))
-        encoder = self._encoder
-        self.feature_shares_ = _shares(record, "feature_shares", len(encoder.columns))
-        self.item_shares_ = _shares(record, "item_shares", self.items_.n_items)
-        cost, expected = record["validation_cost"], float(self.item_shares_ @ self.items_.costs)
-        allowed = _TOLERANCE * (1 + expected)
-        if type(cost) not in (int, float) or not abs(cost - expected) <= allowed:
-            raise ModelFileError(
-                f"a saved model's validation cost must follow from its shares, {expected!r}, "
-                f"got {cost!r}"
-            )
-        self.validation_cost_ = float(cost)
-        after = record.get("stopped_after")
-        self.stopped_after_ = None if after is None else check_real("stopped_after", after)
-        choice = record.get("choice")
-        self.choice_ = None if choice is None else Choice.from_dict(choice)
-        self._read_own(record)
-        self.forest_ = Forest.from_dict(record["forest"], len(encoder.source), len(self.classes_))
-
-    @property
-    def may_know_validation_labels(self) -> bool:
-        """Whether `fit` may have chosen something by the labels of validation rows."""
-        return False
+        super()._restore(record)
+        n_columns, n_classes = len(self._encoder.source), len(self.classes_)
+        self.forest_ = Forest.from_dict(record["forest"], n_columns, n_classes)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
-
-
-def _shares(record: Mapping[str, Any], name: str, count: int) -> NDArray[np.float64]:
-    shares = record[name]
-    if (
-        not isinstance(shares, list)
-        or len(shares) != count
-        or not all(type(share) in (int, float) and 0 <= share <= 1 for share in shares)
-    ):
-        raise ModelFileError(f"a saved model's {name} must be {count} numbers from 0 to 1")
-    return np.array(shares, np.float64)

@@ -34,7 +34,7 @@ from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import wrong_crossed
-from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.growing import (
     MAX_BINS,
@@ -80,7 +80,7 @@ class GrowthAlternative(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BudgetedForestClassifier(BudgetedClassifier):
+class BudgetedForestClassifier(ForestClassifier):
     """Random forest whose trees are grown to acquire few features, within a budget.
 
     Parameters

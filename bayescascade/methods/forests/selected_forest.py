@@ -33,7 +33,7 @@ from bayescascade.costs.items import CostItems, Costs
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import out_of_bag
-from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.parameters import SelectedForestParameters
 from bayescascade.model.search import Seed, seed_sequence
@@ -45,7 +45,7 @@ Features = frozenset[int]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SelectedForestClassifier(BudgetedClassifier):
+class SelectedForestClassifier(ForestClassifier):
     """Random forest of the features that are worth buying for every row.
 
     Parameters

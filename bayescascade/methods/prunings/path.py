@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.report.numbers import cost_texts, significant_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, PrintedTable, count_of, warning
 from bayescascade.report.printed import Printed
 
-P = TypeVar("P", bound=BudgetedClassifier)
+P = TypeVar("P", bound=ForestClassifier)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,7 +24,7 @@ from bayescascade.costs.limits import BudgetError
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.bags import has_bags, out_of_bag
-from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import SKLEARN_FORESTS, Forest
 from bayescascade.methods.prunings.parameters import PrunerParameters
 from bayescascade.methods.prunings.path import PruningPath
@@ -41,7 +41,7 @@ _ENCODING = "_bayescascade_encoding"  # given to forests fitted here: what their
 
 
 @dataclass(eq=False, repr=False)
-class ForestPruner(BudgetedClassifier):
+class ForestPruner(ForestClassifier):
     """A budgeted classifier that is what is left of another forest.
 
     Parameters
@@ -217,7 +217,7 @@ class ForestPruner(BudgetedClassifier):
         """Return the rows, with the classes of the forest, which is fitted if needed."""
         forest = self.forest
         forest = forest.estimator if isinstance(forest, FrozenEstimator) else forest
-        if forest is not None and not isinstance(forest, (*SKLEARN_FORESTS, BudgetedClassifier)):
+        if forest is not None and not isinstance(forest, (*SKLEARN_FORESTS, ForestClassifier)):
             raise ParameterError(
                 "forest must be a RandomForestClassifier, an ExtraTreesClassifier, a "
                 "DecisionTreeClassifier or a budgeted classifier, "
@@ -225,7 +225,7 @@ class ForestPruner(BudgetedClassifier):
             )
         training = self._read_training(X, y, X_val=X_val, y_val=y_val)
         self._validation_rows = training.validation_rows
-        self._may_grow = not isinstance(forest, BudgetedClassifier) and not hasattr(
+        self._may_grow = not isinstance(forest, ForestClassifier) and not hasattr(
             forest, "classes_"
         )
         self._template: Any = forest
@@ -238,7 +238,7 @@ class ForestPruner(BudgetedClassifier):
             self.estimator_ = forest
             self._check_columns(forest)
             training = self._with_classes(forest, training)
-        if isinstance(self.estimator_, BudgetedClassifier):
+        if isinstance(self.estimator_, ForestClassifier):
             self.whole_forest_ = self.estimator_.forest_
         else:
             self.whole_forest_ = Forest.from_sklearn(self.estimator_)
@@ -312,7 +312,7 @@ class ForestPruner(BudgetedClassifier):
             forest.set_params(random_state=int(seed))
         if self.n_jobs is not None and known.get("n_jobs", 1) is None:
             forest.set_params(n_jobs=self.n_jobs)
-        if isinstance(forest, BudgetedClassifier):
+        if isinstance(forest, ForestClassifier):
             if forest.costs is None:
                 forest.set_params(costs=self.costs)
             X, y, X_val, y_val = given
@@ -393,7 +393,7 @@ def count_classes(
 
 def _encoding_of(forest: Any) -> MatrixEncoder | None:
     """Return what the columns of a forest that was fitted here are of; None of other forests."""
-    if isinstance(forest, BudgetedClassifier):
+    if isinstance(forest, ForestClassifier):
         return forest._encoder
     encoding: MatrixEncoder | None = getattr(forest, _ENCODING, None)
     if encoding is None or hasattr(forest, "feature_names_in_"):  # fitted again, elsewhere

@@ -16,7 +16,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import watch_in_use
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import out_of_bag, wrong_out_of_bag
-from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
 from bayescascade.methods.prunings.pruner import ForestPruner
 
@@ -64,7 +64,7 @@ def _seen_by(forest: Any, fitted_to: str) -> str:
     """Return what was chosen by the labels of the validation rows; empty if nothing was."""
     if fitted_to == "validation":
         return 'errors="validation"'
-    if isinstance(forest, BudgetedClassifier) and forest.may_know_validation_labels:
+    if isinstance(forest, ForestClassifier) and forest.may_know_validation_labels:
         return f"a {type(forest).__name__} that may be chosen by them"
     return ""
 

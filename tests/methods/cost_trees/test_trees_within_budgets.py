@@ -9,7 +9,7 @@ from bayescascade import BudgetPruneClassifier, BudgetTreeClassifier
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.limits import BudgetError
 from bayescascade.methods.cost_trees import estimators
-from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.base import ForestClassifier
 from tests.interrupts import interrupted
 from tests.methods.forests.test_buying_nothing import is_worth_it, table
 
@@ -35,7 +35,7 @@ def test_what_does_not_help_other_rows_is_not_bought(monkeypatch):
     assert not fitted.choice_.is_better
     assert is_worth_it(fitted, X_val, y_val)
     assert "no better by more than chance" in " ".join(str(fitted).split())
-    monkeypatch.setattr(BudgetedClassifier, "_settle", lambda *_: None)
+    monkeypatch.setattr(ForestClassifier, "_settle", lambda *_: None)
     assert not is_worth_it(tree().fit(X, y, X_val=X_val, y_val=y_val), X_val, y_val)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade import FeatureCosts
-from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.parameters import BudgetedParameters
 
@@ -19,7 +19,7 @@ COSTS = FeatureCosts(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PlainForest(BudgetedClassifier):
+class PlainForest(ForestClassifier):
     model_name: ClassVar[str] = "plain forest"
     title: ClassVar[str] = "plain forest"
     declares = BudgetedParameters

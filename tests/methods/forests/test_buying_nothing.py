@@ -10,7 +10,7 @@ import bayescascade
 from bayescascade import BudgetedForestClassifier, BudgetPruneClassifier, SelectedForestClassifier
 from bayescascade.base.errors import ModelFileError
 from bayescascade.costs import choice
-from bayescascade.methods.forests.base import BudgetedClassifier
+from bayescascade.methods.forests.base import ForestClassifier
 from tests.benchmarks.pruning_baselines import GreedyPrune, TruncatedForest
 
 FOREST = RandomForestClassifier(7, random_state=0)
@@ -54,7 +54,7 @@ def test_validation_rows_find_what_is_bought_better_than_nothing(model, monkeypa
         return found
 
     assert all(are_worth_it())
-    monkeypatch.setattr(BudgetedClassifier, "_settle", lambda *_: None)
+    monkeypatch.setattr(ForestClassifier, "_settle", lambda *_: None)
     assert not all(are_worth_it())
 
 

@@ -1,0 +1,347 @@
+"""What every classifier within a budget does: costs, shares, acquisition, page and file.
+
+A subclass has a `fit` that learns the columns by `_set_columns` and ends with `_measure`. What
+features cost is a parameter of every constructor: clones, pipelines and grid searches take it
+along, and no metadata needs to be routed.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.base.validation import check_real
+from bayescascade.base.watch import Watch
+from bayescascade.costs.acquisition import Acquisition, Fetch, Walk, Walkable, acquire
+from bayescascade.costs.choice import Choice
+from bayescascade.costs.items import CostItems, Costs, FeatureCosts
+from bayescascade.costs.limits import BudgetError
+from bayescascade.costs.pages import (
+    CANNOT_TELL,
+    HOW_TO_READ,
+    acquired_page,
+    cost_facts,
+    cost_page,
+    nothing_text,
+    plot_costs,
+)
+from bayescascade.data.cell_policy import Matrix
+from bayescascade.data.given import GivenRows
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.model.matrix_classifier import MatrixClassifier
+from bayescascade.model.record import NOT_SAVED
+from bayescascade.report.page import Page
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_TOLERANCE = 1e-9  # between the stored cost and what the shares give
+
+
+class BudgetedClassifier(MatrixClassifier):
+    """A classifier that pays for the features that it reads.
+
+    A family has `_features_read`, `_walk`, `_reads_nothing`, `_cut_down` and what every
+    `MatrixClassifier` has.
+
+    Attributes
+    ----------
+    model_name : str
+        Name of the class in files.
+    costs_ : FeatureCosts
+    items_ : CostItems
+        What each feature costs.
+    validation_cost_ : float
+        Mean cost of the validation rows.
+    feature_shares_ : (n_features_in_,) float64
+        Share of the validation rows that acquire each feature.
+    item_shares_ : (n_items,) float64
+        Share of them that pay for each item of `items_`, a feature or a group.
+    stopped_after_ : float or None
+        `time_limit`, if that ended `fit`, which then kept what was found.
+    choice_ : Choice or None
+        Where a `budget` is given: the rows that decided between what it buys and buying nothing,
+        and how often both err on them. These are validation rows with labels; of less than 1,000
+        rows without such, or where trees have no bags, 5-fold cross-validation of them; else the
+        rows out of the trees' bags.
+        What does not err less than the commonest class, by more than a standard error of the
+        difference, is not bought. None if there are no such rows, nothing was bought anyway, or
+        time was up before they decided.
+
+    The others are those of every `MatrixClassifier`.
+    """
+
+    _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "costs")  # which are a field of their own
+
+    costs: Costs
+
+    items_: CostItems
+    validation_cost_: float
+    feature_shares_: NDArray[np.float64]
+    item_shares_: NDArray[np.float64]
+    stopped_after_: float | None = None
+    choice_: Choice | None = None
+
+    # -- hooks -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
+        """Return which features are acquired for each row of the matrix, (n_rows, n_features)."""
+
+    @abstractmethod
+    def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
+        """Return what makes a row of which nothing is known, whose cells `encoder` reads."""
+
+    @property
+    @abstractmethod
+    def _reads_nothing(self) -> bool:
+        """Whether all rows get the same answer."""
+
+    @abstractmethod
+    def _cut_down(self) -> None:
+        """Become what reads nothing."""
+
+    # -- for the `fit` of subclasses ---------------------------------------------------------------
+
+    @property
+    def _matrix_items(self) -> CostItems:
+        """What the columns of the matrix cost."""
+        return self.items_.of_features(self._encoder.source)
+
+    def _measure(self, validation_rows: Matrix, watch: Watch | None = None) -> None:
+        """Measure what it costs on rows of a matrix; `watch` says if its limit ended the fit."""
+        self.stopped_after_ = watch.seconds if watch is not None and watch.is_up else None
+        self.choice_ = None
+        used = self._features_read(validation_rows)
+        paid = self.items_.paid(used)
+        self.validation_cost_ = float(self.items_.total(paid).mean())
+        self.feature_shares_, self.item_shares_ = used.mean(axis=0), paid.mean(axis=0)
+
+    def _settle(self, choice: Choice | None) -> None:
+        """Stay what was fitted, or buy nothing if that is no worse on the rows that choose."""
+        self.choice_ = choice
+        if choice is not None and not choice.is_better:
+            self._buy_nothing()
+
+    def _buy_nothing(self) -> None:
+        """Become what reads nothing and costs nothing."""
+        self._cut_down()
+        self.validation_cost_ = 0.0
+        self.feature_shares_ = np.zeros_like(self.feature_shares_)
+        self.item_shares_ = np.zeros_like(self.item_shares_)
+
+    def _set_columns(self, encoder: MatrixEncoder, costs: FeatureCosts) -> None:
+        self._set_encoder(encoder)
+        self.costs_, self.items_ = costs, costs.resolve(encoder.columns)
+
+    def fit_budgets(
+        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
+    ) -> Iterator[tuple[float, Self | BudgetError]]:
+        """Yield for each budget a fitted classifier that is like this one otherwise, or why not.
+
+        Parameters
+        ----------
+        budgets : sequence of float >= 0
+        X, y, X_val, y_val
+            As `fit` takes them.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If Ctrl-C ends a fit early: what it kept is not what was asked for.
+        """
+        for amount in budgets:
+            model: Any = clone(self).set_params(budget=amount)
+            try:
+                model.fit(X, y, X_val=X_val, y_val=y_val)
+            except BudgetError as error:
+                yield amount, error
+                continue
+            if getattr(model, "is_interrupted_", False):
+                raise KeyboardInterrupt
+            yield amount, model
+
+    # -- classifying -------------------------------------------------------------------------------
+
+    def _block_words(self, rows: Matrix) -> Mapping[str, Sequence[object]]:
+        return {"acquired": self._acquired_words(rows)}
+
+    def _row_costs(self, rows: Matrix) -> NDArray[np.float64]:
+        return self.items_.total(self.items_.paid(self._features_read(rows)))
+
+    def _acquired_words(self, rows: Matrix) -> list[str]:
+        """Return the features that each row of the matrix acquires, in words."""
+        used = self._features_read(rows).tolist()
+        return [", ".join(compress(self.feature_texts, row)) for row in used]
+
+    def acquisition_cost(self, X: Any) -> NDArray[np.float64]:
+        """Return what classifying each row costs, (n_rows,) float64.
+
+        A row pays for the features that are read on its way, each once, and for their groups.
+        Parameters and errors: see `predict`.
+        """
+        matrix = self._matrix(X)
+        return self._row_costs(matrix)
+
+    def features_used(self, X: Any) -> pd.DataFrame | NDArray[np.bool_]:
+        """Return which features are acquired for each row, (n_rows, n_features) bool.
+
+        It is a DataFrame if the features have names. Parameters and errors: see `predict`.
+        """
+        rows = GivenRows.of(X)
+        used = self._features_read(self._matrix(rows))
+        if not self._encoder.is_named:
+            return used
+        return pd.DataFrame(used, index=rows.index, columns=list(self._encoder.columns))
+
+    def acquire(self, fetch: Fetch, max_cost: float | None = None) -> Acquisition:
+        """Acquire the features of one row step by step, only those that its paths need.
+
+        Parameters
+        ----------
+        fetch : function
+            Takes the name of a feature (its index if columns have none) and returns its value, None
+            or NaN if it is missing, which costs the same. It is called once for a feature, and
+            never for one that nothing asks for, so that it may buy the value, or ask a person. A
+            level that fit has not seen cannot be read, whatever `unknown` says: it may be a slip.
+        max_cost : float >= 0, optional
+            Features that would bring the total above it are not acquired.
+
+        Returns
+        -------
+        Acquisition
+            The steps; printed, a table. When complete, its probabilities are those of
+            `predict_proba` and its total is that of `acquisition_cost`, to the last digit. Ctrl-C
+            ends it early; `Acquisition.resume` goes on.
+
+        Raises
+        ------
+        ParameterError
+            If `fetch` is no function or `max_cost` is out of its range.
+        AcquisitionError
+            If `fetch` raises an exception, which is its cause, or what it returns cannot be read.
+            It has the steps so far, which may be resumed.
+        """
+        check_is_fitted(self)
+        strict = self._encoder.treating("error")  # what is typed wrong can be typed again
+        model = Walkable(self._encoder.columns, self.items_, self.classes_, self._walk(strict))
+        return acquire(model, fetch, max_cost)
+
+    # -- what a user sees --------------------------------------------------------------------------
+
+    @property
+    def certificate_texts(self) -> list[str]:
+        """What the text says of how good it is known to be, part by part."""
+        if self.stopped_after_ is None:
+            return []
+        return [f"stopped at the time limit of {self.stopped_after_:g} s"]
+
+    @property
+    def nothing_read_text(self) -> str:
+        """What the text says where nothing is read, and what reading costs; else empty."""
+        return nothing_text(self)
+
+    def _first_features(self) -> tuple[str, NDArray[np.int64]]:
+        """Return the features that may be read first, and what the cheapest is called."""
+        return "cheapest feature", np.arange(self.items_.n_columns)
+
+    def _how_made(self) -> Page:
+        return cost_page(self)
+
+    def _page(self) -> Page:
+        """Return the features by what is spent on them.
+
+        ``rows`` is the share of the validation rows that acquire a feature or pay for a group,
+        ``spent`` what that costs a row on average.
+        """
+        return acquired_page(self)
+
+    def _facts(self) -> list[str]:
+        return [*super()._facts(), *self._size_facts(), *cost_facts(self)]
+
+    def _size_facts(self) -> list[str]:
+        """Return how large what was learned is, in words."""
+        return []
+
+    def _how_to_read(self) -> Sequence[tuple[str, str]]:
+        return HOW_TO_READ
+
+    def _doubt(self) -> list[str]:
+        told = ", ".join(self.certificate_texts)
+        return [f"What is known of how good it is: {told}."] if told else []
+
+    def _cannot_tell(self) -> Sequence[str]:
+        return CANNOT_TELL
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw a bar for each feature and group, what validation rows spend on it; return the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure that is large enough.
+        """
+        check_is_fitted(self)
+        return plot_costs(self, ax)
+
+    # -- files -------------------------------------------------------------------------------------
+
+    @classmethod
+    def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:
+        costs = FeatureCosts.from_dict(record["costs"])
+        return {**super()._read_parameters(record), "costs": costs}
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            **self._encoding_fields(),
+            "costs": self.costs_.to_dict(),
+            "validation_cost": self.validation_cost_,
+            "feature_shares": self.feature_shares_.tolist(),
+            "item_shares": self.item_shares_.tolist(),
+            **({} if self.stopped_after_ is None else {"stopped_after": self.stopped_after_}),
+            **({} if self.choice_ is None else {"choice": self.choice_.to_dict()}),
+            **self._own_record(),
+        }
+
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self._read_encoding(record)
+        self._set_columns(self._encoder, FeatureCosts.from_dict(record["costs"]))
+        encoder = self._encoder
+        self.feature_shares_ = _shares(record, "feature_shares", len(encoder.columns))
+        self.item_shares_ = _shares(record, "item_shares", self.items_.n_items)
+        cost, expected = record["validation_cost"], float(self.item_shares_ @ self.items_.costs)
+        allowed = _TOLERANCE * (1 + expected)
+        if type(cost) not in (int, float) or not abs(cost - expected) <= allowed:
+            raise ModelFileError(
+                f"a saved model's validation cost must follow from its shares, {expected!r}, "
+                f"got {cost!r}"
+            )
+        self.validation_cost_ = float(cost)
+        after = record.get("stopped_after")
+        self.stopped_after_ = None if after is None else check_real("stopped_after", after)
+        choice = record.get("choice")
+        self.choice_ = None if choice is None else Choice.from_dict(choice)
+        self._read_own(record)
+
+    @property
+    def may_know_validation_labels(self) -> bool:
+        """Whether `fit` may have chosen something by the labels of validation rows."""
+        return False
+
+
+def _shares(record: Mapping[str, Any], name: str, count: int) -> NDArray[np.float64]:
+    shares = record[name]
+    if (
+        not isinstance(shares, list)
+        or len(shares) != count
+        or not all(type(share) in (int, float) and 0 <= share <= 1 for share in shares)
+    ):
+        raise ModelFileError(f"a saved model's {name} must be {count} numbers from 0 to 1")
+    return np.array(shares, np.float64)

@@ -1,0 +1,160 @@
+"""What a user sees of a classifier within a budget: page, sentences of reports, bars of costs."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.costs.choice import Choice
+from bayescascade.costs.items import CostItems
+from bayescascade.costs.limits import is_within
+from bayescascade.model.reporting import OF_ROWS
+from bayescascade.report.axes import Bar, plot_bars
+from bayescascade.report.numbers import cost_texts, share_text
+from bayescascade.report.page import Fold, Numbers, Page, Pieces, PrintedTable, named, warning
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+HOW_TO_READ = (
+    (
+        "",
+        "Each line is a feature that rows are asked for, those on which most is spent "
+        "first. A row is asked only for what its own way through the trees needs, for "
+        "each feature once.",
+    ),
+    ("cost", "what one look at the feature costs"),
+    ("rows", "the share of the rows for which it is looked at"),
+    ("spent", "what that comes to for a row on average"),
+)
+"""Terms of the page, or nothing, and what they mean."""
+
+CANNOT_TELL = (
+    "A feature that is never acquired need not be unimportant: others may say the same for less.",
+    "Probabilities are shares of rows at the ends of the trees, and more extreme than they "
+    "should be where these are few.",
+    *OF_ROWS,
+)
+"""What a budgeted classifier is not to be asked."""
+
+
+class Costly(Protocol):
+    """What is shown: a `BudgetedClassifier` that is fitted, whose attributes these are."""
+
+    items_: CostItems
+    validation_cost_: float
+    feature_shares_: NDArray[np.float64]
+    item_shares_: NDArray[np.float64]
+    choice_: Choice | None
+
+    @property
+    def feature_texts(self) -> list[str]:
+        """What the features are called."""
+
+    @property
+    def certificate_texts(self) -> list[str]:
+        """What is known of how good it is, part by part."""
+
+    @property
+    def nothing_read_text(self) -> str:
+        """What is said where nothing is read; else empty."""
+
+    @property
+    def _reads_nothing(self) -> bool: ...
+
+    def _first_features(self) -> tuple[str, NDArray[np.int64]]: ...
+
+
+def cost_page(model: Costly) -> Page:
+    """Return what it costs, and what is known of how good it is."""
+    spent, everything = cost_texts([model.validation_cost_, float(model.items_.costs.sum())])
+    told = [f"cost {spent} a validation row on average", f"{everything} for all features"]
+    proved: Page = (Pieces(model.certificate_texts),) if model.certificate_texts else ()
+    if model.choice_ is not None and model.choice_.is_better:
+        proved += (Pieces([f"better than nothing: {model.choice_.text}"]),)
+    nothing = model.nothing_read_text
+    warned = (warning(nothing),) if nothing else ()
+    return (Pieces(told), *proved, *warned)
+
+
+def acquired_page(model: Costly) -> Page:
+    """Return the features by what is spent on them, and those that no row acquires."""
+    page: Page = ()
+    paid_for = acquired(model)
+    if paid_for:
+        names, costs, shares = zip(*paid_for, strict=True)
+        paid = [cost * share for _, cost, share in paid_for]
+        looked_at = Numbers("rows", list(map(share_text, shares)))
+        columns = [
+            Numbers("cost", cost_texts(costs)),
+            looked_at,
+            Numbers("spent", cost_texts(paid)),
+        ]
+        fold = Fold(paid, "what is spent", ("feature", "features"))
+        page += (PrintedTable(names, columns, "acquired", fold=fold),)
+    unused = [model.feature_texts[column] for column in np.flatnonzero(model.feature_shares_ == 0)]
+    if unused:
+        page += (named(unused, "feature", "never acquired: ", "dim"),)
+    return page
+
+
+def nothing_text(model: Costly) -> str:
+    """Return what is said where nothing is read, and what reading costs; else nothing."""
+    if not model._reads_nothing:
+        return ""
+    budget = getattr(model, "budget", None)
+    told = "nothing is bought" if budget is None else f"budget {budget:.12g} buys nothing"
+    if model.choice_ is not None and not model.choice_.is_better:
+        return f"{told}, as that is no better by more than chance: {model.choice_.text}"
+    what, features = model._first_features()
+    if len(features):
+        items = model.items_
+        costs = [float(items.costs[items.of_column(one)].sum()) for one in features]
+        least = int(np.argmin(costs))
+        asked = items.of_column(int(features[least]))
+        names = dict.fromkeys(
+            [model.feature_texts[features[least]], *(items.texts[one] for one in asked)]
+        )
+        (cost,) = cost_texts([costs[least]])
+        link = "though" if budget is not None and is_within(costs[least], budget) else "and"
+        told += f", {link} the {what}, {', '.join(names)}, costs {cost}"
+    return f"{told}: all rows get the same answer"
+
+
+def cost_facts(model: Costly) -> list[str]:
+    """Return what a row costs, and what all features do."""
+    spent, everything = cost_texts([model.validation_cost_, float(model.items_.costs.sum())])
+    return [f"cost {spent} a row on average", f"{everything} for all features"]
+
+
+def plot_costs(model: Costly, ax: "Axes | None") -> "Axes":
+    """Draw what is spent on each feature, and return the axes."""
+    x_label = "spent on a validation row on average   in brackets: cost"
+    return plot_bars(cost_bars(acquired(model)), ax, x_label=x_label)
+
+
+def acquired(model: Costly) -> list[tuple[str, float, float]]:
+    """Return what rows acquire, its own cost and share of rows, by what is spent, most first."""
+    items = model.items_
+    cost_of = dict(zip(items.names, items.costs.tolist(), strict=True))
+    entries = [
+        (name, cost_of.get(name, 0.0), share)
+        for name, share in zip(model.feature_texts, model.feature_shares_.tolist(), strict=True)
+    ]
+    paid = zip(items.texts, items.costs.tolist(), model.item_shares_.tolist(), strict=True)
+    entries += list(paid)[items.n_items - items.n_groups :]
+    acquired = [entry for entry in entries if entry[2] > 0]
+    return sorted(acquired, key=lambda entry: (-entry[1] * entry[2], -entry[2]))
+
+
+def cost_bars(acquired: Iterable[tuple[str, float, float]]) -> list[Bar]:
+    """Return a bar for each name, cost and share of the rows: what is spent on it."""
+    listed = list(acquired)
+    if not listed:
+        return [Bar("nothing is acquired", (0.0,))]
+    costs = cost_texts([cost for _, cost, _ in listed])
+    return [
+        Bar(f"{name} ({text})", (cost * share,), f"{share_text(share)} of the rows")
+        for text, (name, cost, share) in zip(costs, listed, strict=True)
+    ]
