@@ -253,7 +253,7 @@ class BudgetedClassifier(MatrixClassifier):
         return "cheapest feature", np.arange(self.items_.n_columns)
 
     def _how_made(self) -> Page:
-        return cost_page(self)
+        return cost_page(self, self._row_facts())
 
     def _page(self) -> Page:
         """Return the features by what is spent on them.

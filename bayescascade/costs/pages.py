@@ -1,6 +1,6 @@
 """What a user sees of a classifier within a budget: page, sentences of reports, bars of costs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -66,10 +66,10 @@ class Costly(Protocol):
     def _first_features(self) -> tuple[str, NDArray[np.int64]]: ...
 
 
-def cost_page(model: Costly) -> Page:
-    """Return what it costs, and what is known of how good it is."""
+def cost_page(model: Costly, rows: Sequence[str] = ()) -> Page:
+    """Return how many rows it is from, what it costs, and what is known of how good it is."""
     spent, everything = cost_texts([model.validation_cost_, float(model.items_.costs.sum())])
-    told = [f"cost {spent} a validation row on average", f"{everything} for all features"]
+    told = [*rows, f"cost {spent} a validation row on average", f"{everything} for all features"]
     proved: Page = (Pieces(model.certificate_texts),) if model.certificate_texts else ()
     if model.choice_ is not None and model.choice_.is_better:
         proved += (Pieces([f"better than nothing: {model.choice_.text}"]),)

@@ -152,7 +152,7 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
         given = GivenRows.labeled(X, y, sample_weight)
         self._set_encoder(MatrixEncoder.learn(given, self._policy()))
         training = TrainingRows.read(self._encoder, given, owner=type(self).__name__)
-        self.classes_ = training.classes
+        self.classes_, self.n_rows_ = training.classes, len(training.rows)
         return training
 
     @by_partitions

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.parameters import Parameters
-from bayescascade.base.validation import check_choice
+from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.matrix import MatrixEncoder
@@ -34,6 +34,8 @@ class MatrixEstimator(ReadableModel):
         What an unknown level counts as where `unknown` is "ignore"; see `CellPolicy`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+    n_rows_ : int or None
+        Rows that were learned from; None in files of before.
     """
 
     cells: ClassVar[CellPolicy] = CellPolicy()
@@ -45,6 +47,8 @@ class MatrixEstimator(ReadableModel):
 
     unknown: str
     missing: str  # of those that have `MISSING` to choose from
+
+    n_rows_: int | None = None
 
     _encoder: MatrixEncoder
 
@@ -138,7 +142,11 @@ class MatrixEstimator(ReadableModel):
         return ()
 
     def _facts(self) -> list[str]:
-        return [count_of(self.n_features_in_, "column")]
+        return [*self._row_facts(), count_of(self.n_features_in_, "column")]
+
+    def _row_facts(self) -> list[str]:
+        """Return from how many rows it was learned, where that is known."""
+        return [] if self.n_rows_ is None else [count_of(self.n_rows_, "row")]
 
     def _column_names(self) -> list[str]:
         return self.feature_texts
@@ -147,9 +155,12 @@ class MatrixEstimator(ReadableModel):
 
     def _encoding_fields(self) -> dict[str, Any]:
         """Return what a saved file holds of columns."""
-        return {"encoding": self._encoder.to_dict()}
+        n_rows = {} if self.n_rows_ is None else {"n_rows": self.n_rows_}
+        return {"encoding": self._encoder.to_dict(), **n_rows}
 
     def _read_encoding(self, record: Mapping[str, Any]) -> None:
         """Become what `_encoding_fields` returned; checks as `_restore`."""
         self._unknown_policy()
         self._set_encoder(MatrixEncoder.from_dict(record["encoding"], self.cells))
+        if "n_rows" in record:
+            self.n_rows_ = check_integer("n_rows", record["n_rows"], 1)

@@ -77,7 +77,7 @@ class ForestClassifier(BudgetedClassifier):
         owner = type(self).__name__
         encoder, costs, training = read_rows(X, y, self.costs, owner, unknown, **more)
         self._set_columns(encoder, costs)
-        self.classes_ = training.classes
+        self.classes_, self.n_rows_ = training.classes, len(training.rows)
         return training
 
     def _become(

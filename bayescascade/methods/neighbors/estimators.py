@@ -307,6 +307,7 @@ class NeighborCompressionClassifier(
         taken = self._rule.classified(self._best, rows)
         self._wrong = self._wrong + np.bincount(labels[taken != labels], minlength=counts.size)
         self._sizes = self._sizes + np.bincount(labels, minlength=counts.size)
+        self.n_rows_ = int(self._sizes.sum())
         return self
 
     def _checked(self) -> Search:
@@ -431,8 +432,7 @@ class NeighborCompressionClassifier(
         return frame.assign(**{target: self.prototype_labels_})
 
     def _facts(self) -> list[str]:
-        rows = count_of(int(self._sizes.sum()), "row")
-        return [rows, *super()._facts(), count_of(self.n_kept_, "prototype")]
+        return [*super()._facts(), count_of(self.n_kept_, "prototype")]
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:
         return HOW_TO_READ
@@ -488,6 +488,7 @@ class NeighborCompressionClassifier(
             check_real("prior scale", self.prior_scale_, above=0.0)
         n_classes = len(self.classes_)
         self._sizes, self._wrong = (np.array(record[name], np.int64) for name in ("rows", "wrong"))
+        self.n_rows_ = int(self._sizes.sum())  # which older files say only so
         self._units = Units.from_record(record, len(self._encoder.source))
         is_counted = (self._sizes.shape, self._wrong.shape) == ((n_classes,), (n_classes,))
         if not is_counted or (self._sizes < 1).any() or (self._wrong > self._sizes).any():
