@@ -46,6 +46,7 @@ from .methods.comparing import compare as compare
 from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
 from .methods.cost_trees.tree import BudgetTree as BudgetTree
+from .methods.effects.rules import EffectRules as EffectRules
 from .methods.forests.budgeted_forest import BudgetedForestClassifier as BudgetedForestClassifier
 from .methods.forests.forest import Forest as Forest
 from .methods.forests.impurities import PolynomialImpurity as PolynomialImpurity

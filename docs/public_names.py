@@ -23,6 +23,7 @@ _TITLES = {
     "methods.neighbors": "Nearest neighbors",
     "methods.boxes": "Boxes",
     "methods.causal": "Causal directions",
+    "methods.effects": "Effects of treatments",
     "methods.rado": "Sums of rows",
     "privacy": "Privacy",
     "data": "Data",

@@ -1,0 +1,408 @@
+"""Effects in words: a rule list or short tree for where h > 0, associations, measured effects.
+
+The list is the most probable one for labels u that h says softly: u of each row is "better" with
+weight ``(1 + v) / 2`` and "not" with ``(1 - v) / 2``, ``v = h / (2 mean |h|)`` within [-1, 1]. If
+h is the effect, that is ``P(u = 1 | x) = (1 + p_1 - p_0) / 2`` but for the scale of the effect. A
+row whose h is near 0 says next to nothing. The thesis takes the sign of h, and CORELS (Goh 2018,
+1466-1485): there a row of |h| = 0.001 says as much as any other, and a list repeats the errors of h
+about small effects. Weights are multiples of 1/16. A part of the list says h > 0 if the mean of h
+in it is. What the thesis lacks are the effects in each rule, by outcomes of rows not learned from;
+see `measured`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import DataError
+from bayescascade.base.validation import check_integer, check_probability, check_real
+from bayescascade.data.declarations import Declarations
+from bayescascade.data.given import GivenRows
+from bayescascade.data.labels import LabeledRows
+from bayescascade.data.schema import Schema
+from bayescascade.data.unknown import UnknownCells
+from bayescascade.methods.effects.associations import Association, find_associations, rows_with
+from bayescascade.methods.effects.measured import MeasuredEffects
+from bayescascade.methods.effects.rules_parameters import EffectRulesParameters
+from bayescascade.methods.effects.short_tree import best_tree
+from bayescascade.methods.rules.antecedents import Antecedent
+from bayescascade.methods.rules.classifier import RuleListClassifier
+from bayescascade.methods.rules.exact import best_list
+from bayescascade.methods.rules.label_list import LabelList, encode_for_labels
+from bayescascade.methods.rules.rule_list import read_rules
+from bayescascade.model.readable_model import ReadableModel
+from bayescascade.model.reporting import OF_ROWS
+from bayescascade.model.roles import Predicted
+from bayescascade.model.search import Seed, seed_sequence
+from bayescascade.report.numbers import count_texts, share_text
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
+
+Floats = NDArray[np.float64]
+
+_SOFTNESS = 0.5  # of a label: v of a row of mean |h|
+_GRID = 16  # weights of labels are multiples of 1 / this
+_HELD_OUT = 5  # one row of so many is held out where no others are given
+_STEPS = 20_000  # of annealing a list
+_WORK, _MOST_VISITED = 3_000_000_000, 20_000  # of a proof: rows by candidates by prefixes; prefixes
+_MOST_RULES = np.iinfo(np.int64).max
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EffectRules(ReadableModel):
+    """Where a function h of rows is above 0, as rules, and the effect in each of them.
+
+    `EffectModel.explain` makes it; of other models' h it is fitted by itself.
+
+    Parameters
+    ----------
+    kind : {"list", "tree"}
+        The most probable rule list, by branch and bound, with a proof or a bound of how much better
+        another may be; or the tree of depth 2 that explains most of h, printed as a list.
+    max_size, min_support, n_bins, n_associations, memory_limit, random_state
+
+    Attributes
+    ----------
+    rules_ : LabelList
+        The rules; classes are h <= 0 and h > 0, of the rows learned from.
+    means_ : (n_rules + 1,) float64
+        Mean of h in each part. `predict` says whether it is above 0.
+    gap_ : float or None
+        No list is more probable by more than this, nats; 0 where that is proved, None of a tree.
+    associations_ : tuple of Association
+        Conditions with their support, confidence and lift, of h > 0 and then of h <= 0.
+    fidelity_ : float
+        Share of held-out rows where `predict` agrees with h > 0.
+    effects_ : MeasuredEffects or None
+        Effects in each part of the list, and then in each association, on held-out rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import EffectRules
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 3))
+    >>> told = EffectRules(random_state=0).fit(X, np.where(X[:, 1] > 0, 0.2, -0.1))
+    >>> told.rules_.n_rules, told.fidelity_ > 0.9
+    (1, True)
+    """
+
+    declares = EffectRulesParameters
+
+    title: ClassVar[str] = "rules of effects"
+    purpose: ClassVar[str] = "For which rows a treatment is estimated to work, in words."
+    model_name: ClassVar[str] = "EffectRules"
+    takes_texts: ClassVar[bool] = True
+
+    kind: str = EffectRulesParameters.kind.default
+    max_size: int = EffectRulesParameters.max_size.default
+    min_support: float = EffectRulesParameters.min_support.default
+    n_bins: int = EffectRulesParameters.n_bins.default
+    n_associations: int = EffectRulesParameters.n_associations.default
+    memory_limit: float = EffectRulesParameters.memory_limit.default
+    random_state: Seed = EffectRulesParameters.random_state.default
+
+    gap_: float | None = field(init=False)
+    effects_: MeasuredEffects | None = field(init=False)
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, h: Any, held_out: tuple[Any, ...] | None = None) -> Self:
+        """Learn rules for where h > 0.
+
+        Parameters
+        ----------
+        X : DataFrame or other table, paths, mapping of columns, array or list of rows
+        h : (n_rows,) array of float
+            Of each row, such as the estimated effect.
+        held_out : (X, h) or (X, h, outcomes), optional
+            Other rows, to say how well the rules do. Outcomes (n_rows,) are such that their mean is
+            the effect, as doubly robust ones are; they must not depend on h. By default one row of
+            five is held out, and no effects are measured.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range, or no condition has the support.
+        DataError
+            If rows or h cannot be used.
+        """
+        self.declares.check(self)
+        frame = GivenRows.of(X).frame()
+        h = _numbers("h", h, len(frame))
+        rng = np.random.default_rng(seed_sequence(self.random_state))
+        outcomes = None
+        if held_out is None:
+            is_held_out = rng.permutation(len(frame)) % _HELD_OUT == 0
+            others, h_others = frame[is_held_out], h[is_held_out]
+            frame, h = frame[~is_held_out], h[~is_held_out]
+        else:
+            others = GivenRows.of(held_out[0]).frame(list(frame.columns), type(self).__name__)
+            h_others = _numbers("h of rows held out", held_out[1], len(others))
+            if len(held_out) > 2:
+                outcomes = _numbers("outcomes of rows held out", held_out[2], len(others))
+        labeled, is_better = self._soft_labels(frame, h)
+        rules = self._tree(labeled, frame, h) if self.kind == "tree" else self._list(labeled, rng)
+        self._became(labeled, is_better, rules, frame, h)
+        self._measure(others, h_others, outcomes)
+        return self
+
+    def _soft_labels(self, frame: pd.DataFrame, h: Floats) -> tuple[LabeledRows, NDArray[np.bool_]]:
+        """Return every row twice, better and not, each with its weight; and where h > 0."""
+        scale = _SOFTNESS / (np.abs(h).mean() or 1.0)
+        better = np.round((1.0 + np.clip(scale * h, -1.0, 1.0)) / 2.0 * _GRID) / _GRID
+        twice = pd.concat([frame, frame], ignore_index=True)
+        given = GivenRows.labeled(
+            twice, np.repeat([True, False], len(h)), np.concatenate([better, 1.0 - better])
+        )
+        kinds = Declarations(missing="level")
+        owner = type(self).__name__
+        return LabeledRows.of(given, n_bins=self.n_bins, kinds=kinds, owner=owner), h > 0.0
+
+    def _list(self, labeled: LabeledRows, rng: np.random.Generator) -> tuple[Antecedent, ...]:
+        first = RuleListClassifier(
+            max_size=self.max_size, min_support=self.min_support, search="anneal", n_chains=2,
+            n_steps=_STEPS, n_jobs=1, random_state=int(rng.integers(2**31)),
+            memory_limit=self.memory_limit,
+        ).fit(labeled)  # fmt: skip
+        posterior = first.posterior_
+        work = len(posterior.antecedents) * labeled.table.n_distinct
+        found = best_list(
+            posterior, start=first.run_.best_state,
+            max_visited=int(np.clip(_WORK // work, 10, _MOST_VISITED)),
+            memory_limit=self.memory_limit * 1e9,
+        )  # fmt: skip
+        self.gap_ = float(found.gap)
+        return tuple(posterior.antecedents[index] for index in found.state.rules)
+
+    def _tree(self, labeled: LabeledRows, frame: pd.DataFrame, h: Floats) -> tuple[Antecedent, ...]:
+        self.gap_ = None
+        schema = _features(labeled)
+        least = max(1.0, self.min_support * len(h))
+        return best_tree(schema, self._coded(schema, frame), h, least)
+
+    def _became(
+        self,
+        labeled: LabeledRows,
+        is_better: NDArray[np.bool_],
+        rules: tuple[Antecedent, ...],
+        frame: pd.DataFrame,
+        h: Floats,
+    ) -> None:
+        schema = _features(labeled)
+        codes = self._coded(schema, frame)
+        counts = np.zeros((len(rules) + 1, 2))
+        learned = LabelList(schema, np.array([False, True]), rules, counts, 1.0)
+        parts = learned.part_of_codes(codes)
+        np.add.at(counts, (parts, is_better.astype(int)), 1.0)
+        self.means_ = np.bincount(parts, h, len(counts)) / np.maximum(counts.sum(axis=1), 1.0)
+        self._set_features(schema)
+        self.rules_ = learned
+        self.associations_ = tuple(
+            find_associations(
+                schema, codes, is_better, n_shown=self.n_associations, max_size=self.max_size,
+                min_support=self.min_support, memory_limit=self.memory_limit,
+            )
+        )  # fmt: skip
+
+    def _measure(self, frame: pd.DataFrame, h: Floats, outcomes: Floats | None) -> None:
+        codes = self._coded(self.schema_, frame)
+        parts = self.rules_.part_of_codes(codes)
+        self.fidelity_ = float(((self.means_[parts] > 0.0) == (h > 0.0)).mean())
+        self.n_held_out_ = len(frame)
+        self.effects_ = None
+        if outcomes is not None:
+            of_parts = parts == np.arange(self.rules_.n_rules + 1)[:, np.newaxis]
+            others = [rows_with(codes, one.conditions) for one in self.associations_]
+            self.effects_ = MeasuredEffects.of(outcomes, np.array([*of_parts, *others]))
+
+    @staticmethod
+    def _coded(
+        schema: Schema, frame: pd.DataFrame, first_row: int = 1, whole: UnknownCells | None = None
+    ) -> NDArray[np.int32]:
+        return encode_for_labels(
+            schema, frame, missing="level", unknown="ignore", first_row=first_row, whole=whole
+        )
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[np.bool_]:
+        """Return whether the rules say h > 0, (n_rows,); an unknown level meets no condition."""
+        check_is_fitted(self)
+        frame = GivenRows.of(X).frame(self.schema_.names, type(self).__name__)
+        said: NDArray[np.bool_] = (self.means_ > 0.0)[
+            self.rules_.part_of_codes(self._coded(self.schema_, frame))
+        ]
+        return said
+
+    @property
+    def feature_texts(self) -> list[str]:
+        """The columns that are read."""
+        return list(self.schema_.names)
+
+    def predict_block(
+        self,
+        cells: pd.DataFrame,
+        first_row: int,
+        *,
+        intervals: bool = False,
+        explain: bool = False,
+        unknown: UnknownCells | None = None,
+    ) -> Predicted:
+        """Return the mean of h by the rules; see `bayescascade.model.roles.Predictor`."""
+        del intervals
+        parts = self.rules_.part_of_codes(self._coded(self.schema_, cells, first_row, unknown))
+        words = [self.rules_.part_words(part) for part in range(self.rules_.n_rules + 1)]
+        told: dict[str, Sequence[object]] = {}
+        if explain:
+            told["rule"] = [words[part] for part in parts.tolist()]
+        return Predicted(told, values=self.means_[parts])
+
+    # -- what was learned --------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "fidelity_")
+
+    def _facts(self) -> list[str]:
+        share = self.rules_.counts[:, 1].sum() / self.rules_.total
+        n_rows = count_of(int(self.rules_.total), "row")
+        return [n_rows, count_of(self.n_features_in_, "column"), f"h > 0 in {share_text(share)}"]
+
+    def _found_words(self) -> str:
+        if self.gap_ is None:
+            return "tree of depth 2: no other explains more of h"
+        rules = count_of(self.rules_.n_rules, "rule")
+        if self.gap_ == 0.0:
+            return f"list of {rules}: no list is more probable"
+        return f"list of {rules}: best found, no list is more probable by over {self.gap_:.2f} nats"
+
+    def page(self) -> Page:
+        """Return the rules with shares of h > 0 and effects, and the associations."""
+        n_parts = self.rules_.n_rules + 1
+        sides = ["h > 0" if mean > 0.0 else "not" for mean in self.means_.tolist()]
+        labels = [f"{one}: {side}" for one, side in zip(self.rules_.labels, sides, strict=True)]
+        rows = self.rules_.counts.sum(axis=1)
+        shares = (self.rules_.counts[:, 1] / np.maximum(rows, 1.0)).tolist()
+        columns = [
+            Numbers("rows", count_texts(rows.tolist())),
+            Numbers("h > 0", [share_text(share) for share in shares], bars=shares),
+            *self._effect_columns(slice(0, n_parts)),
+        ]
+        agrees = f"agrees with h > 0 on {share_text(self.fidelity_)}"
+        blocks: list[Any] = [
+            Heading([self.title, *self._facts()]),
+            Pieces([self._found_words()]),
+            Pieces([f"{agrees} of {self.n_held_out_:,} rows held out"]),
+            BLANK,
+            PrintedTable(labels, columns, hanging=3, least_label=0, stacks=True),
+        ]
+        for side, words in ((True, "goes with h > 0"), (False, "goes with h <= 0")):
+            places = [i for i, one in enumerate(self.associations_) if one.is_positive == side]
+            if places:
+                chosen = slice(n_parts + places[0], n_parts + places[-1] + 1)
+                blocks += [BLANK, self._association_table(places, words, chosen)]
+        return (*blocks, BLANK, Pieces(self._key(), "dim"))
+
+    def _association_table(self, places: Sequence[int], words: str, chosen: slice) -> PrintedTable:
+        shown = [self.associations_[place] for place in places]
+        columns = [
+            Numbers("support", [share_text(one.support) for one in shown]),
+            Numbers("conf.", [share_text(one.confidence) for one in shown]),
+            Numbers("lift", [f"{one.lift:.2f}" for one in shown]),
+            *self._effect_columns(chosen),
+        ]
+        labels = [one.words for one in shown]
+        return PrintedTable(labels, columns, words, hanging=3, least_label=0, stacks=True)
+
+    def _effect_columns(self, chosen: slice) -> list[Numbers]:
+        if self.effects_ is None:
+            return []
+        effects, ends = self.effects_.effects[chosen], self.effects_.intervals()[chosen]
+        marks = np.where(self.effects_.is_clear[chosen], "*", " ")
+        known = np.isfinite(effects).tolist()
+        texts = [
+            f"{one:+.2f}" if is_known else "" for one, is_known in zip(effects, known, strict=True)
+        ]
+        between = [
+            f"{low:+.2f} {high:+.2f}{mark}" if is_known else "few rows "
+            for (low, high), mark, is_known in zip(ends, marks, known, strict=True)
+        ]
+        return [Numbers("effect", texts), Numbers("95 % interval ", between)]
+
+    def _key(self) -> list[str]:
+        if self.effects_ is None:
+            return ["no effects measured: give outcomes of rows held out"]
+        return [
+            "effect: of treatment, on the rows held out, from which neither h nor rules learned",
+            "intervals: each by itself",
+            f"* excludes 0 even if all {len(self.effects_.effects)} are read together",
+        ]
+
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        return [
+            ("", "Read the list downward: the first line whose conditions a row fulfills counts."),
+            ("h > 0", "the share of a line's rows for which the model estimates a gain"),
+            ("effect", "what treatment does in a line's rows, measured on rows held out"),
+        ]
+
+    def _cannot_tell(self) -> list[str]:
+        return [
+            "Rules say what a model's h goes with, and not what causes the effect to differ.",
+            *OF_ROWS,
+        ]
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "schema": self.schema_.to_dict(),
+            "list": self.rules_.to_record(),
+            "means": self.means_.tolist(),
+            "gap": self.gap_,
+            "associations": [one.to_record() for one in self.associations_],
+            "fidelity": self.fidelity_,
+            "n_held_out": self.n_held_out_,
+            "effects": None if self.effects_ is None else self.effects_.to_record(),
+        }
+
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self.declares.check(self)
+        schema = Schema.from_dict(record["schema"])
+        most = max(self.max_size, 2)
+        listed = np.array([0, *[_MOST_RULES] * most])
+        rules, counts = read_rules(record["list"], schema, listed, 2)
+        self.rules_ = LabelList(schema, np.array([False, True]), rules, counts, 1.0)
+        self.means_ = _numbers("means", record["means"], len(counts))
+        gap = record["gap"]
+        self.gap_ = None if gap is None else check_real("gap", gap, minimum=0.0)
+        self.associations_ = tuple(
+            Association.from_record(one, schema, most) for one in record["associations"]
+        )
+        self.n_held_out_ = check_integer("n_held_out", record["n_held_out"], 1)
+        n_groups = len(counts) + len(self.associations_)
+        effects = record["effects"]
+        self.effects_ = None if effects is None else MeasuredEffects.from_record(effects, n_groups)
+        self._set_features(schema)
+        self.fidelity_ = check_probability("fidelity", record["fidelity"])
+
+
+def _features(labeled: LabeledRows) -> Schema:
+    columns = labeled.table.schema.columns
+    return Schema(tuple(one for one in columns if one.name != labeled.target))
+
+
+def _numbers(name: str, given: Any, n_rows: int) -> Floats:
+    """Return finite numbers, one a row; DataError if they are not."""
+    try:
+        numbers = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be numbers, got {type(given).__name__}") from None
+    if numbers.shape != (n_rows,):
+        raise DataError(f"{name} must have a number per row, {n_rows}, got shape {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        row = int(np.argmin(np.isfinite(numbers)))
+        raise DataError(f"{name} must be finite, got {numbers[row]} in row {row + 1}")
+    return numbers

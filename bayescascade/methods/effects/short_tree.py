@@ -1,0 +1,78 @@
+"""The best tree of depth 2 for numbers h, as a list of rules.
+
+A tree cuts the rows by a condition r, those with r by a condition s and the others by s', into
+leaves of n_l rows whose h sum to t_l. It explains ``sum_l t_l^2 / n_l`` of the sum of squares. As
+the leaves of the two sides are chosen apart, the best s and s' of every r come from two products
+of the matrix of conditions with itself: no tree whose leaves have enough rows explains more.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.data.schema import Schema
+from bayescascade.methods.rules.antecedents import Antecedent, Condition, conditions_of
+
+Floats = NDArray[np.float64]
+
+
+def best_tree(
+    schema: Schema, codes: NDArray[np.int32], h: Floats, least_rows: float
+) -> tuple[Antecedent, ...]:
+    """Return "r and s", "r", "s'" of the best tree for codes (n_columns, n_rows), h (n_rows,).
+
+    Conditions are levels, and ordered codes below a cut; a leaf has `least_rows` >= 1 or more. A
+    side that no cut parts stays whole, and without any cut there is no rule.
+    """
+    cuts = [
+        condition
+        for index, column in enumerate(schema.columns)
+        for condition in conditions_of(index, column)
+        if column.kind == "nominal" or condition.low in (0, column.n_levels - 1)
+    ]
+    if not cuts:
+        return ()
+    table = np.array([(codes[j] >= low) & (codes[j] < high) for j, low, high in cuts], np.float64)
+    n_both, t_both = table @ table.T, (table * h) @ table.T
+    n_with, t_with = table.sum(axis=1), table @ h
+    n_without, t_without = len(h) - n_with, h.sum() - t_with
+    inside, best_inside = _best_cuts(n_both, t_both, n_with, t_with, least_rows)
+    outside, best_outside = _best_cuts(
+        n_with[None] - n_both, t_with[None] - t_both, n_without, t_without, least_rows
+    )
+    is_cut = (n_with >= least_rows) & (n_without >= least_rows)
+    if not is_cut.any():
+        return ()
+    first = int(np.argmax(np.where(is_cut, inside + outside, -np.inf)))
+    rules: list[Antecedent] = [(cuts[first],)]
+    if best_inside[first] >= 0:
+        rules.insert(0, _both(cuts[first], cuts[best_inside[first]]))
+    if best_outside[first] >= 0:
+        rules.append((cuts[best_outside[first]],))
+    return tuple(rules)
+
+
+def _best_cuts(
+    n: Floats, t: Floats, n_all: Floats, t_all: Floats, least_rows: float
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Return what the best cut of each side explains, and which it is, -1 for none.
+
+    n, t (n_cuts, n_cuts): rows and sums of side r with condition s; n_all, t_all (n_cuts,).
+    """
+    rest, t_rest = n_all[:, None] - n, t_all[:, None] - t
+    is_cut = (n >= least_rows) & (rest >= least_rows)
+    explained = np.where(
+        is_cut, t**2 / np.maximum(n, 1.0) + t_rest**2 / np.maximum(rest, 1.0), -np.inf
+    )
+    best = explained.argmax(axis=1)
+    of_best = explained[np.arange(len(n)), best]
+    whole: Floats = t_all**2 / np.maximum(n_all, 1.0)
+    is_none = ~np.isfinite(of_best)
+    return np.where(is_none, whole, of_best), np.where(is_none, -1, best)
+
+
+def _both(first: Condition, second: Condition) -> Antecedent:
+    """Return the conjunction of two conditions that some row fulfills."""
+    if first.column != second.column:
+        return tuple(sorted((first, second)))
+    low, high = max(first.low, second.low), min(first.high, second.high)
+    return (Condition(first.column, low, high),)
