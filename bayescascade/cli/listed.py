@@ -33,7 +33,11 @@ def command_of(listed: ListedCommand) -> click.Command:
         for name, declared in learner.parameters.declared().items():
             if isinstance(declared, Label) and options.get(name) is not None:
                 task.model.set_params(**{name: _label(declared.option, options[name], y)})
-        return task, Lesson((X, y), fit=learner.call, words=listed.words)
+        rows = () if learner.call == "fit" else (X, y)
+        return task, Lesson(
+            (X, y), fit=learner.call, words=listed.words,
+            figure=lambda learned: learned.plot(*rows).figure,
+        )  # fmt: skip
 
     command.__doc__ = listed.about
     names = listed.options or [*dict.fromkeys(n for m in models.values() for n in m.declared())]
@@ -41,12 +45,15 @@ def command_of(listed: ListedCommand) -> click.Command:
         "--method", type=click.Choice(list(learners)), default=default, show_default=True,
         help=f"{words_of(learners.values(), named=False)}.",
     )  # fmt: skip
+    pictured = f"{listed.picture}: .png, .svg or .pdf."
+    plot = click.option("--plot", metavar="FILE", help=pictured)
     decorated = with_options(
         click.argument("data"),
         TARGET_OPTION,
         *[chooser][: len(learners) - 1],
         *(option_of(name, models) for name in names),
         *CHOICE_OPTIONS,
+        *[plot][: bool(listed.picture)],
     )(with_reading(learns=True, labels=True)(SAVE_OPTION(learning(command))))
     return click.command(listed.name, short_help=listed.short)(decorated)
 

@@ -186,13 +186,17 @@ class MatrixEncoder:
 
     def codes_up_to(self, column: int, threshold: float) -> tuple[int, ...] | None:
         """Return the codes of levels that are encoded as at most a threshold; None for numbers."""
+        is_of_numbers = self.levels[int(self.source[column])] is None
+        return None if is_of_numbers else self.codes_within(column, -np.inf, threshold)
+
+    def codes_within(self, column: int, low: float, high: float) -> tuple[int, ...]:
+        """Return the codes of levels that are encoded as numbers in [low, high]."""
         place = int(self.source[column])
         levels = self.levels[place]
-        if levels is None:
-            return None
+        assert levels is not None
         codes = np.arange(levels.n_levels, dtype=np.int32)
         part = self._part(levels, codes)[:, column - int(np.searchsorted(self.source, place))]
-        return tuple(codes[part <= threshold].tolist())
+        return tuple(codes[(part >= low) & (part <= high)].tolist())
 
     def transform(
         self,

@@ -68,4 +68,5 @@ class ListedCommand:
     about: str  # the text of its help
     learners: Sequence[ListedLearner]
     options: Sequence[str] = ()  # the parameters that have options, in this order; if none, all
+    picture: str = ""  # what --plot draws, by `plot` of what is learned; "" if there is none
     words: str = ""  # such as "the boxes are", best if Ctrl-C ends the search

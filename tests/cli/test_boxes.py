@@ -40,6 +40,7 @@ def test_exact_boxes_are_printed_and_saved(data, tmp_path):
     assert "P(rare)" in command("predict", out, data)
     told = json.loads(command("boxes", data, "--target", "kind", *EXACT, "--json"))
     assert told == load(out).to_dict()
+    assert "width is at least" in command("predict", out, data, "--explain")
 
 
 def test_fast_and_averaged_boxes(data):
@@ -54,14 +55,34 @@ def test_fast_and_averaged_boxes(data):
 def test_paths_are_tables(data):
     """A line for each weight."""
     text = command("boxes", data, "--target", "kind", "--method", "path", *EXACT[2:])
-    assert len(text.splitlines()) == 11
+    assert len(text.splitlines()) == 12
 
 
-def test_what_is_refused(data):
-    """An unknown label, and options that do not go together."""
-    told = command("boxes", data, "--target", "kind", "--positive", "none")
-    assert "--positive must be" in told
-    fast = ("boxes", data, "--target", "kind", "--method", "fast")
-    assert "--boxes needs --method average or exact or path" in command(*fast, "--boxes", "2")
-    told = command("boxes", data, "--target", "kind", "--method", "path", "--out", "m.json")
-    assert "--out needs another --method" in told
+@pytest.mark.parametrize("how", [("--method", "fast"), ("--method", "path", *EXACT[2:])])
+def test_pictures_are_drawn(data, tmp_path, how):
+    """Of boxes, and of a path's curve."""
+    plot = tmp_path / "boxes.png"
+    command("boxes", data, "--target", "kind", *how, "--plot", plot)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--positive", "none"), "--positive must be usual or rare, got none"),
+        (("--method", "path", "--out", "m.json"), "--out needs another --method, got path"),
+        (("--search", "exact"), 'likelihood must be "gibbs" for search "exact", got \'pooled\''),
+        (
+            ("--method", "fast", "--boxes", "2"),
+            "--boxes needs --method average or exact or path, got fast",
+        ),
+        (("--clusters", "2"), "--clusters needs --method fast, got average"),
+        (("--plot", "a.doc"), "--plot must end in .png, .svg, .pdf, got a.doc"),
+    ],
+)
+def test_what_is_refused(data, given, told):
+    """An unknown label, and options that do not go together: in one line, with 2."""
+    result = run("boxes", data, "--target", "kind", *given)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert len(result.stderr.splitlines()) == 1

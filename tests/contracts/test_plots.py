@@ -41,7 +41,7 @@ def assert_readable(ax):
 
 
 def test_trees_lists_and_forests_have_pictures():
-    assert set(ESTIMATORS) - set(PLOTTED) == {"boxes", "fast boxes", "neighbors", "rado"}
+    assert set(ESTIMATORS) - set(PLOTTED) == {"neighbors", "rado"}
     assert set(SAMPLED) == {name for name in ESTIMATORS if hasattr(fitted(name), "run_")}
 
 

@@ -1,7 +1,7 @@
 """What classifiers by boxes share: the rare class, what is predicted of rows, page and file."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,14 +10,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_integer
-from bayescascade.data.levels import level_text
+from bayescascade.data.labels import class_number
+from bayescascade.data.levels import level_text, plain_level
+from bayescascade.data.matrix_sides import readable_sql
+from bayescascade.data.sql import sql_case, sql_literal
 from bayescascade.methods.boxes.learned import LearnedBoxes
+from bayescascade.methods.boxes.picture import plot_union
 from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.report.page import Page
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class RareRows(NamedTuple):
@@ -46,7 +53,7 @@ class BoxesClassifier(MatrixClassifier):
     positive: Any
     _best: LearnedBoxes
     _place: int  # of the rare class among `classes_`
-    _center: Floats
+    _span: Floats  # the mean, least and greatest of each column of the matrix, (3, n_columns)
 
     def _read_rare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> RareRows:
         """Read rows to learn from, and find the rare class."""
@@ -69,30 +76,73 @@ class BoxesClassifier(MatrixClassifier):
             told = " or ".join(repr(label) for label in labels)
             raise ParameterError(f"positive must be {told}, got {self.positive!r}")
         rows = np.asarray(training.rows, np.float64)
-        self._center = np.average(rows, axis=0, weights=training.weights)
+        center = np.average(rows, axis=0, weights=training.weights)
+        self._span = np.array([center, rows.min(axis=0), rows.max(axis=0)])
         kept = training.weights > 0.0
         return RareRows(rows[kept], (training.labels == self._place)[kept], training.weights[kept])
 
     # -- classifying -------------------------------------------------------------------------------
 
-    def _rate(self, rows: Floats) -> Floats:
-        """Return the probability of the rare class for rows of the matrix, (n_rows,)."""
-        return self._best.probabilities(rows)
+    def _averaged_unions(self) -> Sequence[LearnedBoxes]:
+        """Return the unions whose rates' mean is predicted."""
+        return [self._best]
 
     def _probabilities(self, rows: NDArray[Any]) -> Floats:
-        rate = self._rate(np.asarray(rows, np.float64))
+        given = np.asarray(rows, np.float64)
+        rate = np.mean([one.probabilities(given) for one in self._averaged_unions()], axis=0)
         both = np.stack([1.0 - rate, rate], axis=1)
         return both if self._place == 1 else both[:, ::-1]
 
     def _reasons(self, X: Any) -> list[str]:
-        return self._best.reasons(np.asarray(self._matrix(X), np.float64))
+        return self._best.reasons(np.asarray(self._matrix(X), np.float64), self._encoder)
 
     def _block_words(self, rows: NDArray[Any]) -> Mapping[str, Sequence[object]]:
-        return {"box": self._best.reasons(np.asarray(rows, np.float64))}
+        return {"box": self._best.reasons(np.asarray(rows, np.float64), self._encoder)}
 
     @property
     def _means(self) -> Floats:
-        return self._center
+        means: Floats = self._span[0]
+        return means
+
+    def to_sql(self, label: object = None) -> str:
+        """Return the class of a row, or how probable one is, as an expression of standard SQL.
+
+        Such as ``f"SELECT *, {model.to_sql('rare')} AS rare FROM wines"``. It reads columns by
+        their names, or as "x0", "x1" where they have none. NULL is a missing cell; where that, or
+        an unknown level, is an error, the answer is NULL. An average over draws is long.
+
+        Parameters
+        ----------
+        label : object, optional
+            The class whose probability is told; by default it is the most probable class.
+
+        Raises
+        ------
+        ParameterError
+            If the label is none of the classes.
+        DataError
+            If a name, level or class holds a NUL character.
+        """
+        check_is_fitted(self)
+        unions, means = self._averaged_unions(), None if self.unknown == "error" else self._means
+        texts = ["\n".join(union.rate_sql(self._encoder, means)) for union in unions]
+        rate = texts[0]
+        if len(texts) > 1:
+            counts = {text: texts.count(text) for text in texts}  # chains stay where they are
+            terms = (f"{n} * {text}" if n > 1 else text for text, n in counts.items())
+            rate = "({}) / {:.1f}e0".format("\n+ ".join(terms), len(texts))
+        if label is not None:
+            is_rare = class_number(self.classes_, label) == self._place
+            told = [rate if is_rare else f"1e0 - {rate}"]
+        else:
+            others, rare = (
+                [sql_literal(plain_level("label", self.classes_.tolist()[place]))]
+                for place in (1 - self._place, self._place)
+            )
+            sign = ">" if self._place == 1 else ">="  # of equals the first class
+            told = sql_case([(f"{rate} {sign} 5e-1", rare)], others)
+        readable = readable_sql(self._reader)
+        return "\n".join(sql_case([(readable, told)]) if readable else told)
 
     # -- what was learned --------------------------------------------------------------------------
 
@@ -112,25 +162,34 @@ class BoxesClassifier(MatrixClassifier):
     def feature_importances_(self) -> Floats:
         """Shares of the negatives that a side of each feature alone keeps out of its box."""
         check_is_fitted(self)
-        kept_out = self._best.kept_out.sum(axis=(0, 2))
-        return importance_shares(self.n_features_in_, self._encoder.source, kept_out)
+        features = self._encoder.source[[side.column for side in self._best.sides]]
+        kept_out = [side.kept_out for side in self._best.sides]
+        return importance_shares(self.n_features_in_, features, kept_out)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw what part of each column's range the boxes shown hold, and return the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure that is high enough.
+        """
+        check_is_fitted(self)
+        return plot_union(self._best, self._encoder, self._span[1:], ax)
 
     def _facts(self) -> list[str]:
         return [*super()._facts(), f'"{level_text(self.positive_)}" in boxes']
 
     def _page(self) -> Page:
-        return self._best.page(self._encoder, level_text(self.positive_), self._doubts())
-
-    def _doubts(self) -> Floats | None:
-        """Return the share of draws that close no side of a column, by box and column."""
-        return None
+        return self._best.page(self._encoder, level_text(self.positive_))
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:
         return [
             ("", "A row is in a box if it is within all of its sides, and in the union if it is "
-                 "in any box. There is a table for each box, and a column without a side is "
-                 "not in it."),
+                 "in any box. There is a table for each box, with a line for each side."),
             ("keeps out", "other rows that this side alone keeps out of its box"),
+            ("drawn", "the share of draws from the posterior whose box most like this one has the "
+                      "side, too; 90 % of them have it within the range beside"),
             ("rate", "the share of the rare class among rows inside, or outside"),
         ]  # fmt: skip
 
@@ -151,11 +210,11 @@ class BoxesClassifier(MatrixClassifier):
     # -- files -------------------------------------------------------------------------------------
 
     def _own_record(self) -> dict[str, Any]:
-        return {"positive": self._place, "center": self._center.tolist()}
+        return {"positive": self._place, "span": self._span.tolist()}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self._place = check_integer("positive", record["positive"], 0, len(self.classes_) - 1)
-        self._center = np.array(record["center"], np.float64)
-        is_there = self._center.shape == (len(self._encoder.source),)
-        if len(self.classes_) != 2 or not is_there or not np.isfinite(self._center).all():
-            raise ValueError("a saved union is of two classes, and a center of numbers")
+        self._span = np.array(record["span"], np.float64)
+        is_there = self._span.shape == (3, len(self._encoder.source))
+        if len(self.classes_) != 2 or not is_there or not np.isfinite(self._span).all():
+            raise ValueError("a saved union is of two classes, and a span of numbers")

@@ -1,30 +1,29 @@
-"""Classifiers by boxes: averaged or exact, and Fast Boxes; `posterior` and `fast` have formulas."""
+"""The classifier by boxes, averaged or exact; `posterior` has the formulas."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Tags
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_real
-from bayescascade.base.watch import Watch
+from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.boxes.base import BoxesClassifier, RareRows
 from bayescascade.methods.boxes.exact.levels import Costs, LevelRows
 from bayescascade.methods.boxes.exact.program import solve_program
-from bayescascade.methods.boxes.exact.search import CertifiedUnion, best_union
-from bayescascade.methods.boxes.fast import choose, cluster, draw_boxes
+from bayescascade.methods.boxes.exact.search import best_union
 from bayescascade.methods.boxes.learned import LearnedBoxes
-from bayescascade.methods.boxes.parameters import BoxParameters, FastBoxParameters
+from bayescascade.methods.boxes.measures import generalization_bound
+from bayescascade.methods.boxes.parameters import BoxParameters
 from bayescascade.methods.boxes.path import WEIGHTS, BoxPath
 from bayescascade.methods.boxes.posterior import BoxPosterior, BoxState
-from bayescascade.methods.boxes.union import BoxUnion, Floats
+from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.kept_draws import thinned
 from bayescascade.model.matrix_explorer import MatrixExplorer
-from bayescascade.model.search import Search, Seed, most_blocks, seed_sequence
+from bayescascade.model.search import Search, most_blocks, seed_sequence
 from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import Page, Pieces, count_of
@@ -138,12 +137,19 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         self._others = []
         self.__dict__.pop("objective_", None)  # of an earlier fit
         if search.search == "exact":
-            self._fit_exactly(training, search)
+            posterior = self._posterior_of("gibbs", training, max_cuts=_ALL_CUTS)
+            self._explore(posterior, training, search, solve=self._solver(training))
+            self.objective_ = self.exact_.objective
+            shown = self.exact_.union
         elif self.likelihood == "pooled":
-            self._fit_pooled(training, search)
+            shown = self._fit_pooled(training, search)
         else:
-            self._sample(self.likelihood, training, search)
-            self._show(self.posterior_.union(self._state).halfway(training.rows), training)
+            shown = self._sample(self.likelihood, training, search)
+        self._best = LearnedBoxes.of(
+            shown.halfway(training.rows), *training, self.prior_weight
+        ).with_draws(
+            self._draws, training.rows[training.is_positive], training.weights[training.is_positive]
+        )  # fmt: skip
         return self
 
     def _check_together(self) -> None:
@@ -160,40 +166,33 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         given = {name: getattr(self, name) for name in names} | changed
         return BoxPosterior(*training, likelihood=likelihood, **given)
 
-    def _sample(self, likelihood: str, training: RareRows, search: Search) -> None:
-        """Explore one posterior, by fewer steps and draws where rows are many."""
+    def _sample(self, likelihood: str, training: RareRows, search: Search) -> BoxUnion:
+        """Return the best union by one posterior, by fewer steps and draws where rows are many."""
         posterior, n_rows = self._posterior_of(likelihood, training), len(training.rows)
-        self._explore(
+        found = self._explore(
             posterior, training, search,
             default_steps=int(max(_LEAST_STEPS, min(_MOST_STEPS, _ROW_STEPS / n_rows))),
             n_blocks=min(_MOST_BLOCKS, most_blocks(n_rows)),
         )  # fmt: skip
+        return posterior.union(found.state)
 
-    def _fit_pooled(self, training: RareRows, search: Search) -> None:
+    def _fit_pooled(self, training: RareRows, search: Search) -> BoxUnion:
         """Sample "gibbs", then "beta", over one checkpoint, and predict by draws of both."""
         n_own, n_others = ceil(search.n_chains / 2), max(1, search.n_chains // 2)
         # by the number of chains, so that a checkpoint of another number is refused
         seeds = seed_sequence(search.random_state).spawn(search.n_chains + 2)[-2:]
         with search.watch.part(0.5):
             others = replace(search, n_chains=n_others, random_state=seeds[1], is_last=False)
-            self._sample("gibbs", training, others)
-        if not self.run_.interrupted:
-            draws, summary = self._draws, self.summary_
-            is_kept = search.checkpoint is not None
-            own = replace(search, n_chains=n_own, random_state=seeds[0], part="beta: ",
-                          resume=is_kept)  # fmt: skip
-            self._sample("beta", training, own)
-            most = min(len(draws), len(self._draws), self._most_kept // 2)
-            self._draws = [*thinned([self._draws], most), *thinned([draws], most)]
-            self._others = [summary]
-        self._show(self.posterior_.union(self._state).halfway(training.rows), training)
-
-    def _fit_exactly(self, training: RareRows, search: Search) -> None:
-        posterior = self._posterior_of("gibbs", training, max_cuts=_ALL_CUTS)
-        self._explore(posterior, training, search, solve=self._solver(training))
-        found: CertifiedUnion = self.exact_
-        self.objective_ = found.objective
-        self._show(found.union.halfway(training.rows), training)
+            shown = self._sample("gibbs", training, others)
+        if self.run_.interrupted:
+            return shown
+        draws, self._others = self._draws, [self.summary_]
+        own = replace(search, n_chains=n_own, random_state=seeds[0], part="beta: ",
+                      resume=search.checkpoint is not None)  # fmt: skip
+        shown = self._sample("beta", training, own)
+        most = min(len(draws), len(self._draws), self._most_kept // 2)
+        self._draws = [*thinned([self._draws], most), *thinned([draws], most)]
+        return shown
 
     def _solver(self, training: RareRows) -> Callable[[Any, Search], Solution[BoxState]]:
 
@@ -204,8 +203,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
             else:
                 found = best_union(
                     rows, self.n_boxes, watch=search.watch, memory_limit=self.memory_limit * 1e9,
-                    progress=lambda gain, bound: search.report(
-                        "searching boxes", None, gain=gain, bound=bound),
+                    progress=self._reporting(search),
                 )  # fmt: skip
             state = posterior.state(found.union)
             certificate = Certificate(
@@ -227,29 +225,15 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         return solve
 
     def _learned(self, state: BoxState, training: RareRows) -> LearnedBoxes:
-        """Return a union with its counts; what sides keep out is counted for the one shown."""
+        """Return a union with its counts; sides are those of the one that is shown."""
         del training
         union, inside = self.posterior_.union(state), self.posterior_.weights_inside(state)
         counts = np.array([self.posterior_.totals - inside, inside])[:, ::-1]
-        return LearnedBoxes(union, counts, np.zeros((*union.lower.shape, 2)), self.prior_weight)
+        return LearnedBoxes(union, counts, self.prior_weight)
 
-    def _show(self, union: BoxUnion, training: RareRows) -> None:
-        """Show a union, with all counts."""
-        self._best = LearnedBoxes.of(union, *training, self.prior_weight)
-
-    @property
-    def _state(self) -> BoxState:
-        """The best state found."""
-        state: BoxState = self.run_.best_state
-        return state
-
-    # -- predicting --------------------------------------------------------------------------------
-
-    def _rate(self, rows: Floats) -> Floats:
-        if self.predictive == "map" or not self._draws:  # of an exact search, or none yet
-            return self._best.probabilities(rows)
-        rates: Floats = np.mean([one.probabilities(rows) for one in self._draws], axis=0)
-        return rates
+    def _averaged_unions(self) -> Sequence[LearnedBoxes]:
+        is_map = self.predictive == "map" or not self._draws  # of an exact search, or none yet
+        return [self._best] if is_map else self._draws
 
     def path(
         self, X: Any, y: Any, weights: ArrayLike | None = None, sample_weight: Any = None
@@ -270,37 +254,81 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         ParameterError, DataError
             As `fit`.
         """
-        self.declares.check(self)
+        search = self._checked()
         training = self._read_rare(X, y, sample_weight)
         given = WEIGHTS if weights is None else np.atleast_1d(np.asarray(weights, np.float64))
         for weight in given.tolist():
             check_real("weights", weight, above=0.0)
-        watch, found, start = Watch(self.time_limit), [], None
+        watch, found, start = search.watch, [], None
         for left, weight in zip(range(len(given), 0, -1), given.tolist(), strict=True):
             rows = LevelRows(*training, Costs(weight, self.box_cost, self.side_cost))
             with watch.part(1.0 / left):
                 one = best_union(
                     rows, self.n_boxes, start=start, watch=watch,
-                    memory_limit=self.memory_limit * 1e9,
+                    memory_limit=self.memory_limit * 1e9, progress=self._reporting(search),
                 )  # fmt: skip
             found.append(one)
             start = one.union
+            if one.interrupted:
+                break
         unions = [one.union.halfway(training.rows) for one in found]
-        return BoxPath(given, tuple(unions), tuple(found), self._place, self.classes_, self._reader)
+        return BoxPath(
+            given[: len(found)], tuple(unions), tuple(found), self._place, self.classes_,
+            self._reader,
+        )  # fmt: skip
+
+    @staticmethod
+    def _reporting(search: Search) -> Callable[[float, float], object]:
+        """Return what shows how far a search of boxes is."""
+        return lambda gain, bound: search.report("searching boxes", None, gain=gain, bound=bound)
 
     # -- what was learned --------------------------------------------------------------------------
 
-    def _doubts(self) -> Floats | None:
-        if not self._draws:
-            return None
-        without = np.mean(
-            [
-                ~(np.isfinite(one.union.lower) | np.isfinite(one.union.upper)).any(axis=0)
-                for one in self._draws
-            ],
-            axis=0,
-        )
-        return np.tile(without, (self._best.union.n_boxes, 1))
+    def bound(
+        self, n_values: int | Sequence[int], delta: float = 0.05, negative_weight: float = 1.0
+    ) -> float:
+        """Return what the share of weighted errors of the union shown is at most on new rows.
+
+        It holds with probability at least ``1 - delta``, at once for all unions of at most
+        `n_boxes` boxes, of rows drawn independently from one distribution; see
+        `generalization_bound` for the formula (Proposition 3 of Goh 2018, corrected). Proof that it
+        may be used here: of a column with M values, a box holds one of M (M + 1) / 2 runs of
+        values or none, which are pairs of the M + 1 gaps before, between and behind the values;
+        so every union is, on all rows, one of those anchored at the gaps, which do not depend on
+        the rows.
+
+        Parameters
+        ----------
+        n_values : int >= 1, or one for each column of the matrix
+            How many values a cell may have, known before the rows were seen: numbers with two
+            decimals from 0 to 10 have 1,001.
+        delta : float in (0, 1)
+        negative_weight : float from 0 to 1
+            What a negative inside counts, a positive outside being 1; chosen before, too.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        """
+        check_is_fitted(self)
+        weight = check_real("negative_weight", negative_weight, minimum=0.0, maximum=1.0)
+        n_columns = len(self._encoder.source)
+        given = list(n_values) if isinstance(n_values, Sequence) else [n_values] * n_columns
+        if len(given) != n_columns:
+            raise ParameterError(f"n_values must be {n_columns} integers, got {len(given)}")
+        anchors = [check_integer("n_values", count, minimum=1) + 1 for count in given]
+        counts = self._best.counts
+        errors = (counts[0, 1] + weight * counts[1, 0]) / counts.sum()
+        return generalization_bound(float(errors), int(counts.sum()), anchors, self.n_boxes, delta)
+
+    @property
+    def draws_states(self) -> bool:
+        """Whether the search draws unions."""
+        return self.search != "exact"
+
+    def _model_pieces(self) -> list[str]:
+        return [*self._told(), *["predictive average"] * (len(self._averaged_unions()) > 1)]
 
     def _found_pieces(self) -> list[str]:
         if "objective_" not in self.__dict__:
@@ -312,11 +340,14 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
 
     @property
     def _objections(self) -> list[str]:
-        return [text for one in (self.summary_, *self._others) for text in one.warnings]
+        own = self.summary_.warnings
+        others = [text for one in self._others for text in one.warnings if text not in own]
+        return [*own, *(f"of gibbs, {text}" for text in others)]
 
     def _how_found(self) -> Page:
+        found, told, *warnings = self._found_page()
         shown = [Pieces(["of gibbs", *one.convergence_pieces]) for one in self._others]
-        return (*self._found_page(), *shown)
+        return (found, told, *shown, *warnings)
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -335,126 +366,3 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
 
     def _read_learned(self, record: Mapping[str, Any]) -> LearnedBoxes:
         return LearnedBoxes.from_record(record, len(self._encoder.source), self.prior_weight)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class FastBoxes(BoxesClassifier):
-    """Boxes around clusters of a rare class, fast: `fast` has the formulas.
-
-    Parameters
-    ----------
-    positive : label or None
-        The rare class.
-    n_clusters : int >= 1 or "cv"
-        As many boxes; "cv" chooses from 1 to 12 by 3-fold cross-validation.
-    expansion : float >= 0 or "cv"
-        The paper's beta, which pushes sides outward.
-    negative_weight : float > 0
-        The paper's c.
-    grow : bool
-        Whether sides last go outward to the next negative.
-
-    Attributes
-    ----------
-    starting_, revised_, boxes_ : BoxUnion
-        Around clusters, after the losses are minimized, and in the end.
-    clusters_ : (n_positives,) int64
-        The cluster of each positive.
-    n_clusters_, expansion_ : int, float
-        Given or chosen.
-
-    The others are those of every `MatrixClassifier`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bayescascade import FastBoxes
-    >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> model = FastBoxes(n_clusters=1, expansion=1.0, random_state=0)
-    >>> model.fit(X, (X > 0.8).all(axis=1)).boxes_.n_boxes
-    1
-    """
-
-    model_name: ClassVar[str] = "FastBoxes"
-    title: ClassVar[str] = "fast boxes"
-    declares = FastBoxParameters
-
-    positive: Any = FastBoxParameters.positive.default
-    n_clusters: int | str = FastBoxParameters.n_clusters.default
-    expansion: float | str = FastBoxParameters.expansion.default
-    negative_weight: float = FastBoxParameters.negative_weight.default
-    grow: bool = FastBoxParameters.grow.default
-    random_state: Seed = FastBoxParameters.random_state.default
-    missing: str = FastBoxParameters.missing.default
-    unknown: str = FastBoxParameters.unknown.default
-
-    starting_: BoxUnion = field(init=False)
-    revised_: BoxUnion = field(init=False)
-    clusters_: NDArray[np.int64] = field(init=False)
-    n_clusters_: int = field(init=False)
-    expansion_: float = field(init=False)
-    _best: LearnedBoxes = field(init=False)
-
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Cluster positives, and draw a box around each cluster.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As of `BoxClassifier.fit`.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range, such as more clusters than positives.
-        DataError
-            If rows, labels or weights cannot be used.
-        """
-        self.declares.check(self)
-        training = self._read_rare(X, y, sample_weight)
-        seed = int(seed_sequence(self.random_state).generate_state(1)[0])
-        n_clusters = None if isinstance(self.n_clusters, str) else self.n_clusters
-        expansion = None if isinstance(self.expansion, str) else float(self.expansion)
-        self.n_clusters_, self.expansion_ = choose(
-            *training, n_clusters, expansion, self.negative_weight, self.grow, seed
-        )
-        self.clusters_ = cluster(*training, self.n_clusters_, seed)
-        drawn = draw_boxes(
-            *training, self.clusters_, self.expansion_, self.negative_weight, self.grow
-        )
-        self.starting_, self.revised_ = drawn.starting, drawn.revised
-        self._best = LearnedBoxes.of(drawn.final, *training, 1.0)
-        return self
-
-    def _how_made(self) -> Page:
-        how = "chosen by cross-validation" if "cv" in (self.n_clusters, self.expansion) else "given"
-        clusters = count_of(self.n_clusters_, "cluster")
-        return (Pieces([f"{clusters}, expansion {self.expansion_:g}, {how}"]),)
-
-    def _fields(self) -> dict[str, Any]:
-        return {
-            **self._encoding_fields(),
-            **self._own_record(),
-            "best": self._best.to_record(),
-            "starting": self.starting_.to_record(),
-            "revised": self.revised_.to_record(),
-            "clusters": self.clusters_.tolist(),
-            "chosen": {"n_clusters": self.n_clusters_, "expansion": self.expansion_},
-        }
-
-    def _restore(self, record: Mapping[str, Any]) -> None:
-        self._read_encoding(record)
-        self._read_own(record)
-        n_columns = len(self._encoder.source)
-        chosen = FastBoxParameters.declared()
-        self.n_clusters_ = chosen["n_clusters"].check(record["chosen"]["n_clusters"])
-        self.expansion_ = chosen["expansion"].check(record["chosen"]["expansion"])
-        self.starting_ = BoxUnion.from_record(record["starting"], n_columns)
-        self.revised_ = BoxUnion.from_record(record["revised"], n_columns)
-        self.clusters_ = np.array(record["clusters"], np.int64)
-        self._best = LearnedBoxes.from_record(record["best"], n_columns, 1.0)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # its boxes hold all positives, whatever the others
-        return tags

@@ -1,50 +1,107 @@
-"""What a user reads of a union of boxes: its sides in words, what they keep out, and its rates."""
+"""What a user reads of a union of boxes: rates, its sides, what they keep out, and their doubt."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayescascade.base.errors import ModelFileError
-from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.matrix_sides import side_sql, side_words
+from bayescascade.data.sql import sql_case, sql_literal
 from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
+
+
+class Side(NamedTuple):
+    """A closed side of a union that is shown.
+
+    kept_out: the weight of negatives that it alone keeps out of its box; drawn: the share of draws
+    whose box most like this one closes the side, too; low, high: where 90 % of those have it. They
+    are None without draws, or if none closes it.
+    """
+
+    box: int
+    column: int
+    is_upper: bool
+    kept_out: float
+    drawn: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def interval(self, cut: float) -> tuple[float, float]:
+        """Return what is within the side if it is at a cut."""
+        return (-np.inf, cut) if self.is_upper else (cut, np.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedBoxes:
     """A union of boxes, and what was counted inside and outside of it.
 
-    counts (2, 2) float64: weights of negatives and positives, outside and inside; kept_out: of each
-    closed side, by box and column of the matrix, the lower before the upper, the weight of
-    negatives that this side alone keeps out of its box; prior_weight > 0: rows of each kind that a
-    rate begins with.
+    counts (2, 2) float64: weights of negatives and positives, outside and inside; prior_weight > 0:
+    rows of each kind that a rate begins with; sides, of a union that is shown: the closed ones.
     """
 
     union: BoxUnion
     counts: Floats
-    kept_out: Floats  # (n_boxes, n_columns, 2), 0 where a side is open
     prior_weight: float
+    sides: tuple[Side, ...] = ()
 
     @classmethod
     def of(
         cls, union: BoxUnion, rows: Floats, is_positive: Flags, weights: Floats, prior_weight: float
     ) -> "LearnedBoxes":
-        """Count rows inside and outside of a union."""
+        """Count rows inside and outside of a union that is shown."""
         inside = union.contains(rows)
         counts = np.zeros((2, 2))
         np.add.at(counts, (inside.astype(int), is_positive.astype(int)), weights)
-        kept_out = np.zeros((*union.lower.shape, 2))
-        negatives, weighed = rows[~is_positive], weights[~is_positive]
-        for box in range(union.n_boxes):
-            sides = negatives < union.lower[box], negatives > union.upper[box]
-            n_outside = sides[0].sum(axis=1) + sides[1].sum(axis=1)
-            for which, outside in enumerate(sides):
-                kept_out[box, :, which] = weighed[n_outside == 1] @ outside[n_outside == 1]
-        return cls(union, counts, kept_out, prior_weight)
+        negatives, weighed, sides = rows[~is_positive], weights[~is_positive], []
+        for box, (lower, upper) in enumerate(zip(union.lower, union.upper, strict=True)):
+            beyond = negatives < lower, negatives > upper
+            alone = beyond[0].sum(axis=1) + beyond[1].sum(axis=1) == 1
+            kept_out = [weighed[alone] @ each[alone] for each in beyond]
+            sides += [
+                Side(box, column, bool(which), float(kept_out[which][column]))
+                for column in range(len(lower))
+                for which in range(2)
+                if np.isfinite((lower, upper)[which][column])
+            ]
+        return cls(union, counts, prior_weight, tuple(sides))
+
+    def with_draws(
+        self, draws: Sequence["LearnedBoxes"], positives: Floats, weights: Floats
+    ) -> "LearnedBoxes":
+        """Return the union with how sure its sides are: see `Side`.
+
+        The box most like another holds most of the positives that either holds.
+        """
+        own = self.union.inside(positives) * weights[:, np.newaxis]
+        cuts: list[list[float]] = [[] for _ in self.sides]
+        for draw in draws:
+            inside = draw.union.inside(positives)
+            both = own.T @ inside
+            either = own.sum(axis=0)[:, np.newaxis] + weights @ inside - both
+            for side, found in zip(self.sides, cuts, strict=True):
+                if not both[side.box].any():
+                    continue
+                box = int(np.argmax(both[side.box] / np.maximum(either[side.box], 1e-300)))
+                ends = draw.union.upper if side.is_upper else draw.union.lower
+                if np.isfinite(ends[box, side.column]):
+                    found.append(float(ends[box, side.column]))
+        if not draws:
+            return self
+        sides = [
+            side._replace(drawn=len(found) / len(draws)) if not found
+            else side._replace(
+                drawn=len(found) / len(draws),
+                low=float(np.quantile(found, 0.05, method="lower")),
+                high=float(np.quantile(found, 0.95, method="higher")),
+            )
+            for side, found in zip(self.sides, cuts, strict=True)
+        ]  # fmt: skip
+        return replace(self, sides=tuple(sides))
 
     @property
     def rates(self) -> Floats:
@@ -61,11 +118,8 @@ class LearnedBoxes:
 
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types."""
-        return {
-            **self.union.to_record(),
-            "counts": self.counts.tolist(),
-            "kept_out": self.kept_out.tolist(),
-        }
+        record = {**self.union.to_record(), "counts": self.counts.tolist()}
+        return record | {"sides": [list(side) for side in self.sides]} if self.sides else record
 
     @classmethod
     def from_record(
@@ -74,24 +128,29 @@ class LearnedBoxes:
         """Return what `to_record` recorded; ModelFileError if it is nothing of that."""
         union = BoxUnion.from_record(record, n_columns)
         counts = np.array(record["counts"], np.float64)
-        kept_out = np.array(record["kept_out"], np.float64)
-        kept_out = kept_out.reshape(union.n_boxes, n_columns, 2)
-        both = np.append(counts.ravel(), kept_out.ravel())
-        if counts.shape != (2, 2) or not (np.isfinite(both) & (both >= 0.0)).all():
+        sides = tuple(Side(*side) for side in record.get("sides", ()))
+        closed = [
+            not np.isfinite((union.lower, union.upper)[int(side.is_upper)][side.box, side.column])
+            for side in sides
+        ]
+        numbers = [
+            *counts.ravel(),
+            *(float(n) for side in sides for n in side[3:5] if n is not None),
+        ]
+        are_counts = np.isfinite(numbers).all() and min(numbers, default=0.0) >= 0.0
+        if counts.shape != (2, 2) or any(closed) or not are_counts:
             raise ModelFileError("a saved union's counts must be numbers >= 0, inside and outside")
-        return cls(union, counts, kept_out, prior_weight)
+        return cls(union, counts, prior_weight, sides)
 
     # -- in words ----------------------------------------------------------------------------------
 
-    def page(self, encoder: MatrixEncoder, positive: str, doubts: Floats | None = None) -> Page:
-        """Return a table for each box, and a line about all."""
-        blocks: list[Any] = [Pieces(self.pieces(positive)), BLANK]
+    def page(self, encoder: MatrixEncoder, positive: str) -> Page:
+        """Return a line about all, and a table of the sides of each box."""
+        blocks: list[Any] = [Pieces(self.pieces(positive))]
         for box in range(self.union.n_boxes):
-            columns = np.flatnonzero(
-                np.isfinite(self.union.lower[box]) | np.isfinite(self.union.upper[box])
-            )
-            blocks.append(self._table(encoder, box, columns.tolist(), doubts))
-        return tuple(blocks if self.union.n_boxes else blocks[:1])
+            sides = [side for side in self.sides if side.box == box]
+            blocks += [BLANK, self._table(encoder, box, sides)]
+        return tuple(blocks)
 
     def pieces(self, positive: str) -> list[str]:
         """Return how many boxes there are, and how many rows of each kind they hold."""
@@ -105,52 +164,67 @@ class LearnedBoxes:
             f"rate {share_text(self.rates[1])} inside, {share_text(self.rates[0])} outside",
         ]
 
-    def _table(
-        self, encoder: MatrixEncoder, box: int, columns: list[int], doubts: Floats | None
-    ) -> PrintedTable:
-        ends = [self._end_texts(encoder, box, column) for column in columns]
-        kept = count_texts(self.kept_out[box].ravel().tolist())
+    def _table(self, encoder: MatrixEncoder, box: int, sides: Sequence[Side]) -> Any:
+        if not sides:
+            return Pieces([f"box {box + 1}: any row"])
+        told = [side_words(encoder, side.column, *side.interval(self.cut(side))) for side in sides]
         numbers = [
-            Numbers("at least", [low for low, _ in ends]),
-            Numbers("at most", [high for _, high in ends]),
-            *(
-                Numbers(
-                    f"{word}\nkeeps out",
-                    [
-                        kept[2 * column + which] if np.isfinite(sides[box, column]) else ""
-                        for column in columns
-                    ],
-                )
-                for which, (word, sides) in enumerate(
-                    (("lower", self.union.lower), ("upper", self.union.upper))
-                )
-            ),
+            Numbers("at least", [one.at_least for one in told]),
+            Numbers("at most", [one.at_most for one in told]),
+            Numbers("keeps out", count_texts([side.kept_out for side in sides])),
         ]
-        if doubts is not None:
-            shares = [share_text(doubts[box, column]) for column in columns]
-            numbers.append(Numbers("draws\nwithout", shares))
-        labels = [encoder.column_texts[column] for column in columns]
-        return PrintedTable(labels or ["any row"], numbers if labels else [], f"box {box + 1}")
+        if any(side.drawn is not None for side in sides):
+            drawn = ["" if side.drawn is None else share_text(side.drawn) for side in sides]
+            numbers += [
+                Numbers("drawn", drawn),
+                Numbers("90 % within", [_range_text(encoder, side) for side in sides]),
+            ]
+        numbers = [one for one in numbers if any(one.texts)]
+        return PrintedTable([one.label for one in told], numbers, f"box {box + 1}", stacks=True)
 
-    def _end_texts(self, encoder: MatrixEncoder, box: int, column: int) -> tuple[str, str]:
-        """Return what a column is at least and at most, by its levels if it has some."""
-        low, high = float(self.union.lower[box, column]), float(self.union.upper[box, column])
-        levels = encoder.levels[int(encoder.source[column])]
-        if (
-            levels is not None
-            and len(np.flatnonzero(encoder.source == encoder.source[column])) == 1
-        ):
-            texts = [level_text(level) for level in levels.levels]
-            first = texts[min(max(int(np.ceil(low)), 0), len(texts) - 1)] if low > -np.inf else ""
-            last = texts[max(min(int(np.floor(high)), len(texts) - 1), 0)] if high < np.inf else ""
-            return first, last
-        if levels is not None:  # a column of 0 and 1
-            return ("yes" if low > 0 else "", "no" if high < 1 else "")
-        return (f"{low:.6g}" if low > -np.inf else "", f"{high:.6g}" if high < np.inf else "")
+    def cut(self, side: Side) -> float:
+        """Return where a side is."""
+        ends = self.union.upper if side.is_upper else self.union.lower
+        return float(ends[side.box, side.column])
 
-    def reasons(self, rows: Floats) -> list[str]:
-        """Return in which box each row is, in words."""
+    def reasons(self, rows: Floats, encoder: MatrixEncoder) -> list[str]:
+        """Return in which box each row is, and by which sides, in words."""
         inside = self.union.inside(rows)
-        return [
-            f"in box {int(np.argmax(each)) + 1}" if each.any() else "in no box" for each in inside
-        ]
+        told = [f"box {box + 1}: {self.box_words(encoder, box)}" for box in range(inside.shape[1])]
+        return [told[int(np.argmax(each))] if each.any() else "in no box" for each in inside]
+
+    def box_words(self, encoder: MatrixEncoder, box: int) -> str:
+        """Return the sides of a box as a condition, such as "a is at least 2 and b is yes"."""
+        return " and ".join(self._conditions(encoder, box)) or "any row"
+
+    def _conditions(self, encoder: MatrixEncoder, box: int) -> Iterator[str]:
+        for column, (low, high) in enumerate(
+            zip(self.union.lower[box].tolist(), self.union.upper[box].tolist(), strict=True)
+        ):
+            if np.isfinite(low) or np.isfinite(high):
+                words = side_words(encoder, column, low, high)
+                ends = [f"at least {words.at_least}"] * bool(words.at_least)
+                ends += [f"at most {words.at_most}"] * bool(words.at_most)
+                yield f"{words.label} is {' and '.join(ends)}" if ends else words.label
+
+    def rate_sql(self, encoder: MatrixEncoder, means: Floats | None) -> list[str]:
+        """Return the lines of the rate of a row, in SQL; of rows whose cells can be read."""
+        outside, inside = (sql_literal(float(rate)) for rate in self.rates)
+        boxes = []
+        for lower, upper in zip(self.union.lower.tolist(), self.union.upper.tolist(), strict=True):
+            closed = [
+                side_sql(encoder, column, low, high, means)
+                for column, (low, high) in enumerate(zip(lower, upper, strict=True))
+                if np.isfinite(low) or np.isfinite(high)
+            ]
+            boxes.append(" AND ".join(filter(None, closed)) or "1 = 1")
+        return sql_case([(box, [inside]) for box in boxes], [outside])
+
+
+def _range_text(encoder: MatrixEncoder, side: Side) -> str:
+    """Return where most draws have a side; "" if that is said by its column."""
+    if side.low is None or side.high is None:
+        return ""
+    ends = (side_words(encoder, side.column, *side.interval(cut)) for cut in (side.low, side.high))
+    first, last = (one.at_most if side.is_upper else one.at_least for one in ends)
+    return first if first == last else f"{first} to {last}"

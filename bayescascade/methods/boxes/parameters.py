@@ -95,9 +95,10 @@ BOXES = ListedCommand(
                       given=_CERTIFIED, call="path"),
     ),
     options=(
-        "positive", "missing", "unknown", "random_state", "n_boxes", "likelihood",
-        "negative_weight", "box_cost", "side_cost", "n_steps", "n_chains", "n_jobs", "time_limit",
-        "memory_limit",
+        "positive", "n_boxes", "likelihood", "negative_weight", "box_cost", "side_cost", "search",
+        "solver", "n_clusters", "expansion", "predictive", "missing", "unknown", "n_steps",
+        "n_chains", "n_jobs", "random_state", "time_limit", "memory_limit",
     ),
+    picture="Draw the boxes, or a path's curve on the rows learned from",
     words="the boxes are",
 )  # fmt: skip

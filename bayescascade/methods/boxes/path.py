@@ -14,8 +14,8 @@ from bayescascade.methods.boxes.exact.search import CertifiedUnion
 from bayescascade.methods.boxes.measures import hull_area
 from bayescascade.methods.boxes.union import BoxUnion, Floats
 from bayescascade.report.axes import axes_or_new
-from bayescascade.report.page import Numbers, Page, PrintedTable
-from bayescascade.report.printed import Printed
+from bayescascade.report.page import Heading, Numbers, Page, PrintedTable, count_of
+from bayescascade.report.printed import Readable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,9 +24,9 @@ WEIGHTS: Floats = np.geomspace(0.01, 1.0, 10)
 """Weights of negatives by default; the paper's are 0.1, 0.2, ..., 1."""
 
 
-@dataclass(frozen=True, eq=False)
-class BoxPath(Printed):
-    """The best union for each weight of negatives: printed, a line for each.
+@dataclass(frozen=True, eq=False, repr=False)
+class BoxPath(Readable):
+    """The best union for each weight of negatives.
 
     Attributes
     ----------
@@ -45,26 +45,34 @@ class BoxPath(Printed):
     _reader: MatrixEncoder
 
     def page(self) -> Page:
-        """Return a line for each weight, with what was proved of its union."""
+        """Return a line for each weight: how large the union is, and what was proved of it."""
+        found = self.found
         columns = [
-            Numbers("boxes", [str(union.n_boxes) for union in self.unions]),
+            Numbers("boxes", [str(one.union.n_boxes) for one in found]),
             Numbers("sides", [str(union.n_sides) for union in self.unions]),
-            Numbers("objective", [f"{one.objective:.2f}" for one in self.found]),
-            Numbers("gap", [f"{one.gap:.2f}" for one in self.found]),
+            Numbers("objective", [f"{one.objective:,.2f}" for one in found]),
+            Numbers("at most", [f"{one.objective + one.gap:,.2f}" for one in found]),
         ]
-        weights = [f"{weight:.3g}" for weight in self.weights]
-        return (PrintedTable(weights, columns, "negative weight"),)
+        n_proved = sum(one.gap == 0.0 for one in found)
+        heading = Heading(["path of boxes", f"{n_proved} of {count_of(len(found), 'union')} exact"])
+        labels = [f"{weight:.3g}" for weight in self.weights]
+        return (heading, PrintedTable(labels, columns, "negative weight"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return each weight with its union and what was proved of that, as plain data."""
-        proved = zip(self.weights.tolist(), self.found, self.unions, strict=True)
+        """Return weights, unions and what was proved of them."""
         return {
             "path": [
-                {"negative_weight": weight, "objective": one.objective, "gap": one.gap,
-                 "union": union.to_record()}
-                for weight, one, union in proved
+                {
+                    "negative_weight": weight,
+                    "objective": one.objective,
+                    "gap": one.gap,
+                    "union": union.to_record(),
+                }
+                for weight, one, union in zip(
+                    self.weights.tolist(), self.found, self.unions, strict=True
+                )
             ]
-        }  # fmt: skip
+        }
 
     def roc(self, X: Any, y: Any) -> tuple[Floats, Floats]:
         """Return the shares of negatives and of positives of rows that each union contains."""

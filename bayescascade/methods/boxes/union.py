@@ -93,17 +93,18 @@ class BoxUnion:
         return found
 
     def halfway(self, X: ArrayLike) -> "BoxUnion":
-        """Return the union whose sides are halfway to the next row that would enter.
+        """Return the union whose sides are halfway from the rows inside to the next outside.
 
-        Sides are moved outward, one after another, and a row would enter if the side is all that
-        keeps it out of its box as it is by then; so no row enters, also none at a corner. A side
-        that keeps no row out is opened.
+        Sides are moved outward from the outermost rows inside, one after another, and a row would
+        enter if the side is all that keeps it out of its box as it is by then; so no row enters,
+        also none at a corner. A side that keeps no row out is opened.
         """
         rows = np.asarray(X, np.float64)
         lower, upper = self.lower.copy(), self.upper.copy()
         for box in range(self.n_boxes):
             outside = (rows < lower[box]) | (rows > upper[box])
             n_outside = outside.sum(axis=1)
+            inside = rows[n_outside == 0]
             for column in range(rows.shape[1]):
                 alone = n_outside == outside[:, column]  # but for this column, in the box
                 cells = rows[alone, column]
@@ -111,7 +112,8 @@ class BoxUnion:
                     side = sides[box, column]
                     if np.isfinite(side):
                         beyond = sign * cells[sign * cells < sign * side]
-                        sides[box, column] = _between(sign * side, beyond) * sign
+                        least = sign * (inside[:, column] if len(inside) else side)
+                        sides[box, column] = _between(float(np.min(least)), beyond) * sign
                 n_outside -= outside[:, column]
                 cells = rows[:, column]
                 outside[:, column] = (cells < lower[box, column]) | (cells > upper[box, column])

@@ -10,6 +10,7 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.data.labels import class_number
 from bayescascade.data.levels import plain_level, quoted
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.matrix_sides import readable_sql
 from bayescascade.data.number_words import split_at
 from bayescascade.data.sql import (
     sql_case,
@@ -78,7 +79,7 @@ def forest_sql(forest: Forest, encoder: MatrixEncoder, values: Sequence[str]) ->
         for first, *rest in others:
             told += [f"+ {first}", *rest]
         told.append(f") / {forest.n_trees}")
-    known = _known_levels_sql(encoder)
+    known = readable_sql(encoder)
     return "\n".join(sql_case([(known, told)]) if known else told)
 
 
@@ -93,18 +94,6 @@ def _tree_sql(
             goes_left = _goes_left(forest, node, encoder)
             told[node] = sql_case([(goes_left, told[node + 1])], told[forest.right[node]])
     return told[start]
-
-
-def _known_levels_sql(encoder: MatrixEncoder) -> str:
-    """Return the condition that no level is an error; empty where none can be."""
-    if encoder.policy.unknown != "error":
-        return ""
-    conditions = [
-        f"({sql_condition(levels, range(levels.n_levels))} OR {sql_column(levels)} IS NULL)"
-        for levels in encoder.levels
-        if levels is not None
-    ]
-    return " AND ".join(conditions)
 
 
 def _goes_left(forest: Forest, node: int, encoder: MatrixEncoder) -> str:

@@ -1,0 +1,106 @@
+"""Intervals of a column of a `MatrixEncoder`'s matrix as conditions on cells, in words and SQL.
+
+Of numbers, a side is a number. Of ordered levels it is a level; and of a column of 0 and 1, which
+says whether a cell has a level or is missing, an interval with a closed side is a condition.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.data.levels import level_text, quoted
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.sql import sql_cell, sql_column, sql_condition, sql_literal
+
+
+class SideWords(NamedTuple):
+    """An interval's column, and what its cells are at least and at most; empty where they may."""
+
+    label: str
+    at_least: str
+    at_most: str
+
+
+def side_words(encoder: MatrixEncoder, column: int, low: float, high: float) -> SideWords:
+    """Return an interval of a column of the matrix in words."""
+    place, is_flag = _place(encoder, column)
+    name, levels = encoder.names[place], encoder.levels[place]
+    is_one = low > 0.0
+    if is_flag:
+        return SideWords(f"{quoted(name)} is {'' if is_one else 'not '}missing", "", "")
+    if levels is None:
+        return SideWords(name, _number_text(low), _number_text(high))
+    codes = encoder.codes_within(column, low, high)
+    if levels.kind == "ordinal":
+        ends = [level_text(levels.levels[code]) for code in (codes[0], codes[-1])] if codes else []
+        first, last = ends or ["none", "none"]
+        return SideWords(name, first if low > -np.inf else "", last if high < np.inf else "")
+    return SideWords(levels.condition_words(codes, is_open=True), "", "")
+
+
+def side_sql(
+    encoder: MatrixEncoder, column: int, low: float, high: float, means: NDArray[np.float64] | None
+) -> str:
+    """Return that a row is in an interval of a column of the matrix; "" if every row is.
+
+    means (n_matrix_columns,) are what unknown levels become, if they are no error: see
+    `MatrixEncoder.transform`. What a missing or unknown cell is not in, is NULL or false.
+    """
+    place, is_flag = _place(encoder, column)
+    levels, median = encoder.levels[place], encoder.medians[place] if encoder.medians else None
+    is_text = levels is not None and isinstance(levels.levels[0], str)
+    name = sql_cell(encoder.names[place], encoder.codes_of(place), is_text=is_text)
+
+    def holds(value: float | None) -> bool:
+        return value is not None and low <= value <= high
+
+    mean = None if means is None else float(means[column])
+    if is_flag:
+        told = [f"{name} IS {'NOT ' * (not flag)}NULL" for flag in (False, True) if holds(flag)]
+        if len(told) == 2:
+            return ""
+    elif levels is None:
+        number = f"CAST({name} AS DOUBLE PRECISION)"
+        ends = [f"{number} >= {sql_literal(low)}"] if low > -np.inf else []
+        ends += [f"{number} <= {sql_literal(high)}"] if high < np.inf else []
+        told = [" AND ".join(ends)]
+        told += [f"{name} IS NULL"] * holds(mean if median is None else median)
+    else:
+        told = [sql_condition(levels, encoder.codes_within(column, low, high))]
+        if median is not None or not levels.has_missing_level:
+            told += [f"{name} IS NULL"] * holds(mean if median is None else median)
+        known = sql_condition(levels, range(levels.n_levels))
+        told += [f"NOT {known}"] * holds(mean)
+    return told[0] if len(told) == 1 else f"({' OR '.join(told)})" if told else "1 = 0"
+
+
+def readable_sql(encoder: MatrixEncoder) -> str:
+    """Return that no cell of a row is an error by the encoder's policy; "" if none can be."""
+    if encoder.policy.unknown != "error":
+        return ""
+    told = []
+    for place, levels in enumerate(encoder.levels):
+        passes = encoder.policy.missing == "nan" or (
+            encoder.medians and encoder.medians[place] is not None
+        )
+        if levels is not None:
+            known, name = sql_condition(levels, range(levels.n_levels)), sql_column(levels)
+            told.append(f"({known} OR {name} IS NULL)" if passes else known)
+        elif not passes:
+            name = sql_cell(encoder.names[place], encoder.codes_of(place), is_text=False)
+            told.append(f"{name} IS NOT NULL")
+    return " AND ".join(told)
+
+
+def _place(encoder: MatrixEncoder, column: int) -> tuple[int, bool]:
+    """Return which column one of the matrix is of, and whether it says that a cell is missing."""
+    source = encoder.source
+    place = int(source[column])
+    has_median = bool(encoder.medians) and encoder.medians[place] is not None
+    return place, has_median and (column + 1 == len(source) or source[column + 1] != place)
+
+
+def _number_text(side: float) -> str:
+    return f"{side:.6g}" if math.isfinite(side) else ""
