@@ -12,6 +12,7 @@ from bayescascade.model.parameters import (
 )
 
 BALANCED = "balanced"
+MOST_BOXES = 64
 LIKELIHOODS = ("gibbs", "beta")
 
 
@@ -29,7 +30,7 @@ class ObjectiveParameters(Parameters):
 class PosteriorParameters(ObjectiveParameters):
     """Of the posterior over unions."""
 
-    n_boxes = Integer(6, "Most boxes", minimum=1, maximum=64)
+    n_boxes = Integer(6, "Most boxes", minimum=1, maximum=MOST_BOXES)
     temperature = Real(1.0, "Positives that a nat is worth (gibbs)", above=0.0)
     max_cuts = Integer(128, "Most cuts of a column", minimum=1, maximum=32_767)
     prior_weight = Real(1.0, "Rows of each class that a rate begins with", above=0.0)

@@ -5,13 +5,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.base.errors import InternalError, ParameterError, TooLargeError
 from bayescascade.base.watch import Watch
 from bayescascade.methods.boxes.exact import search as searches
 from bayescascade.methods.boxes.exact.levels import Costs, LevelRows, balanced
 from bayescascade.methods.boxes.exact.program import solve_program
 from bayescascade.methods.boxes.exact.search import best_union
 from bayescascade.methods.boxes.union import BoxUnion
+from tests.fuzz.boxes import exact
+from tests.fuzz.running import Found, Problem
 from tests.methods.boxes.reference import best_worth, printed_program, worth
 
 COSTS = [
@@ -83,6 +85,22 @@ def test_a_bound_that_is_none_is_noticed(rng, monkeypatch):
         found, expected = by_brute_force(problem, COSTS[0], 1)
         misses += found.objective < expected - 1e-9
     assert misses > 0
+
+
+def test_extreme_problems_are_proved(monkeypatch):
+    """Weights and costs of any size, against fractions; a bound that is too low is noticed."""
+    for seed in range(12):
+        exact(Problem(np.random.default_rng([seed, 32])))
+    arrays = searches._arrays
+
+    def low(rows, n_boxes, gain):
+        read, work = arrays(rows, n_boxes, gain)
+        return read._replace(negative_weight=2.0 * read.negative_weight), work
+
+    monkeypatch.setattr(searches, "_arrays", low)
+    with pytest.raises((Found, InternalError)):
+        for seed in range(12):
+            exact(Problem(np.random.default_rng([seed, 32])))
 
 
 def test_programs_find_the_same(rng):
@@ -168,7 +186,7 @@ def test_limits_are_checked(rng):
         best_union(hard(rng), 2, memory_limit=1e4)
     with pytest.raises(ParameterError, match="side_cost must be a finite number >= 0, got -1"):
         Costs(1.0, 0.0, -1)
-    with pytest.raises(ParameterError, match="n_boxes must be an integer >= 1, got 0"):
+    with pytest.raises(ParameterError, match="n_boxes must be an integer from 1 to 64, got 0"):
         best_union(hard(rng), 0)
     is_positive = np.array([True, False, False])
     assert balanced(is_positive, np.array([3.0, 1.0, 2.0])) == 1.0

@@ -35,13 +35,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weights
-from bayescascade.methods.boxes.parameters import ObjectiveParameters
+from bayescascade.methods.boxes.parameters import MOST_BOXES, ObjectiveParameters
 from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
 from bayescascade.model.guard import UNIT, share_of_sums
 
 Levels = NDArray[np.int32]  # (n_boxes, 2 n_columns), see the module
 
-_ROUNDED = 8.0  # operations beside the sums
+_ROUNDED = 24.0  # operations beside the sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,20 @@ class LevelRows:
 
     @cached_property
     def rounding(self) -> float:
-        """How far rounding may take what a union is worth, and bounds of it, at most."""
+        """How far rounding may take a claim and what is left out for it, for up to 64 boxes.
+
+        With T the weights of positives, C_I times those of negatives, and costs, a bound of
+        `kernels.ranges` subtracts sums over rows that no two of them share from the positives
+        covered: 2 T `share_of_sums`. What a union is worth is T of it. Sides that pay something
+        keep out a negative each, and every operation is off by a unit of T. Where costs are more
+        than the positives' weight, nothing is worth more than no box, which rounding leaves so.
+        """
         both = np.concatenate([self.positive_weights, self.negative_weights])
         n_sides = 2 * self.rows.shape[1]
         most = self.positive_weights.sum() + self.constant
         costs = self.costs.box_cost + n_sides * self.costs.side_cost
-        return float((2 * share_of_sums(both) + _ROUNDED * UNIT) * (most + costs))
+        n_paid = min(len(self.negatives), MOST_BOXES * n_sides)
+        return float((3.0 * share_of_sums(both) + (_ROUNDED + n_paid) * UNIT) * (most + costs))
 
     def gain(self, levels: Levels) -> float:
         """Return how much more than the empty union a union of such boxes is worth."""

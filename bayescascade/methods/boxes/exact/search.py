@@ -7,7 +7,7 @@ the rows that the others do not cover, and so is proved.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from time import perf_counter
 
@@ -24,6 +24,7 @@ from bayescascade.methods.boxes.kernels.ranges import (
     RangeWorkspace,
     search,
 )
+from bayescascade.methods.boxes.parameters import MOST_BOXES
 from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.guard import certified, shown_gap
 
@@ -118,16 +119,6 @@ class _Search:
         found = work.best_levels.copy() if work.best[0] > gain else None
         return max(gain, _ceiling(work)), found, bool(is_over)
 
-    def begin(self) -> None:
-        """Begin with the best box where sides are free, which is soon found, made better here."""
-        free = replace(self.rows.costs, side_cost=0.0)
-        rows = LevelRows(self.rows.rows, self.rows.is_positive, self.rows.weights, free)
-        _, found, _ = self.look(rows, 1, 0.0)
-        if found is not None:
-            better = self.rows.polished(self.rows.levels(rows.tight(found).halfway(rows.rows)))
-            if self.rows.gain(better) > self.gain:
-                self.best, self.gain = better, self.rows.gain(better)
-
     def prove(self, n_boxes: int) -> bool:
         """Look for unions of one box, two, ..., and return whether none is better than the best."""
         ceiling, is_through = self.gain, True
@@ -190,7 +181,7 @@ def best_union(
     empty union, and a bound on it. Raises TooLargeError if the search takes more than
     `memory_limit` bytes.
     """
-    check_integer("n_boxes", n_boxes, minimum=1)
+    check_integer("n_boxes", n_boxes, 1, MOST_BOXES)
     _check_memory(rows, n_boxes, memory_limit)
     started = perf_counter()
     none = np.empty((0, 2 * rows.rows.shape[1]), np.int32)
@@ -200,8 +191,6 @@ def best_union(
     most = inf if most_visited is None else most_visited
     watch = Watch(None) if watch is None else watch
     state = _Search(rows, watch, most, progress, best, rows.gain(best))
-    if start is None and rows.costs.side_cost > 0.0:
-        state.begin()
     with watch.part(_SHARE if n_boxes > 1 else 1.0):
         is_optimal = state.prove(n_boxes)
     timed_out = watch.is_up
@@ -241,7 +230,7 @@ def _depth(rows: LevelRows, n_boxes: int) -> int:
 def _check_memory(rows: LevelRows, n_boxes: int, memory_limit: float) -> None:
     """Raise TooLargeError if a search for that many boxes takes more bytes."""
     n_sides, depth = rows.positives.shape[1], _depth(rows, n_boxes)
-    n_bytes = 8.0 * n_boxes * n_sides * (depth + 2 * int(rows.n_levels.max()) + 4) + 24.0 * depth
+    n_bytes = 8.0 * n_boxes * n_sides * (depth + 6 * int(rows.n_levels.max()) + 12) + 24.0 * depth
     n_bytes += (4.0 * n_sides + 16.0) * (len(rows.positives) + len(rows.negatives))
     if n_bytes > memory_limit:
         needed = f"{n_bytes / 1e6:,.0f} MB"
@@ -270,9 +259,9 @@ def _arrays(rows: LevelRows, n_boxes: int, gain: float) -> tuple[RangeRows, Rang
         alive=np.empty((depth, 2), np.int64),
         order_positives=np.arange(n_positives),
         order_negatives=np.arange(n_negatives),
-        lost=np.zeros((*shape, most + 2)),
-        kept=np.zeros((*shape, most + 2)),
+        levels=np.zeros((6, *shape, most + 2)),
         firsts=np.zeros(shape, np.int32),
+        least=np.zeros(shape),
         within=np.zeros(n_boxes, np.int64),
         numbers=np.array([1, 0]),
         sums=np.zeros(4),

@@ -2,22 +2,35 @@
 
 A node is a range of levels for every side of every box. Its *largest* boxes have the least level
 at every side, its *smallest* ones the greatest. Any union in it covers at most the positives that
-the largest cover, and lets in at least the negatives that the smallest let in; this is the bound.
+the largest cover, and lets in at least the negatives that the smallest let in: the *base*.
 
-`examine` narrows the ranges as long as that changes something:
+What sides must pay beyond that adds up. If side s of a box has level L,
 
-* A closed side is not below the least depth among positives of its largest box that are in the
-  smallest box of no other: by the lemma of `exact.levels`, some best union has its sides there.
-* If one side alone has level L, its box loses positives that are in this largest box only and less
-  deep than L, and keeps negatives that are in all but this side of its smallest box and at least
-  as deep as L. Both are sums over a histogram of depths, for all L at once. A level is left out at
-  either end of a range if the bound with it is no more than the best union known.
+* ``lost_s(L)``: its box loses the positives less deep than L. Those that are in this largest box
+  only and in no smallest box are lost; of them, ``alone_s(L)`` has those that no other side can
+  lose;
+* ``kept_s(L)``: its box keeps the negatives that are in its smallest box but for this side, and at
+  least as deep as L; ``own_s(L)`` has those that are so at no earlier box;
+* ``price(L)`` is C_S if L > 0 and its largest box is open there, which the base does not know.
 
-A node is divided at the side and level for which the larger of both bounds is least. Both halves
-wait on a stack, and that of the higher bound is next. Two unions come with every node: the largest
-boxes and the smallest ones; they are counted anyway.
+A negative has one such side of a box, and one such box in ``own``; a positive of ``alone`` one side
+of all. So what different sides pay are weights of different rows, or prices, and the worth of any
+union in the node is at most base less the sum of what they pay, in which at any one side ``lost``
+may stand for ``alone``: a positive of another side's ``alone`` is not less deep than any L here.
+With ``least_s = min_L (alone_s + price + C_I own_s)(L)``, level L of s is worth at most the less of
 
-Boxes are in descending order of their levels at one side, `order_side`, as unions have no order.
+    base - sum_{t != s} least_t - (lost_s + price + C_I own_s)(L)
+    base - (lost_s + price + C_I kept_s)(L)
+
+A level is left out at either end of a range if that is no more than the best union known; a node's
+bound is the least, over sides, of the most that any level is worth. A closed side is not below the
+least depth among positives of its largest box that are in the smallest box of no other: by the
+lemma of `exact.levels`, some best union has its sides there.
+
+A node is divided where the base falls most in both halves, as if positives of several largest boxes
+were lost in parts; halves wait on a stack, and that of the higher bound is next. Two unions come
+with every node: the largest boxes and the smallest ones. Boxes are in descending order of their
+levels at one side, `order_side`, as unions have no order.
 """
 
 from typing import Any, NamedTuple
@@ -31,6 +44,7 @@ Array = NDArray[Any]  # the docstrings give dtypes
 
 STACKED, VISITED = range(2)  # places in `numbers`
 COVERED, ENTERED, AT_LEAST, SURE = range(4)  # places in `sums`
+LOST, ALONE, KEPT, OWN, WORTH, SHARED = range(6)  # places in `levels`
 
 
 class RangeRows(NamedTuple):
@@ -56,9 +70,9 @@ class RangeWorkspace(NamedTuple):
 
     lows, highs (D, K, S) int32: ranges; bounds (D,); alive (D, 2) int64: how many rows of each kind
     a node looks at; order_positives (P,), order_negatives (N,) int64: rows, those first that are
-    alive; lost, kept (K, S, M + 2) float64: histograms; firsts (K, S) int32; within (K,) int64;
-    numbers (2,) int64; sums (4,) float64; best (1,) float64 and best_levels (K, S) int32: the best
-    union, if it was found by this search.
+    alive; levels (6, K, S, M + 2) float64: what each level of a side loses, keeps and is worth;
+    firsts (K, S) int32; least (K, S) float64; within (K,) int64; numbers (2,) int64; sums (4,)
+    float64; best (1,) float64 and best_levels (K, S) int32: the best union, if found here.
     """
 
     lows: Array
@@ -67,9 +81,9 @@ class RangeWorkspace(NamedTuple):
     alive: Array
     order_positives: Array
     order_negatives: Array
-    lost: Array
-    kept: Array
+    levels: Array
     firsts: Array
+    least: Array
     within: Array
     numbers: Array
     sums: Array
@@ -87,6 +101,21 @@ def is_within(depths, row, levels, box):
 
 
 @inner_kernel
+def note_risks(rows, work, high, box, row, n_low):
+    """Note which levels lose a positive that is in as many of the largest boxes and no smallest."""
+    weight, kind = rows.positive_weights[row], LOST if n_low == 1 else SHARED
+    n_risky, last = 0, -1
+    for side in range(high.shape[1]):
+        depth = rows.positives[row, side]
+        if depth < high[box, side]:
+            n_risky += 1
+            last = side
+            work.levels[kind, box, side, depth] += weight / n_low
+    if n_low == 1 and n_risky == 1:
+        work.levels[ALONE, box, last, rows.positives[row, last]] += weight
+
+
+@inner_kernel
 def count_positives(rows, work, node):
     """Sum up positives of the largest and smallest boxes, and those that sides may lose."""
     low, high = work.lows[node], work.highs[node]
@@ -96,12 +125,11 @@ def count_positives(rows, work, node):
     while place < alive:
         row = work.order_positives[place]
         weight = rows.positive_weights[row]
-        n_low, n_high, holder, keeper = 0, 0, -1, -1
+        n_low, n_high, keeper = 0, 0, -1
         for box in range(n_boxes):
             work.within[box] = is_within(rows.positives, row, low, box)
             if work.within[box]:
                 n_low += 1
-                holder = box
                 if is_within(rows.positives, row, high, box):
                     n_high += 1
                     keeper = box
@@ -114,9 +142,10 @@ def count_positives(rows, work, node):
         covered += weight
         if n_high > 0:
             sure += weight
-        elif n_low == 1:
-            for side in range(n_sides):
-                work.lost[holder, side, rows.positives[row, side]] += weight
+        else:
+            for box in range(n_boxes):
+                if work.within[box]:
+                    note_risks(rows, work, high, box, row, n_low)
         for box in range(n_boxes):
             if work.within[box] and (n_high == 0 or (n_high == 1 and keeper == box)):
                 for side in range(n_sides):
@@ -165,10 +194,14 @@ def count_negatives(rows, work, node):
         if is_sure:
             at_least += weight
             continue
+        is_owned = False
         for box in range(n_boxes):
             side = work.within[box]
             if side >= 0:
-                work.kept[box, side, rows.negatives[row, side]] += weight
+                work.levels[KEPT, box, side, rows.negatives[row, side]] += weight
+                if not is_owned:
+                    work.levels[OWN, box, side, rows.negatives[row, side]] += weight
+                    is_owned = True
     work.alive[node, 1] = alive
     work.sums[ENTERED] = entered
     work.sums[AT_LEAST] = at_least
@@ -202,57 +235,70 @@ def note_union(work, levels, gain):
 
 
 @inner_kernel
-def add_up(work, low, high):
-    """Turn histograms into sums: `lost` below each level, `kept` from each level on."""
+def add_up(rows, work, low, high):
+    """Turn histograms into sums; return what all sides pay at least."""
+    total = 0.0
     for box in range(low.shape[0]):
         for side in range(low.shape[1]):
-            if low[box, side] == high[box, side]:
+            first, last = low[box, side], high[box, side]
+            work.least[box, side] = 0.0
+            if first == last:
                 continue
-            below = 0.0
-            for level in range(low[box, side], high[box, side] + 1):
-                here = work.lost[box, side, level]
-                work.lost[box, side, level] = below
-                below += here
-            beyond = 0.0
-            for level in range(high[box, side], low[box, side] - 1, -1):
-                beyond += work.kept[box, side, level]
-                work.kept[box, side, level] = beyond
+            for kind in (LOST, ALONE, SHARED):  # below each level
+                below = 0.0
+                for level in range(first, last + 1):
+                    here = work.levels[kind, box, side, level]
+                    work.levels[kind, box, side, level] = below
+                    below += here
+            for kind in (KEPT, OWN):  # from each level on
+                beyond = 0.0
+                for level in range(last, first - 1, -1):
+                    beyond += work.levels[kind, box, side, level]
+                    work.levels[kind, box, side, level] = beyond
+            least = np.inf
+            for level in range(first, last + 1):
+                if first > 0 or level == 0 or level >= work.firsts[box, side]:
+                    paid = rows.side_cost if first == 0 and level > 0 else 0.0
+                    paid += work.levels[ALONE, box, side, level]
+                    paid += rows.negative_weight * work.levels[OWN, box, side, level]
+                    least = min(least, paid)
+            work.least[box, side] = least
+            total += least
+    return total
 
 
 @inner_kernel
-def narrow(rows, work, node, ceiling):
-    """Leave levels out that cannot be better than the best union.
-
-    Return 2 if nothing is left, 1 if something changed, else 0. `ceiling` is the node's bound but
-    for the negatives.
-    """
+def narrow(rows, work, node, base):
+    """Leave levels out that cannot be better than the best union; return the bound that is left."""
     low, high = work.lows[node], work.highs[node]
-    changed = 0
+    total = add_up(rows, work, low, high)
+    bound = base - total
     for box in range(low.shape[0]):
         for side in range(low.shape[1]):
             first, last = low[box, side], high[box, side]
             if first == last:
                 continue
-            is_open = first == 0
-            least, most = -1, -1
-            level = first
-            while level <= last:
-                price = rows.side_cost if is_open and level > 0 else 0.0
-                entered = work.sums[AT_LEAST] + work.kept[box, side, level]
-                bound = ceiling - work.lost[box, side, level] - price
-                if bound - rows.negative_weight * entered > work.best[0]:
-                    if least < 0:
-                        least = level
-                    most = level
-                level += 1
-                if is_open and level == 1:
-                    level = max(level, work.firsts[box, side])
-            if least < 0:
-                return 2
-            if least > first or most < last:
-                low[box, side], high[box, side] = least, most
-                changed = 1
-    return changed
+            others, most = total - work.least[box, side], -np.inf
+            low[box, side], high[box, side] = last, first
+            for level in range(first, last + 1):
+                paid = rows.side_cost if first == 0 and level > 0 else 0.0
+                paid += work.levels[LOST, box, side, level]
+                kept, own = work.levels[KEPT, box, side, level], work.levels[OWN, box, side, level]
+                worth = min(
+                    base - others - paid - rows.negative_weight * own,
+                    base - paid - rows.negative_weight * kept,
+                )
+                if first == 0 and 0 < level < work.firsts[box, side]:
+                    worth = -np.inf  # touches no positive
+                work.levels[WORTH, box, side, level] = worth
+                most = max(most, worth)
+                if worth > work.best[0]:
+                    low[box, side] = min(low[box, side], level)
+                    high[box, side] = level
+            bound = min(bound, most)
+            if bound <= work.best[0]:
+                return -np.inf
+    return bound
 
 
 @inner_kernel
@@ -290,18 +336,25 @@ def settle(rows, work, node):
 
 
 @inner_kernel
+def clear(rows, work, low, high):
+    """Forget what levels lose and keep."""
+    for box in range(low.shape[0]):
+        for side in range(low.shape[1]):
+            work.firsts[box, side] = rows.n_levels[side] + 1
+            if low[box, side] == high[box, side]:
+                continue
+            for kind in (LOST, ALONE, KEPT, OWN, SHARED):
+                for level in range(low[box, side], high[box, side] + 1):
+                    work.levels[kind, box, side, level] = 0.0
+
+
+@inner_kernel
 def examine(rows, work, node):
     """Narrow a node; return its bound, or -inf if nothing in it is better than the best union."""
     low, high = work.lows[node], work.highs[node]
-    n_boxes, n_sides = low.shape
+    n_boxes = low.shape[0]
     while True:
-        for box in range(n_boxes):
-            for side in range(n_sides):
-                work.firsts[box, side] = rows.n_levels[side] + 1
-                if low[box, side] < high[box, side]:
-                    for level in range(low[box, side], rows.n_levels[side] + 1):
-                        work.lost[box, side, level] = 0.0
-                        work.kept[box, side, level] = 0.0
+        clear(rows, work, low, high)
         count_positives(rows, work, node)
         for box in range(n_boxes):
             if work.firsts[box, 0] > rows.n_levels[0]:
@@ -309,58 +362,71 @@ def examine(rows, work, node):
         count_negatives(rows, work, node)
         costs = rows.box_cost * n_boxes + rows.side_cost * count_closed(low)
         ceiling = work.sums[COVERED] - costs
-        bound = ceiling - rows.negative_weight * work.sums[AT_LEAST]
+        base = ceiling - rows.negative_weight * work.sums[AT_LEAST]
         note_union(work, low, ceiling - rows.negative_weight * work.sums[ENTERED])
         costs = rows.box_cost * n_boxes + rows.side_cost * count_closed(high)
         gain = work.sums[SURE] - costs - rows.negative_weight * work.sums[AT_LEAST]
         note_union(work, high, gain)
-        if bound <= work.best[0]:
+        if base <= work.best[0]:
             return -np.inf
         changed = settle(rows, work, node)
-        if changed == 0:
-            add_up(work, low, high)
-            changed = narrow(rows, work, node, ceiling)
         if changed == 2:
             return -np.inf
-        if changed == 0:
+        if changed == 1:
+            continue
+        n_levels = count_levels(low, high)
+        bound = narrow(rows, work, node, base)
+        if bound == -np.inf or count_levels(low, high) == n_levels:
             return bound
+
+
+@inner_kernel
+def count_levels(low, high):
+    """Return how many levels the ranges have in all, but one each."""
+    n_levels = 0
+    for box in range(low.shape[0]):
+        for side in range(low.shape[1]):
+            n_levels += high[box, side] - low[box, side]
+    return n_levels
 
 
 @inner_kernel
 def divide(rows, work, node, bound):
     """Put both halves of a node in its place on the stack, that of the higher bound on top."""
     low, high = work.lows[node], work.highs[node]
-    best_most, best_least = np.inf, np.inf
+    best_least, best_most = np.inf, np.inf
     at_box, at_side, at_level = -1, -1, -1
     for box in range(low.shape[0]):
         for side in range(low.shape[1]):
             first, last = low[box, side], high[box, side]
             price = rows.side_cost if first == 0 else 0.0
             for level in range(first, last):
-                above = bound - work.lost[box, side, level + 1] - price
+                following = level + 1
                 if first == 0 and level == 0:
-                    after = min(max(1, work.firsts[box, side]), last)
-                    above = bound - work.lost[box, side, after] - price
-                below = bound - rows.negative_weight * work.kept[box, side, level]
+                    following = min(max(1, work.firsts[box, side]), last)
+                above = -work.levels[LOST, box, side, following] - price
+                above -= work.levels[SHARED, box, side, following]
+                below = -rows.negative_weight * work.levels[KEPT, box, side, level]
                 most, least = max(above, below), min(above, below)
                 if most < best_most or (most == best_most and least < best_least):
                     best_most, best_least = most, least
                     at_box, at_side, at_level = box, side, level
-                if first == 0 and level == 0:
-                    break  # open, or closed: where, is for later
     if at_box < 0:
         return False
     other = node + 1
     copy(low, work.lows[other])
     copy(high, work.highs[other])
     work.alive[other, 0], work.alive[other, 1] = work.alive[node, 0], work.alive[node, 1]
-    first = low[at_box, at_side]
-    price = rows.side_cost if first == 0 else 0.0
     after = at_level + 1
-    if first == 0:
+    if at_level == 0:
         after = min(max(1, work.firsts[at_box, at_side]), high[at_box, at_side])
-    above = bound - work.lost[at_box, at_side, after] - price
-    below = bound - rows.negative_weight * work.kept[at_box, at_side, at_level]
+    above, below = -np.inf, -np.inf
+    for level in range(low[at_box, at_side], high[at_box, at_side] + 1):
+        worth = min(bound, work.levels[WORTH, at_box, at_side, level])
+        if level <= at_level:
+            below = max(below, worth)
+        else:
+            above = max(above, worth)
     top, under = other, node
     if below >= above:  # the half of the lower levels is next
         work.highs[top, at_box, at_side] = at_level
