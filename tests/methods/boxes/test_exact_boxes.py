@@ -87,20 +87,29 @@ def test_a_bound_that_is_none_is_noticed(rng, monkeypatch):
     assert misses > 0
 
 
+def broken_promises():
+    """Return how many of some extreme problems are answered wrongly."""
+    n_broken = 0
+    for seed in range(12):
+        try:
+            exact(Problem(np.random.default_rng([seed, 32])))
+        except (Found, InternalError):
+            n_broken += 1
+    return n_broken
+
+
 def test_extreme_problems_are_proved(monkeypatch):
     """Weights and costs of any size, against fractions; a bound that is too low is noticed."""
-    for seed in range(12):
-        exact(Problem(np.random.default_rng([seed, 32])))
+    assert broken_promises() == 0
     arrays = searches._arrays
 
     def low(rows, n_boxes, gain):
         read, work = arrays(rows, n_boxes, gain)
-        return read._replace(negative_weight=2.0 * read.negative_weight), work
+        work.highs[0] = np.maximum(1, rows.n_levels - 1)
+        return read, work
 
     monkeypatch.setattr(searches, "_arrays", low)
-    with pytest.raises((Found, InternalError)):
-        for seed in range(12):
-            exact(Problem(np.random.default_rng([seed, 32])))
+    assert broken_promises() > 0
 
 
 def test_programs_find_the_same(rng):
