@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from bayescascade import LogisticPosterior, PrototypePosterior, RadoPosterior
 from tests.contracts.listed import CONTINUOUS, slopes
 
 each = pytest.mark.parametrize("name", CONTINUOUS)
@@ -53,3 +54,14 @@ def test_fingerprints_tell_data_and_parameters_apart():
     assert len(set(prints)) == len(prints)
     for name in CONTINUOUS:
         assert CONTINUOUS[name](seed=1).fingerprint() == CONTINUOUS[name](seed=1).fingerprint()
+    X, y = np.arange(12.0).reshape(6, 2), np.repeat([0, 1], 3)
+    later = np.repeat([0, 1], [4, 2])  # of rows in the same order
+    changed = [
+        *(RadoPosterior(X, n, prior_scale=s) for n in (6, 7) for s in (1.0, 2.0)),
+        RadoPosterior(X, 6, approximation="moments"),
+        *(LogisticPosterior(X, labels) for labels in (y, later)),
+        *(PrototypePosterior(X, labels, [1, n]) for labels in (y, later) for n in (1, 2)),
+        PrototypePosterior(X, y, [1, 1], prior_scale=3.0),
+        PrototypePosterior(X, y, [1, 1], metric="diagonal"),
+    ]
+    assert len({one.fingerprint() for one in changed}) == len(changed)

@@ -85,6 +85,7 @@ def test_ladder_is_frozen_while_sampling():
     geometric = samplers.tempering(FullRing(), n_steps=500, warmup=0.0, **search)
     expected = np.tile(np.geomspace(1.0, 0.1, 4), (4, 1))
     np.testing.assert_allclose(geometric.extras["inverse_temperatures"], expected)
+    assert np.isfinite(geometric.extras["swap_acceptance"]).all()  # each pair has its turns
 
 
 def test_untried_swaps_are_not_called_rejected():

@@ -43,6 +43,18 @@ def test_no_test_row_changes_more_than_proved(name, m):
     assert found > 0.5 * by_test_row(name, m)
 
 
+@pytest.mark.parametrize("m", [4, 10])
+def test_bounds_of_a_test_row_end_their_proofs(m):
+    """Rows that attain them are not known, so that a bound a third too low would not be seen."""
+    ranks = np.arange(m) - (m - 1) / 2
+    own = np.ptp(np.outer(ranks, ranks))
+    moved = 2 * ranks[ranks > 0].sum()
+    most = 12 / (m * (m * m - 1)) * (own + moved)
+    assert by_test_row("spearman", m) == pytest.approx(most, rel=1e-12)
+    e = np.linspace(0, 1, 5)
+    assert by_test_row("hsic", m) == pytest.approx(np.sqrt((4 + 2 * np.outer(e, e)).max()) / m)
+
+
 def test_interquartile_ranges_are_as_stable_as_their_distance_says():
     """Of many neighbors; `tests.fuzz` has the twin whose distances are made up."""
     tried = search({"distances": stability_distances}, 3, problems=range(400))

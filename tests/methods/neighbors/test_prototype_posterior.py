@@ -21,6 +21,13 @@ def some_state(target, seed=1):
     return target.initial_state(rng) + 0.3 * rng.normal(size=target.layout.n_parameters)
 
 
+def test_rows_of_a_class_are_a_unit_apart_by_the_reference():
+    """On average over pairs, a row with itself included, and a column."""
+    X, y = blobs(n_rows=60, n_classes=3)
+    apart = [np.mean((X[y == c][:, None] - X[y == c]) ** 2) for c in np.unique(y)]
+    assert posterior().reference ** 2 * np.mean(apart) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("options", KINDS, ids=str)
 def test_likelihood_is_the_papers(options):
     X, y = blobs()
