@@ -1,5 +1,6 @@
 """What classifiers by boxes share: the rare class, what is predicted of rows, page and file."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -125,24 +126,34 @@ class BoxesClassifier(MatrixClassifier):
         """
         check_is_fitted(self)
         unions, means = self._averaged_unions(), None if self.unknown == "error" else self._means
-        texts = ["\n".join(union.rate_sql(self._encoder, means)) for union in unions]
-        rate = texts[0]
-        if len(texts) > 1:
-            counts = {text: texts.count(text) for text in texts}  # chains stay where they are
-            terms = (f"{n} * {text}" if n > 1 else text for text, n in counts.items())
-            rate = "({}) / {:.1f}e0".format("\n+ ".join(terms), len(texts))
-        if label is not None:
-            is_rare = class_number(self.classes_, label) == self._place
-            told = [rate if is_rare else f"1e0 - {rate}"]
-        else:
-            others, rare = (
-                [sql_literal(plain_level("label", self.classes_.tolist()[place]))]
-                for place in (1 - self._place, self._place)
-            )
-            sign = ">" if self._place == 1 else ">="  # of equals the first class
-            told = sql_case([(f"{rate} {sign} 5e-1", rare)], others)
+        both = self.classes_.tolist()
+        others, rare = (
+            sql_literal(plain_level("label", both[place]))
+            for place in (1 - self._place, self._place)
+        )
+        is_rare = label is None or class_number(self.classes_, label) == self._place
+
+        def sql_of(union: LearnedBoxes) -> str:
+            rates = union.rates if is_rare else 1.0 - union.rates
+            values = [sql_literal(float(rate)) for rate in rates]
+            if label is None and len(unions) == 1:
+                values = [rare if self._is_called(rate) else others for rate in rates.tolist()]
+            return "\n".join(union.to_sql(self._encoder, means, *values))
+
+        counts = Counter(map(sql_of, unions))  # chains stay where they are
+        terms = [f"{n} * {text}" if n > 1 else text for text, n in counts.items()]
+        told = terms
+        if len(unions) > 1:
+            told = ["({}) / {:.1f}e0".format("\n+ ".join(terms), len(unions))]
+            if label is None:
+                sign = ">" if self._place == 1 else ">="
+                told = sql_case([(f"{told[0]} {sign} 5e-1", [rare])], [others])
         readable = readable_sql(self._reader)
         return "\n".join(sql_case([(readable, told)]) if readable else told)
+
+    def _is_called(self, rate: float) -> bool:
+        """Whether a rate calls a row rare; of equals, the first class is called."""
+        return rate > 0.5 or (rate == 0.5 and self._place == 0)
 
     # -- what was learned --------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import numpy as np
 from bayescascade.base.errors import ModelFileError
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import side_sql, side_words
-from bayescascade.data.sql import sql_case, sql_literal
+from bayescascade.data.sql import sql_case
 from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
@@ -207,9 +207,10 @@ class LearnedBoxes:
                 ends += [f"at most {words.at_most}"] * bool(words.at_most)
                 yield f"{words.label} is {' and '.join(ends)}" if ends else words.label
 
-    def rate_sql(self, encoder: MatrixEncoder, means: Floats | None) -> list[str]:
-        """Return the lines of the rate of a row, in SQL; of rows whose cells can be read."""
-        outside, inside = (sql_literal(float(rate)) for rate in self.rates)
+    def to_sql(
+        self, encoder: MatrixEncoder, means: Floats | None, outside: str, inside: str
+    ) -> list[str]:
+        """Return the lines of the value of a row in or outside of the boxes, in SQL."""
         boxes = []
         for lower, upper in zip(self.union.lower.tolist(), self.union.upper.tolist(), strict=True):
             closed = [
