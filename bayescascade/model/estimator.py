@@ -125,9 +125,6 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     # -- hooks with an answer that may do ----------------------------------------------------------
 
-    def _check_model(self) -> None:
-        """Raise ParameterError if parameters, each within its range, do not go together."""
-
     def _default_steps(self, table: Table) -> int:
         """Return the steps per chain and phase where `n_steps` is None."""
         return default_steps(table.n_distinct)
@@ -182,9 +179,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     def check_parameters(self) -> Search:
         """Return how to search; raises ParameterError if any parameter is out of its range."""
-        self.declares.check(self)
-        search = self._search()
-        self._check_model()
+        search = self._checked()
         check_choice("missing", self.missing, ("error", "level"))
         if self.predictive == "average" and not self.draws_states:
             raise ParameterError(

@@ -55,7 +55,7 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
     # -- hooks -------------------------------------------------------------------------------------
 
     def _posterior(self, training: Any) -> Any:  # Any: what `_read_rows` returns; the family's own
-        """Return the posterior given the rows; needed where `fit` is that of this class."""
+        """Return the posterior given the rows; needed where `_learn_from` is that of this class."""
         raise NotImplementedError
 
     @abstractmethod
@@ -90,9 +90,12 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
             If rows, labels or weights cannot be used.
         """
         search = self._checked()
-        training = self._read_rows(X, y, sample_weight)
-        self._explore(self._posterior(training), training, search)
+        self._learn_from(self._read_rows(X, y, sample_weight), search)
         return self
+
+    def _learn_from(self, training: Any, search: Search) -> None:  # Any: as of `_posterior`
+        """Search the posterior given the rows, and become what was found."""
+        self._explore(self._posterior(training), training, search)
 
     def _explore(self, posterior: Any, training: Any, search: Search, **how: Any) -> Found[S]:
         """Become what a search of the posterior finds; see `explore_by` for `how`."""

@@ -96,7 +96,11 @@ class HasDraws:
     def _checked(self) -> Search:
         """Return how to search; raises ParameterError if any parameter is out of its range."""
         self.declares.check(self)
+        self._check_model()
         return self._search()
+
+    def _check_model(self) -> None:
+        """Raise ParameterError if parameters, each within its range, do not go together."""
 
     def _search(self, **changed: Any) -> Search:
         """Return how to search by the parameters, some of them changed."""

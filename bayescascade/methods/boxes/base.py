@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -56,9 +56,11 @@ class BoxesClassifier(MatrixClassifier):
     _place: int  # of the rare class among `classes_`
     _span: Floats  # the mean, least and greatest of each column of the matrix, (3, n_columns)
 
-    def _read_rare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> RareRows:
+    def _read_rows(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> RareRows:
         """Read rows to learn from, and find the rare class."""
-        training = self._read_rows(X, y, sample_weight)
+        training = super()._read_rows(X, y, sample_weight)
         if training.n_classes > 2:
             shown = ", ".join(f'"{level_text(label)}"' for label in training.classes[:4].tolist())
             raise DataError(

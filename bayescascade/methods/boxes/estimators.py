@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -112,28 +112,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     objective_: float = field(init=False)
     _others: list[FitSummary] = field(init=False)  # of the second half of pooled chains
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Search and sample unions of boxes; Ctrl-C ends it with what was found.
-
-        Parameters
-        ----------
-        X : DataFrame or other table, paths, mapping of columns, array or list of rows
-            Numbers, truth values, text and categories; NaN or None is missing.
-        y : (n_rows,) array, or str of files
-            Labels, of two classes.
-        sample_weight : (n_rows,) array of float >= 0, or str of files, optional
-            Weights of the rows, 1 each by default.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range, or an exact search does not go with the likelihood.
-        DataError
-            If rows, labels or weights cannot be used.
-        """
-        search = self._checked()
-        self._check_together()
-        training = self._read_rare(X, y, sample_weight)
+    def _learn_from(self, training: RareRows, search: Search) -> None:
         self._others = []
         self.__dict__.pop("objective_", None)  # of an earlier fit
         if search.search == "exact":
@@ -150,9 +129,8 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         ).with_draws(
             self._draws, training.rows[training.is_positive], training.weights[training.is_positive]
         )  # fmt: skip
-        return self
 
-    def _check_together(self) -> None:
+    def _check_model(self) -> None:
         if self.search == "exact" and self.likelihood != "gibbs":
             raise ParameterError(
                 f'likelihood must be "gibbs" for search "exact", got {self.likelihood!r}'
@@ -254,8 +232,8 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         ParameterError, DataError
             As `fit`.
         """
-        search = self._checked()
-        training = self._read_rare(X, y, sample_weight)
+        self.declares.check(self)
+        search, training = self._search(), self._read_rows(X, y, sample_weight)
         given = WEIGHTS if weights is None else np.atleast_1d(np.asarray(weights, np.float64))
         for weight in given.tolist():
             check_real("weights", weight, above=0.0)

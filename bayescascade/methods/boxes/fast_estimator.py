@@ -91,7 +91,7 @@ class FastBoxes(BoxesClassifier):
             If rows, labels or weights cannot be used.
         """
         self.declares.check(self)
-        training = self._read_rare(X, y, sample_weight)
+        training = self._read_rows(X, y, sample_weight)
         seed = int(seed_sequence(self.random_state).generate_state(1)[0])
         n_clusters = None if isinstance(self.n_clusters, str) else self.n_clusters
         expansion = None if isinstance(self.expansion, str) else float(self.expansion)

@@ -167,7 +167,6 @@ class NeighborCompressionClassifier(
     dtype: str = CompressionParameters.dtype.default
     search: str = CompressionParameters.search.default
     n_chains: int = CompressionParameters.n_chains.default
-    n_jobs: int | None = CompressionParameters.n_jobs.default
     missing: str = CompressionParameters.missing.default
     unknown: str = CompressionParameters.unknown.default
 
@@ -203,8 +202,9 @@ class NeighborCompressionClassifier(
             If more of the rows are taken wrong than the most frequent class alone would take, or as
             of `explore`.
         """
-        search = self._checked()
-        training = self._read_rows(X, y)
+        return super().fit(X, y)
+
+    def _learn_from(self, training: TrainingRows, search: Search) -> None:
         rows, labels = np.asarray(training.rows, np.float64), training.labels
         sizes = np.bincount(labels)
         given = round(self.compression * len(rows)) if self.n_prototypes is None else None
@@ -262,7 +262,6 @@ class NeighborCompressionClassifier(
         self._wrong = np.bincount(labels[taken != labels], minlength=len(sizes))
         if WORSE in self._objections:
             warn_user(ConvergenceWarning(WORSE))
-        return self
 
     def refine(self, X: Any, y: Any, n_epochs: int = _EPOCHS) -> Self:
         """Go on learning from more rows, by minibatches, from where the prototypes stand.
