@@ -47,6 +47,9 @@ from .methods.comparing import compare as compare
 from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
 from .methods.cost_trees.tree import BudgetTree as BudgetTree
+from .methods.effects.estimators import CausalSVM as CausalSVM, EffectModel as EffectModel
+from .methods.effects.losses import conditional_difference_loss as conditional_difference_loss
+from .methods.effects.posterior import EffectPosterior as EffectPosterior
 from .methods.effects.rules import EffectRules as EffectRules
 from .methods.forests.budgeted_forest import BudgetedForestClassifier as BudgetedForestClassifier
 from .methods.forests.forest import Forest as Forest

@@ -53,17 +53,25 @@ def nuisance(
     known by design is kept as it is.
     """
     parts: list[tuple[Flags, Flags]] = [(~treatment, y), (treatment, y)]
-    if known_propensity is None:
-        parts.append((np.ones(len(y), np.bool_), treatment))
     strata = 2 * treatment + y
     folds = list(StratifiedKFold(_n_folds(strata), shuffle=True, random_state=random_state).split(
         X, strata))  # fmt: skip
     found = [_held_out(X, labels, among, folds, random_state, n_jobs) for among, labels in parts]
-    if known_propensity is None:
-        propensity = np.clip(found[2], LEAST_PROPENSITY, 1.0 - LEAST_PROPENSITY)
-    else:
-        propensity = np.broadcast_to(np.asarray(known_propensity, np.float64), y.shape)
+    propensity = propensities(X, treatment, known_propensity, random_state, n_jobs)
     return Nuisance(propensity, found[0], found[1])
+
+
+def propensities(
+    X: Floats, treatment: Flags, known: Any, random_state: int, n_jobs: int | None
+) -> Floats:
+    """Return the propensity of each row alone, (n,), as `nuisance` does."""
+    if known is not None:
+        return np.asarray(np.broadcast_to(np.asarray(known, np.float64), treatment.shape))
+    folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=random_state)
+    split = list(folds.split(X, treatment))
+    everyone = np.ones(len(treatment), np.bool_)
+    found = _held_out(X, treatment, everyone, split, random_state, n_jobs)
+    return np.clip(found, LEAST_PROPENSITY, 1.0 - LEAST_PROPENSITY)
 
 
 def doubly_robust(

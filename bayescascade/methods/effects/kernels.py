@@ -1,0 +1,168 @@
+"""Kernels over rows of the matrix, and functions of them as vectors of whitened coefficients.
+
+    K(x, z) = constant + sum_j slope_j x_j z_j + height exp(-sum_j (x_j - z_j)^2 / (2 length_j^2))
+
+or (constant + x . z)^degree. A function is sum_k c_k phi_k(x) with K(x, z) = phi(x) . phi(z), so
+that its squared norm is |c|^2: phi(x) = K(x, landmarks) U S^(-1/2), where U S U' is the kernel of
+the landmarks. With all rows as landmarks nothing is lost; with some it is Nystroem's approximation.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+
+Floats = NDArray[np.float64]
+
+MOST_LANDMARKS = 400
+_NEGLIGIBLE = 1e-8  # of the largest eigenvalue
+_MOST_CHOOSING = 1000  # rows that scales are chosen by
+_REACH = 5.0  # of logarithms of scales from what is typical
+_SPREAD = 1.5  # prior standard deviation of logarithms of scales
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A kernel over rows of d columns; degree 1 is the sum above, 2 and 3 are polynomials."""
+
+    lengths: Floats  # (d,) > 0, inf where a column is not looked at
+    height: float = 1.0
+    slopes: Floats | None = None  # (d,) >= 0
+    degree: int = 1
+
+    def between(self, other: "Kernel") -> "Kernel":
+        """Return the geometric mean of the scales of two sums."""
+        return Kernel(
+            np.sqrt(self.lengths * other.lengths),
+            float(np.sqrt(self.height * other.height)),
+            np.sqrt(np.asarray(self.slopes) * np.asarray(other.slopes)),
+        )
+
+    def gram(self, left: Floats, right: Floats) -> Floats:
+        """Return K of all pairs, (n_left, n_right)."""
+        if self.degree > 1:
+            return np.asarray((1.0 + left @ right.T) ** self.degree)
+        found = np.zeros((len(left), len(right)))
+        if self.height > 0.0:
+            squares = cdist(left / self.lengths, right / self.lengths, "sqeuclidean")
+            found = self.height * np.exp(-0.5 * squares)
+        return found if self.slopes is None else found + (left * self.slopes) @ right.T
+
+    def diagonal(self, rows: Floats) -> Floats:
+        """Return K(x, x) of rows, (n,)."""
+        if self.degree > 1:
+            return np.asarray((1.0 + (rows**2).sum(axis=1)) ** self.degree)
+        linear = 0.0 if self.slopes is None else rows**2 @ self.slopes
+        return np.asarray(self.height + linear + np.zeros(len(rows)))
+
+
+def named_kernel(name: str, length: float, n_columns: int) -> Kernel:
+    """Return one that is "linear", "quadratic", "cubic", or "rbf" of a length."""
+    lengths = np.full(n_columns, length)
+    if name == "linear":
+        return Kernel(lengths, 0.0, np.ones(n_columns))
+    return Kernel(lengths, degree={"rbf": 1, "quadratic": 2, "cubic": 3}[name])
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Whitened functions of a kernel, of landmarks (m, d)."""
+
+    kernel: Kernel
+    landmarks: Floats
+    projection: Floats = field(init=False)  # (m, r)
+
+    def __post_init__(self) -> None:
+        values, vectors = eigh(self.kernel.gram(self.landmarks, self.landmarks))
+        kept = values > _NEGLIGIBLE * values[-1]
+        object.__setattr__(self, "projection", vectors[:, kept] / np.sqrt(values[kept]))
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return int(self.projection.shape[1])
+
+    def features(self, rows: Floats) -> Floats:
+        """Return phi of rows, (n, r)."""
+        return np.asarray(self.kernel.gram(rows, self.landmarks) @ self.projection)
+
+
+def choose_landmarks(rows: Floats, rng: np.random.Generator) -> Floats:
+    """Return distinct rows, at most `MOST_LANDMARKS`, at random, (m, d)."""
+    distinct = np.unique(rows, axis=0)
+    if len(distinct) <= MOST_LANDMARKS:
+        return distinct
+    return np.asarray(distinct[rng.choice(len(distinct), MOST_LANDMARKS, replace=False)])
+
+
+# -- scales by the marginal likelihood -----------------------------------------------------------
+
+
+def scales_by_evidence(
+    rows: Floats, values: Floats, weights: Floats, rng: np.random.Generator
+) -> tuple[Kernel, float]:
+    """Return the kernel of greatest marginal likelihood, and the noise variance at weight 1.
+
+    values are f(row) + noise of variance / weight, f a Gaussian process; rows (n, d) standardized,
+    of which at most a thousand are used. Logarithms of scales have a normal prior, so that columns
+    without any say are left at long lengths.
+    """
+    if len(rows) > _MOST_CHOOSING:
+        chosen = rng.choice(len(rows), _MOST_CHOOSING, replace=False)
+        rows, values, weights = rows[chosen], values[chosen], weights[chosen]
+    n_columns = rows.shape[1]
+    spread = float(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
+    parts = [spread * float(np.mean(weights)), 0.05 * spread]
+    lengths, slopes = np.full(n_columns, 3.0 * n_columns**0.5), np.full(n_columns, 0.02 * spread)
+    typical = np.log(np.concatenate([parts, lengths, slopes]))
+    loss = Evidence(rows, values, weights, typical)
+    bounds = np.column_stack([typical - _REACH, typical + _REACH])
+    found = minimize(
+        loss, typical, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}
+    )
+    return loss.kernel(found.x), float(np.exp(found.x[0]))
+
+
+class Evidence:
+    """Minus the log marginal likelihood of scales, less their log prior, with its gradient.
+
+    A state is the logarithms of noise, height, d lengths and d slopes, around `typical`.
+    """
+
+    def __init__(self, rows: Floats, values: Floats, weights: Floats, typical: Floats) -> None:
+        self._rows, self._values, self._weights, self._typical = rows, values, weights, typical
+        self._constant = 10.0 * float(np.var(values)) + 1e-12
+
+    def kernel(self, state: Floats) -> Kernel:
+        """Return the kernel of a state."""
+        height, *others = np.exp(state[1:])
+        lengths, slopes = np.split(np.array(others), 2)
+        return Kernel(lengths, float(height), slopes)
+
+    def __call__(self, state: Floats) -> tuple[float, Floats]:
+        """Return the value and its gradient, (2 d + 2,)."""
+        rows, kernel = self._rows, self.kernel(state)
+        slopes = np.asarray(kernel.slopes)
+        curved = Kernel(kernel.lengths, kernel.height).gram(rows, rows)
+        noise = np.exp(state[0]) / self._weights
+        whole = curved + (rows * slopes) @ rows.T + self._constant
+        whole[np.diag_indices_from(whole)] += noise + 1e-10 * self._constant
+        lower = cholesky(whole, lower=True, check_finite=False)
+        inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False)
+        half = inverse @ self._values
+        weighed = inverse.T @ half
+        prior = (state - self._typical) / _SPREAD
+        value = 0.5 * half @ half + np.log(np.diag(lower)).sum() + 0.5 * prior @ prior
+        pull = inverse.T @ inverse - np.outer(weighed, weighed)  # (n, n), half of it is the slope
+        joint = pull * curved
+        around = joint.sum(axis=1) @ rows**2 - np.einsum("ij,ij->j", rows, joint @ rows)
+        straight = np.einsum("ij,ij->j", rows, pull @ rows)
+        gradient: Any = 0.5 * np.concatenate([
+            [np.diag(pull) @ noise, joint.sum()], 2.0 * around / kernel.lengths**2,
+            straight * slopes,
+        ])  # fmt: skip
+        return float(value), gradient + prior / _SPREAD

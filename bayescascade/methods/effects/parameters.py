@@ -1,0 +1,51 @@
+"""Parameters of models of effects, declared once."""
+
+from bayescascade.base.parameters import Choice, Flag, Jobs, Other, Parameters, Real
+from bayescascade.model.parameters import RunParameters, missing_choice, unknown_choice
+
+AUTO = "auto"
+TARGETS = ("overlap", "treated", "population")
+ADJUSTMENTS = ("doubly_robust", "residuals", "none")
+
+
+class EffectParameters(Parameters):
+    """Of `EffectModel`."""
+
+    surrogate = Choice(
+        "square", "The loss that stands in for wrong signs",
+        words=("square", "logistic", "exponential", "hinge"),
+    )  # fmt: skip
+    combine = Choice(
+        "mean", "The mean of the risks of both arms, or the larger, which may miss effects",
+        words=("mean", "max"),
+    )  # fmt: skip
+    adjust = Other(
+        AUTO, "Labels are doubly robust or residual pseudo-outcomes, or as seen",
+        typed='{"auto", "doubly_robust", "residuals", "none"} or False',
+        more='"auto": doubly robust for the square and the mean, else "none", as False is.',
+    )  # fmt: skip
+    learner = Other(
+        AUTO, "A kernel, a forest, or a mixture by rows held out",
+        typed='{"auto", "kernel", "forest"} or scikit-learn estimator',
+        more="Any learner of scikit-learn's that takes `sample_weight`: a classifier with "
+        '`adjust` "none", else a regressor.',
+    )  # fmt: skip
+    kernel = Choice(
+        AUTO, "Of the function; auto: by the marginal likelihood, or rbf where there is none",
+        words=(AUTO, "linear", "quadratic", "cubic", "rbf"),
+    )  # fmt: skip
+    length_scale = Real(
+        AUTO, "Of rbf: exp(-distance^2 / (2 length^2)); auto: chosen", above=0.0, words=(AUTO,)
+    )
+    penalty = Real(AUTO, "Of the squared norm; auto: chosen", above=0.0, words=(AUTO,))
+    target = Other(
+        "overlap", "Which population risks are of", typed='{"overlap", "treated", "population"} '
+        "or (n_rows,) array of float > 0",
+        more='"treated" is the thesis\'s. "overlap" counts x by e (1 - e), most where arms are '
+        "alike. An array weighs rows within each arm.",
+    )  # fmt: skip
+    standardize = Flag(True, "Columns are divided by their standard deviations")
+    random_state = RunParameters.random_state
+    n_jobs = Jobs(None, "Cores used by forests; the result does not depend on it", none="one")
+    missing = missing_choice()
+    unknown = unknown_choice(ignore="counts as the mean of its column")

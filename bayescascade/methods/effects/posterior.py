@@ -1,0 +1,233 @@
+"""The density over functions that a regularized risk stands for, and its mode.
+
+    log density(w_0, c) = -strength (risk + penalty |c|^2),  h = w_0 + phi(x) . c,
+
+in whitened coefficients c of a kernel. The risk is the mean or the maximum of R_T and R_C, or of
+pseudo-outcomes g the weighted mean of (h - g)^2. The square and the logistic loss are, but for a
+constant, minus log likelihoods, so it is a posterior where the mean is taken; with the hinge, the
+exponential or the maximum it is a Gibbs posterior. It is 2 strength penalty strongly concave in c.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize, minimize_scalar
+
+from bayescascade.base.errors import DataError
+from bayescascade.base.validation import check_choice, check_real, check_weights
+from bayescascade.base.watch import check_time
+from bayescascade.methods.effects.losses import SURROGATES
+from bayescascade.model.continuous import ContinuousPosterior
+
+Floats = NDArray[np.float64]
+
+_MOST_ITERATIONS = 1_000
+_STEP = 1e-4  # of curvatures by differences of slopes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mode:
+    """The function found, its objective, and by which any other may do better."""
+
+    state: Floats
+    objective: float
+    gap: float
+    alpha: float  # weight of R_T
+
+
+class EffectPosterior(ContinuousPosterior):
+    """A density over functions h; see the module for what it is of.
+
+    Parameters
+    ----------
+    features : (n_rows, n_features) array
+        phi of the rows; without a column for the intercept.
+    labels : (n_rows,) array
+        u: the outcome, +1 or -1, of treated rows, and minus the outcome of the others; or, with the
+        square and no `treatment`, pseudo-outcomes.
+    weights : (n_rows,) array of float >= 0
+        Their sum is made one, in each arm.
+    treatment : (n_rows,) array of bool, optional
+        Who is treated; without it, the risk is that of all rows together.
+    surrogate : {"square", "logistic", "exponential", "hinge"}
+    combine : {"mean", "max"}
+        Of the risks of both arms.
+    penalty : float > 0
+        Of the squared norm.
+    strength : float > 0, optional
+        Nats that a risk of one is worth, by default the number of rows.
+    """
+
+    def __init__(
+        self,
+        features: ArrayLike,
+        labels: ArrayLike,
+        weights: ArrayLike,
+        treatment: ArrayLike | None = None,
+        *,
+        surrogate: str = "logistic",
+        combine: str = "mean",
+        penalty: float = 1e-3,
+        strength: float | None = None,
+    ) -> None:
+        self._features = np.asarray(features, np.float64)
+        self._labels = np.asarray(labels, np.float64)
+        n_rows = len(self._features)
+        weighed = check_weights("weights", weights, n_rows)
+        self.surrogate = check_choice("surrogate", surrogate, SURROGATES)
+        self.combine = check_choice("combine", combine, ("mean", "max"))
+        self.penalty = check_real("penalty", penalty, above=0.0)
+        self.strength = float(n_rows) if strength is None else check_real(
+            "strength", strength, above=0.0)  # fmt: skip
+        if self._features.ndim != 2 or self._labels.shape != (n_rows,):
+            raise DataError(f"features and labels must be of {n_rows} rows each")
+        if treatment is None:
+            self._arms = weighed[None] / weighed.sum()
+        else:
+            arms = np.array([treatment, ~np.asarray(treatment, np.bool_)], np.bool_) * weighed
+            self._arms = arms / arms.sum(axis=1, keepdims=True)
+
+    @property
+    def is_gibbs(self) -> bool:
+        """Whether it is no posterior of a likelihood."""
+        return self.combine == "max" or self.surrogate not in ("square", "logistic")
+
+    @property
+    def squares(self) -> tuple[Floats, Floats]:
+        """Labels and weights, of sum one, of a mean of squares, (n_rows,) each."""
+        return self._labels, np.asarray(self._arms.mean(axis=0))
+
+    def values(self, state: Floats) -> Floats:
+        """Return h of the rows, (n_rows,)."""
+        return np.asarray(state[0] + self._features @ state[1:])
+
+    def risks(self, h: Floats) -> Floats:
+        """Return the risk of each arm, or that of all rows, (2,) or (1,)."""
+        if self.surrogate == "square":
+            return np.asarray(self._arms @ (h - self._labels) ** 2)
+        return np.asarray(self._arms @ SURROGATES[self.surrogate].value(-h * self._labels))
+
+    def objective(self, state: Floats) -> float:
+        """Return risk + penalty |c|^2."""
+        return -self.log_density(state) / self.strength
+
+    def log_prior(self, state: Floats) -> float:
+        """Return that of the squared norm, nats."""
+        return -self.strength * self.penalty * float(state[1:] @ state[1:])
+
+    def log_likelihood(self, state: Floats) -> float:
+        """Return minus the risk, in nats."""
+        risks = self.risks(self.values(state))
+        return -self.strength * float(risks.max() if self.combine == "max" else risks.mean())
+
+    def log_density_and_gradient(self, state: Floats) -> tuple[float, Floats]:
+        """Return the log density, and its gradient, (n,); of the maximum, that of one arm."""
+        alphas = np.full(len(self._arms), 1.0 / len(self._arms))
+        if self.combine == "max":
+            alphas = np.eye(len(self._arms))[int(self.risks(self.values(state)).argmax())]
+        value, gradient = self._loss(state, alphas)
+        return -self.strength * value, -self.strength * gradient
+
+    def _loss(self, state: Floats, alphas: Floats) -> tuple[float, Floats]:
+        """Return sum alpha_arm R_arm + penalty |c|^2, and its gradient."""
+        h = self.values(state)
+        slopes = (alphas @ self._arms) * self._slopes(h)
+        gradient = np.concatenate([[slopes.sum()], slopes @ self._features])
+        gradient[1:] += 2.0 * self.penalty * state[1:]
+        norm = self.penalty * float(state[1:] @ state[1:])
+        return float(alphas @ self.risks(h)) + norm, gradient
+
+    def _slopes(self, h: Floats) -> Floats:
+        if self.surrogate == "square":
+            return np.asarray(2.0 * (h - self._labels))
+        slopes = SURROGATES[self.surrogate].slope(-h * self._labels)
+        return np.asarray(-self._labels * slopes)
+
+    def initial_state(self, rng: np.random.Generator) -> Floats:
+        """Return a function near zero, at random."""
+        return np.asarray(0.1 * rng.normal(size=self._features.shape[1] + 1))
+
+    def describe(self, state: Floats) -> Mapping[str, float]:
+        """Return the intercept and the squared norm."""
+        return {"intercept": float(state[0]), "norm": float(state[1:] @ state[1:])}
+
+    def _blocks(self) -> tuple[Floats, ArrayLike]:
+        size = self._features.shape[1] + 1
+        return np.ones(size), [0, 1, size] if size > 1 else [0, 1]
+
+    def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
+        told = self.surrogate, self.combine, self.penalty, self.strength
+        return (self._features, self._labels, self._arms), told
+
+    # -- the best function -------------------------------------------------------------------------
+
+    def mode(self) -> Mode:
+        """Return the function of greatest density, of a loss with a slope everywhere.
+
+        For given weights of arms the gap is |gradient|^2 / (4 penalty), by strong convexity, once
+        w_0 is at its minimum. Of the maximum, any alpha bounds the optimum from below by the
+        minimum of alpha R_T + (1 - alpha) R_C + penalty |c|^2, which is concave in alpha, of slope
+        R_T - R_C: alpha is found by bisection, and the gap counts from the best bound.
+        """
+        if self.combine == "mean" or len(self._arms) == 1:
+            return self._mode_at(np.full(len(self._arms), 1.0 / len(self._arms)), None)
+        low, high, start, bound = 0.0, 1.0, None, -np.inf
+        best: Mode | None = None
+        for _ in range(40):
+            alpha = 0.5 * (low + high)
+            found = self._mode_at(np.array([alpha, 1.0 - alpha]), start)
+            start, bound = found.state, max(bound, found.objective - found.gap)
+            treated, others = self.risks(self.values(start))
+            low, high = (alpha, high) if treated > others else (low, alpha)
+            objective = self.objective(start)
+            if best is None or objective < best.objective:
+                best = Mode(start, objective, 0.0, alpha)
+            if best.objective - bound < 1e-8:
+                break
+        assert best is not None
+        return Mode(best.state, best.objective, max(best.objective - bound, 0.0), best.alpha)
+
+    def _mode_at(self, alphas: Floats, start: Floats | None) -> Mode:
+        if self.surrogate == "square":
+            state = self._solved(alphas)
+        else:
+            begun = np.zeros(self._features.shape[1] + 1) if start is None else start
+
+            def loss(state: Floats) -> tuple[float, Floats]:
+                check_time()
+                return self._loss(state, alphas)
+
+            options = {"maxiter": _MOST_ITERATIONS, "gtol": 1e-9, "ftol": 1e-15}
+            state = minimize(loss, begun, jac=True, method="L-BFGS-B", options=options).x
+            rest = self._features @ state[1:]
+            state[0] = minimize_scalar(
+                lambda w: float(alphas @ self.risks(w + rest)), (state[0] - 0.1, state[0] + 0.1)
+            ).x
+        value, gradient = self._loss(state, alphas)
+        gap = float(gradient[1:] @ gradient[1:]) / (4.0 * self.penalty)
+        return Mode(state, value, gap, float(alphas[0]))
+
+    def _solved(self, alphas: Floats) -> Floats:
+        """Return the least sum of squares."""
+        factor = self._factor(alphas @ self._arms)
+        columns = np.column_stack([np.ones(len(self._labels)), self._features])
+        right = columns.T @ ((alphas @ self._arms) * self._labels)
+        return np.asarray(cho_solve(factor, right))
+
+    def _factor(self, weights: Floats) -> Any:
+        columns = np.column_stack([np.ones(len(self._labels)), self._features])
+        precision = columns.T @ (columns * weights[:, None])
+        precision[np.diag_indices_from(precision)] += self.penalty
+        precision[0, 0] += 1e-12 - self.penalty
+        return cho_factor(precision, lower=True)
+
+    def covariance(self, state: Floats) -> Floats:
+        """Return that of the Gaussian at a mode, (n, n): exact for the square, Laplace's else."""
+        h = self.values(state)
+        bends = (self._slopes(h + _STEP) - self._slopes(h - _STEP)) / (4.0 * _STEP)
+        factor = self._factor(self._arms.mean(axis=0) * bends)
+        return np.asarray(cho_solve(factor, np.eye(len(state)))) / (2.0 * self.strength)
