@@ -19,7 +19,6 @@ from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.effects.adjustment import (
-    LEAST_PROPENSITY,
     Nuisance,
     doubly_robust,
     nuisance,
@@ -43,7 +42,7 @@ from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.numbers import count_texts, share_text
-from bayescascade.report.page import Page, Pieces, count_of, warning
+from bayescascade.report.page import Page, Pieces, warning
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -183,7 +182,7 @@ class EffectModel(MatrixEstimator):
         seed = int(seed_sequence(self.random_state).generate_state(1)[0] >> 1)
         found = self._nuisance(training, known, adjust, seed)
         problem = self._problem(training, found, adjust)
-        self._overlap(found.propensity, known is None)
+        self._overlap(found.propensity, training.treatment, known is None)
         fitted = self._fitted(problem, np.random.default_rng(seed), seed)
         self._became(fitted)
         self._told = {
@@ -228,7 +227,7 @@ class EffectModel(MatrixEstimator):
             values = rows[:, place]
             if any(np.array_equal(values, each) for each in (treated, 1.0 - treated)):
                 raise DataError(f'X must not hold the treatment, got it as column "{name}"')
-        self._center = rows.mean(axis=0)
+        self._center, self.n_rows_ = rows.mean(axis=0), len(rows)
         return TreatedRows(rows, outcomes, treated)
 
     def _adjustment(self) -> str:
@@ -302,10 +301,11 @@ class EffectModel(MatrixEstimator):
             self.combine,
         )  # fmt: skip
 
-    def _overlap(self, propensity: Floats, is_estimated: bool) -> None:
+    def _overlap(self, propensity: Floats, treatment: Flags, is_estimated: bool) -> None:
         """Refuse arms that do not overlap, and warn where they hardly do."""
         edge = np.minimum(propensity, 1.0 - propensity)
-        if is_estimated and np.mean(edge <= LEAST_PROPENSITY) > _NO_OVERLAP:
+        other = np.where(treatment, 1.0 - propensity, propensity)
+        if is_estimated and np.mean(other < _EXTREME) > _NO_OVERLAP:
             raise DataError(
                 "arms must overlap, got columns that tell who is treated in nearly every row: no "
                 "row of one arm can be compared with one of the other"
@@ -514,7 +514,6 @@ class EffectModel(MatrixEstimator):
 
     def _facts(self) -> list[str]:
         return [
-            count_of(sum(self._told["rows"]), "row"),
             *super()._facts(),
             f'outcome "{level_text(self.outcomes_.tolist()[1])}"',
             f'treated "{level_text(self.arms_.tolist()[1])}"',

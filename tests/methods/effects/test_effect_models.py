@@ -1,0 +1,136 @@
+"""Models of effects: what they find, what they refuse, and that files keep it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
+
+import bayescascade
+from bayescascade import CausalSVM, DataError, EffectModel, ParameterError
+
+
+def _rows(seed=0, n=400):
+    """Return rows, outcomes and arms; treating helps by .4 where x0 > 0, harms elsewhere."""
+    rng = np.random.default_rng(seed)
+    X, t = rng.normal(size=(n, 2)), rng.random(n) < 0.5
+    y = rng.random(n) < 0.5 + 0.2 * np.where(t, 1.0, -1.0) * np.sign(X[:, 0])
+    return X, y, t
+
+
+KINDS = {
+    "default": {},
+    "forest": {"learner": "forest"},
+    "residuals": {"adjust": "residuals", "learner": "kernel"},
+    "logistic": {"surrogate": "logistic", "kernel": "linear", "penalty": 1e-3},
+    "exponential": {"surrogate": "exponential", "length_scale": 2.0, "penalty": 1e-2},
+    "hinge": {"surrogate": "hinge", "kernel": "cubic", "penalty": 1e-2},
+    "svm": {"surrogate": "hinge", "combine": "max", "length_scale": 2.0, "penalty": 1e-3},
+    "square max": {"combine": "max", "kernel": "quadratic", "penalty": 1e-2},
+    "any": {"learner": LogisticRegression(), "surrogate": "logistic"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_finds_for_whom_it_works(kind, tmp_path):
+    """Signs are right on new rows, proofs are tight, and files answer the same."""
+    X, y, t = _rows()
+    model = EffectModel(**KINDS[kind], random_state=0).fit(X, y, t, 0.5)
+    new = _rows(1)[0]
+    clear = np.abs(new[:, 0]) > 0.3
+    signs = model.predict(new, neutral=0.1)
+    assert (signs == 0).sum() == round(0.1 * len(new))
+    assert (model.predict(new) == np.sign(new[:, 0]))[clear].mean() > 0.8
+    assert "help" in str(model)
+    exact = getattr(model, "exact_", None)
+    assert exact is None or exact.gap < 1e-6
+    if kind in ("svm", "hinge", "square max"):
+        with pytest.raises(ParameterError, match="surrogate must not be"):
+            model.effect(new)
+    else:
+        assert 0.15 < np.abs(model.effect(new)).mean() < 0.6  # it is .4
+    if kind == "any":
+        with pytest.raises(ParameterError, match="to be saved"):
+            model.save(tmp_path / "model.json")
+        return
+    model.save(tmp_path / "model.json")
+    loaded = bayescascade.load(tmp_path / "model.json")
+    assert str(loaded) == str(model)
+    assert_array_equal(loaded.decision_function(new), model.decision_function(new))
+    if kind in ("default", "logistic"):
+        low, high = loaded.effect_interval(new).T
+        assert_array_equal(low, model.effect_interval(new)[:, 0])
+        assert ((low < model.effect(new)) & (model.effect(new) < high)).all()
+
+
+def test_minimax_finds_nothing_where_all_gain():
+    """p_1 = .9, p_0 = .6 for everyone: the maximum says nothing, the mean says that it helps."""
+    y, t = np.repeat([True, False, True, False], [90, 10, 60, 40]), np.arange(200) < 100
+    X = np.linspace(-1.0, 1.0, 200)[:, None] * 1e-9
+    given = {"surrogate": "hinge", "kernel": "linear", "penalty": 1.0, "standardize": False}
+    largest = EffectModel(**given, combine="max").fit(X, y, t, 0.5)
+    mean = EffectModel(**given, combine="mean").fit(X, y, t, 0.5)
+    assert abs(largest.decision_function(X)).max() < 0.4
+    assert abs(largest.objective_ - 0.92) < 0.1
+    assert mean.decision_function(X).min() > 0.9
+
+
+_X, _Y, _T = _rows()
+_THREE = np.arange(400) % 3
+BAD = {
+    "y must have two values, got 3": (_X, _THREE, _T),
+    "treatment must have two values": (_X, _Y, _THREE),
+    "must have rows of both outcomes": (_X, _Y | _T, _T),
+    "at least 10 rows, got 4": (_X, _Y, np.arange(400) < 4),
+    "propensity must be > 0 and < 1, got 1": (_X, _Y, _T, np.ones(400)),
+    "propensity must be > 0 and < 1, got 0": (_X, _Y, _T, 0.0),
+    "must not hold the treatment": (np.column_stack([_X, _T]), _Y, _T),
+    "row": (np.where(_X > 2.0, np.nan, _X), _Y, _T),
+    "arms must overlap": (_X + 50.0 * _T[:, None], _Y, _T),
+    "label per row": (_X, _Y, _T[:-1]),
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_input_is_named(words):
+    with pytest.raises((DataError, ParameterError), match=words):
+        EffectModel(random_state=0, missing="error").fit(*BAD[words])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"adjust": "both"}, "adjust must be"),
+        ({"adjust": "residuals", "surrogate": "logistic"}, 'adjust must be "none" unless'),
+        ({"learner": "tree"}, "learner must be"),
+        ({"learner": "forest", "combine": "max"}, "learner must be"),
+        ({"target": "all"}, "target must be"),
+        ({"target": np.zeros(400)}, "target must"),
+        ({"penalty": 0.0}, "penalty must be"),
+    ],
+)
+def test_bad_parameters_are_named(given, words):
+    with pytest.raises((DataError, ParameterError), match=words):
+        EffectModel(random_state=0, **given).fit(*_rows())
+
+
+def test_files_and_frames_name_the_treatment(tmp_path):
+    """A column of X is taken out of it; unknown levels and little overlap are said."""
+    X, y, t = _rows()
+    rows = pd.DataFrame(X, columns=["a", "b"]).assign(
+        c=np.where(X[:, 1] > 0, "u", "v"), drug=np.where(t, "yes", "no"), well=y
+    )
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    given = CausalSVM(length_scale=2.0, penalty=1e-2, unknown="error")
+    model = given.fit(str(tmp_path / "rows.csv"), "well", "drug", 0.5)
+    assert model.feature_texts == ["a", "b", "c"]
+    asked = rows.drop(columns=["drug", "well"])
+    before = model.decision_function(asked)
+    given.fit(asked, rows["well"], rows["drug"], 0.5)
+    assert_allclose(before, model.decision_function(asked))
+    with pytest.raises(DataError, match="must not hold the treatment"):
+        given.fit(rows.drop(columns="well"), y, rows["drug"], 0.5)
+    with pytest.raises(DataError, match='"w"'):
+        model.decision_function(asked.assign(c="w"))
+    with pytest.warns(UserWarning, match="arms hardly overlap"):
+        given.fit(asked, y, t, np.where(X[:, 0] > 0, 0.98, 0.3))
