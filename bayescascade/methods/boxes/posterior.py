@@ -50,7 +50,8 @@ MOVE_WEIGHTS = {
 
 _CLOSED_AT_FIRST = 3.0  # sides of a box that is proposed, about
 _MOST_KNOWN = 64  # unions whose weights are remembered
-_MOST_BYTES = 4e9  # of what is compiled for
+_MOST_BYTES = 4e9  # of the words of all cuts
+_MANY_ROWS, _MANY_CUTS = 20_000, 1_000  # more rows, and no more cuts: weights by words, too
 _PARAMETERS = (
     "likelihood", "negative_weight", "box_cost", "side_cost", "n_boxes", "temperature", "max_cuts",
     "prior_weight",
@@ -256,6 +257,13 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         known = self._known.get(state)
         if known is not None:
             return known
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        if len(self._weights) > _MANY_ROWS and self.max_cuts <= _MANY_CUTS:
+            work = self._new_workspace(state)
+            kernels.load(self._model, work)
+            self._known[state] = work.sums[:2].copy()
+            return self._known[state]
         inside = np.zeros(len(self._weights), np.bool_)
         for box in state:
             within = np.ones(len(inside), np.bool_)
@@ -266,8 +274,6 @@ class BoxPosterior(CompiledPosterior[BoxState]):
                 if last < self._n_cuts[column]:
                     within &= codes <= last
             inside |= within
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
         self._known[state] = found = self._of_kinds(np.where(inside, self._weights, 0.0))
         return found
 

@@ -115,6 +115,17 @@ def test_sums_stay_right_over_many_steps(rng):
         assert best >= posterior.log_density(())
 
 
+@each
+def test_weights_by_words_are_those_of_rows(problem, monkeypatch):
+    """Of many rows, weights inside are added up by kernels."""
+    by_rows = [problem.posterior().weights_inside(state) for state in problem.states()[::5]]
+    monkeypatch.setattr("bayescascade.methods.boxes.posterior._MANY_ROWS", 0)
+    posterior = problem.posterior()
+    for state, expected in zip(problem.states()[::5], by_rows, strict=True):
+        np.testing.assert_allclose(posterior.weights_inside(state), expected, rtol=1e-12)
+        assert posterior.weights_inside(state) is posterior.weights_inside(state)
+
+
 def test_cuts_are_halfway_and_evenly_among_rows(rng):
     """A cut between any two values if there are few, quantiles if there are many."""
     flags = np.array([True, False, True])
