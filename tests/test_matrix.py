@@ -283,3 +283,12 @@ def test_forged_medians_are_refused(medians):
     record = {**learned(gaps(), CellPolicy("level")).to_dict(), "medians": medians}
     with pytest.raises(ModelFileError, match="medians"):
         MatrixEncoder.from_dict(record)
+
+
+def test_cells_read_one_by_one_are_those_of_a_whole_row():
+    """Who acquires features one by one must get the answer of `predict`, missing cells included."""
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": ["x", None, "y"], "c": [0.5, 0.25, 1.0]})
+    encoder = learned(frame, CellPolicy(missing="level"))
+    for row, whole in zip(range(3), matrix_of(encoder, frame), strict=True):
+        cells = [encoder.read_cell(place, frame.iloc[row, place]) for place in range(3)]
+        np.testing.assert_array_equal(np.concatenate(cells), whole)

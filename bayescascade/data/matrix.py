@@ -263,7 +263,8 @@ class MatrixEncoder:
             number = np.nan
         if not np.isfinite(number):
             raise DataError(f'column "{name}" must have a finite number, got {value!r}')
-        return self.policy.numbers(np.array([number]))
+        part = self.policy.numbers(np.array([number]))
+        return np.pad(part, (0, self.widths[column] - 1))  # the column of missing cells is 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as plain JSON types; the policy is that of the family."""

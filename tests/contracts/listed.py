@@ -33,6 +33,7 @@ from bayescascade import (
     RuleListClassifier,
     SelectedForestClassifier,
     SmoothedHistogram,
+    SubmodularTreeClassifier,
 )
 from bayescascade.model.continuous import ContinuousPosterior
 from tests.methods.boxes import slow_moves as boxes
@@ -132,6 +133,9 @@ ESTIMATORS = {
         BudgetTreeClassifier,
         {"costs": COSTS, **CHAINS},
         True,
+    ),
+    "classifiers": Case(
+        SubmodularTreeClassifier, {"costs": COSTS, "budget": 6.0, "random_state": 0}, True
     ),
     "neighbors": Case(
         NeighborCompressionClassifier,

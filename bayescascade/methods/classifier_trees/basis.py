@@ -1,0 +1,90 @@
+"""The columns that linear classifiers weigh: the numbers, or also steps at their quantiles."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.methods.classifier_trees.selection import Blocks
+
+Numbers = NDArray[np.float64]
+
+N_STEPS = 11
+"""Steps of a column at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """Columns made of the columns of a matrix, those of a feature side by side.
+
+    column (p,) int64: of which column of the matrix; cut (p,): NaN for its numbers, else 1 above
+    the cut and 0 up to it; feature (p,) int64, ascending: whose it is.
+    """
+
+    column: NDArray[np.int64]
+    cut: Numbers
+    feature: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, kind: str, rows: Numbers, source: NDArray[np.integer[Any]]) -> Self:
+        """Return the basis "linear" or "bins" of rows (n, m), of features `source`."""
+        column, cut = [], []
+        for place in range(rows.shape[1]):
+            cuts: list[float] = []
+            if kind == "bins" and np.unique(rows[:, place]).size > 2:
+                shares = np.arange(1, N_STEPS + 1) / (N_STEPS + 1)
+                steps = np.unique(np.quantile(rows[:, place], shares, method="lower"))
+                cuts = steps[steps < rows[:, place].max()].tolist()
+            column += [place] * (1 + len(cuts))
+            cut += [np.nan, *cuts]
+        places = np.array(column, np.int64)
+        return cls(places, np.array(cut), np.asarray(source, np.int64)[places])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.column.size
+
+    def blocks(self, n_features: int) -> Blocks:
+        """Return where the columns of each feature are."""
+        counts = np.bincount(self.feature, minlength=n_features)
+        return Blocks(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+
+    def of_rows(self, rows: Numbers, columns: NDArray[np.int64] | None = None) -> Numbers:
+        """Return rows of the matrix in this basis, (n, p) float64, or some of its columns."""
+        chosen = np.arange(self.n_columns) if columns is None else columns
+        cut, made = self.cut[chosen], np.asarray(rows[:, self.column[chosen]], np.float64)
+        is_step = ~np.isnan(cut)
+        made[:, is_step] = made[:, is_step] > cut[is_step]
+        return made
+
+    def texts(self, names: list[str]) -> list[str]:
+        """Return what columns are called, given the names of those of the matrix."""
+        pairs = zip(self.column.tolist(), self.cut.tolist(), strict=True)
+        return [names[j] if np.isnan(cut) else f"{names[j]} > {cut:.6g}" for j, cut in pairs]
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        cuts = [None if np.isnan(cut) else cut for cut in self.cut.tolist()]
+        return {"column": self.column.tolist(), "cut": cuts}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], source: NDArray[np.integer[Any]]) -> Self:
+        """Return what `to_record` returned; ModelFileError if it is no basis of the columns."""
+        column = np.array(record["column"], np.int64)
+        cut = np.array([np.nan if each is None else each for each in record["cut"]], np.float64)
+        is_one = (
+            column.ndim == 1
+            and column.shape == cut.shape
+            and np.isfinite(cut[~np.isnan(cut)]).all()
+        )
+        if (
+            not is_one
+            or not np.array_equal(np.unique(column), np.arange(len(source)))
+            or (np.diff(column) < 0).any()
+        ):
+            raise ModelFileError("a saved basis must have the columns of the matrix in order")
+        return cls(column, cut, np.asarray(source, np.int64)[column])

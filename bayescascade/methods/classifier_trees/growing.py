@@ -1,0 +1,174 @@
+"""Growing a tree of classifiers: each node buys within its budget, and sends half of its rows on.
+
+Kusner and others (2014), Algorithm 1, as errata 12 and 13 of the documentation correct it.
+"""
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from bayescascade.costs.items import CostItems
+from bayescascade.methods.classifier_trees.basis import Basis
+from bayescascade.methods.classifier_trees.leaves import gate_of, least_squares_leaf, logistic_leaf
+from bayescascade.methods.classifier_trees.selection import Node, Sums, squares_of
+from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, Linear
+
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_LEAST_ROWS = 20.0  # weight of a node that has children
+_ROUNDING = 1e-9  # of scores
+_LEAST_SHARE = 1e-3  # of a soft row that still counts at a node
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a tree is grown; see `SubmodularTreeClassifier`.
+
+    node_budgets: one number for all nodes, or one for each, breadth first.
+    """
+
+    node_budgets: tuple[float, ...]
+    selection: str = "auto"
+    max_depth: int = 5
+    weights: str = "hard"
+    leaf: str = "logistic"
+
+    def budget(self, number: int) -> float:
+        """Return what a node of a full tree may spend, numbered breadth first."""
+        return self.node_budgets[number if len(self.node_budgets) > 1 else 0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrowingRows:
+    """Rows to grow from: of the matrix (n, n_matrix_columns), labels (n,), weights (n,) >= 0.
+
+    made (n, p): the rows in the basis; targets (n, c): indicators, of two classes one.
+    """
+
+    rows: Numbers
+    labels: Places
+    weights: Numbers
+    basis: Basis
+    n_classes: int
+    made: Numbers
+    targets: Numbers
+
+    @classmethod
+    def of(
+        cls, basis: Basis, rows: Numbers, labels: Places, weights: Numbers, n_classes: int
+    ) -> "GrowingRows":
+        """Return rows as trees grow from them."""
+        indicators = np.eye(n_classes)[labels]
+        targets = indicators[:, 1:] if n_classes == 2 else indicators
+        return cls(rows, labels, weights, basis, n_classes, basis.of_rows(rows), targets)
+
+    def leaf(self, kind: str, sums: Sums, weights: Numbers, columns: Places) -> Linear:
+        """Return what a node answers whose rows have these weights."""
+        if kind == "least_squares":
+            return least_squares_leaf(sums, columns)
+        there = weights > _LEAST_SHARE * self.weights
+        if not there.any():
+            there = weights > 0
+        return logistic_leaf(
+            self.basis,
+            self.rows[there],
+            self.labels[there],
+            weights[there],
+            columns,
+            self.n_classes,
+        )
+
+
+def grow(rows: GrowingRows, items: CostItems, how: Growth) -> ClassifierTree:
+    """Return a tree grown from rows; `items` are what features cost."""
+    n_features = items.n_columns
+    blocks = rows.basis.blocks(n_features)
+    nodes: list[ClassifierNode] = []
+    waiting = deque([(rows.weights, np.zeros(n_features, np.bool_), 0)])
+    while waiting:
+        weights, inherited, number = waiting.popleft()
+        sums = squares_of(rows.made, rows.targets, weights)
+        node = Node(sums.squares, blocks, items, inherited)
+        bought = node.choose(how.budget(number), how.selection)
+        has = inherited.copy()
+        has[bought.features] = True
+        columns = np.flatnonzero(has[rows.basis.feature])
+        gate = gate_of(sums, columns)
+        threshold, children = _children(rows, gate, weights, how, number)
+        places = (-1, -1)
+        if children is not None:
+            first = len(nodes) + 1 + len(waiting)
+            places = (first, first + 1)
+            for side, part in enumerate(children):
+                waiting.append((part, has, 2 * number + 1 + side))
+        nodes.append(
+            ClassifierNode(
+                bought.features,
+                bought.gains,
+                bought.explained,
+                bought.bound,
+                bought.is_exact,
+                float(weights.sum()),
+                gate,
+                threshold,
+                places,
+                rows.leaf(how.leaf, sums, weights, columns),
+            )
+        )
+    return ClassifierTree(tuple(nodes), rows.basis, n_features, rows.n_classes)
+
+
+def refitted(tree: ClassifierTree, rows: GrowingRows, leaf: str) -> ClassifierTree:
+    """Return the tree with leaves fitted to other rows, which its gates send on; others stay."""
+    nodes = list(tree.nodes)
+    for place, there in tree.visited(rows.rows):
+        weights = np.zeros(len(rows.labels))
+        weights[there] = rows.weights[there]
+        node = replace(nodes[place], weight=float(weights.sum()))
+        if node.is_leaf and weights.any():
+            sums = squares_of(rows.made, rows.targets, weights)
+            node = replace(node, leaf=rows.leaf(leaf, sums, weights, node.leaf.columns))
+        nodes[place] = node
+    return replace(tree, nodes=tuple(nodes))
+
+
+def _children(
+    rows: GrowingRows, gate: Linear, weights: Numbers, how: Growth, number: int
+) -> tuple[float, tuple[Numbers, Numbers] | None]:
+    """Return the threshold, and the weights of rows at both children, None of a leaf."""
+    is_last = number + 1 >= 2 ** (how.max_depth - 1)
+    classes = np.unique(rows.labels[weights > 0])
+    if is_last or weights.sum() < _LEAST_ROWS or classes.size < 2 or not gate.columns.size:
+        return 0.0, None
+    scores = rows.made[:, gate.columns] @ gate.coefficients[0] + gate.intercepts[0]
+    threshold = _threshold(scores, weights)
+    if threshold is None:
+        return 0.0, None
+    is_above = scores > threshold
+    if how.weights == "soft":
+        shares = expit(scores - threshold)
+        above, below = weights * shares, weights * (1 - shares)
+    else:
+        above, below = np.where(is_above, weights, 0.0), np.where(is_above, 0.0, weights)
+    return threshold, (above, below)
+
+
+def _threshold(scores: Numbers, weights: Numbers) -> float | None:
+    """Return the middle of the gap nearest to the weighted median, None if there is one score.
+
+    Gaps that rounding may close are none, so that equal rows go the same way wherever they are
+    scored.
+    """
+    there = weights > 0
+    order = np.argsort(scores[there], kind="stable")
+    ordered, total = scores[there][order], np.cumsum(weights[there][order])
+    ends = np.flatnonzero(np.diff(ordered) > _ROUNDING * max(1.0, float(np.abs(ordered).max())))
+    if not ends.size:
+        return None
+    end = ends[np.abs(total[ends] - total[-1] / 2).argmin()]
+    return float((ordered[end] + ordered[end + 1]) / 2)

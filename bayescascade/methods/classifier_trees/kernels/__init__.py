@@ -1,0 +1,1 @@
+"""What is compiled: which features a node buys."""

@@ -1,0 +1,107 @@
+"""What leaves answer: logistic regression or least squares on the features that were paid for."""
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from bayescascade.methods.classifier_trees.basis import Basis
+from bayescascade.methods.classifier_trees.selection import Sums
+from bayescascade.methods.classifier_trees.tree import Linear
+
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+_MOST_STEPS = 100  # of L-BFGS: what is left then does not show in the answers
+_TOLERANCE = 1e-3
+_STRENGTH = 1.0  # scikit-learn's C, on columns of variance 1
+
+
+def linear_fit(sums: Sums, columns: Places) -> tuple[Numbers, Numbers]:
+    """Return coefficients (p, c) of z-scores and the sums (p, p) of columns that vary; see `Sums`.
+
+    Coefficients of constant columns are 0; those of others minimize the ridge loss of `selection`.
+    """
+    n_columns = sums.n_columns
+    cross = sums.squares[:n_columns, n_columns:]
+    varies = columns[sums.scales[columns] > 0]
+    square = sums.squares[np.ix_(varies, varies)]
+    found = np.zeros((n_columns, cross.shape[1]))
+    if varies.size:
+        found[varies] = np.linalg.solve(square, cross[varies])
+    return found[columns], sums.squares[np.ix_(columns, columns)]
+
+
+def gate_of(sums: Sums, columns: Places) -> Linear:
+    """Return the score that sends rows on: the leading direction of the least-squares fits.
+
+    Of one target that is its fit. The direction's largest entry is positive.
+    """
+    fits, square = linear_fit(sums, columns)
+    direction = np.ones(1)
+    if fits.shape[1] > 1:
+        _, vectors = np.linalg.eigh(fits.T @ square @ fits)
+        direction = vectors[:, -1] * np.sign(vectors[np.abs(vectors[:, -1]).argmax(), -1])
+    coefficients = (fits @ direction) * sums.scales[columns]
+    intercept = -float(coefficients @ sums.means[columns])
+    return Linear(columns, coefficients[np.newaxis], np.array([intercept]), "shares")
+
+
+def least_squares_leaf(sums: Sums, columns: Places) -> Linear:
+    """Return the least-squares fits of the indicators of classes, as the papers have it."""
+    fits, _ = linear_fit(sums, columns)
+    target_scale, means = sums.scales[sums.n_columns :], sums.means[sums.n_columns :]
+    undone = np.where(target_scale > 0, 1 / np.where(target_scale > 0, target_scale, 1.0), 0.0)
+    coefficients = (fits * sums.scales[columns][:, np.newaxis] * undone).T
+    intercepts = means - coefficients @ sums.means[columns]
+    return Linear(columns, coefficients, intercepts, "shares")
+
+
+def logistic_leaf(
+    basis: Basis, rows: Numbers, labels: Places, weights: Numbers, columns: Places, n_classes: int
+) -> Linear:
+    """Return a logistic regression of rows (n, n_matrix_columns) of positive weight.
+
+    A class without rows here is as rare as one row more, of that class, would make it.
+    """
+    counts = np.bincount(labels, weights, n_classes)
+    present = np.flatnonzero(counts)
+    total = float(counts.sum())
+    rare = -np.log1p(total)
+    coefficients = np.zeros((n_classes, columns.size))
+    intercepts = np.full(n_classes, rare)
+    made = basis.of_rows(rows, columns)
+    means = weights @ made / total
+    deviations = np.sqrt(weights @ (made - means) ** 2 / total)
+    varies = made.max(axis=0) > made.min(axis=0)
+    if present.size < 2 or not varies.any():
+        intercepts[present] = np.log(counts[present] / total)
+    else:
+        scaled = (made[:, varies] - means[varies]) / deviations[varies]
+        model = LogisticRegression(C=_STRENGTH, max_iter=_MOST_STEPS, tol=_TOLERANCE)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(scaled, labels, sample_weight=weights)
+        slopes, starts = model.coef_, model.intercept_
+        if present.size == 2:
+            slopes = np.vstack([np.zeros_like(slopes), slopes])
+            starts = np.array([0.0, starts[0]])
+        starts = starts - logsumexp(starts)
+        coefficients[np.ix_(present, varies)] = slopes / deviations[varies]
+        intercepts[present] = starts - coefficients[present] @ means
+    if n_classes == 2:
+        return Linear(columns, np.diff(coefficients, axis=0), np.diff(intercepts))
+    return Linear(columns, coefficients, intercepts)
+
+
+def constant_leaf(labels: Places, weights: Numbers, n_classes: int) -> Linear:
+    """Return what answers the shares of the classes, whatever the row."""
+    counts = np.bincount(labels, weights, n_classes)
+    with np.errstate(divide="ignore"):
+        logs = np.where(counts > 0, np.log(counts / counts.sum()), -np.log1p(counts.sum()))
+    none = np.zeros(0, np.int64)
+    intercepts = np.diff(logs) if n_classes == 2 else logs
+    return Linear(none, np.zeros((intercepts.size, 0)), intercepts)

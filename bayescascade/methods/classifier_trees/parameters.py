@@ -1,0 +1,37 @@
+"""Parameters of trees of classifiers, declared once."""
+
+from bayescascade.base.parameters import Choice, Flag, Integer, Other, Real
+from bayescascade.methods.forests.parameters import BudgetedParameters
+from bayescascade.model.listed import ListedBudgetLearner
+from bayescascade.model.parameters import missing_choice, unknown_choice
+
+
+class SubmodularTreeParameters(BudgetedParameters):
+    """Of `SubmodularTreeClassifier`."""
+
+    tradeoff = Real(0.0, "Errors of a row that a unit of cost is worth", minimum=0.0)
+    node_budget = Other(None, "What a node may spend, or one number for each, breadth first")
+    max_depth = Integer(5, "Nodes on a path at most", minimum=1, maximum=10)
+    basis = Choice(
+        "bins", "Columns as they are, or also steps at their quantiles", words=("bins", "linear")
+    )
+    selection = Choice(
+        "auto",
+        "Which features a node buys: the best set where all can be looked at, else by the gain; "
+        "paper: by gain per cost up to the first that does not fit",
+        words=("auto", "exact", "greedy", "paper"),
+    )
+    leaf = Choice("logistic", "What leaves answer by", words=("logistic", "least_squares"))
+    weights = Choice("hard", "Which rows a node learns from", words=("hard", "soft"))
+    prune = Flag(True, "Cut what is not worth its cost on other rows")
+    missing = missing_choice()
+    unknown = unknown_choice(ignore="counts as the mean of its column")
+
+
+ASTC = ListedBudgetLearner(
+    "astc",
+    "SubmodularTreeClassifier",
+    SubmodularTreeParameters,
+    "grow a tree of linear classifiers",
+    of_trees=lambda _: {},
+)

@@ -1,0 +1,95 @@
+"""The best prunings of a tree of classifiers for every tradeoff of errors and costs.
+
+A row that comes to a node pays for what the node buys; so what a subtree costs beyond its root is a
+sum over its other nodes, and a pruning that minimizes
+
+    errors + tradeoff * cost
+
+decides node by node, bottom up: a node becomes a leaf once its own errors are no more than the
+least of its subtree. As the tradeoff grows that happens once for each node, at the tradeoff where
+its subtree's gain in errors per cost is least; these prunings are nested (Breiman and others, 1984,
+chapter 3, with what is paid in place of the number of leaves).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.costs.items import CostItems
+from bayescascade.methods.classifier_trees.tree import ClassifierTree
+
+Numbers = NDArray[np.float64]
+
+
+class Pruning(NamedTuple):
+    """A pruned tree, the least tradeoff that it is best for, and what it does on the rows."""
+
+    tradeoff: float
+    tree: ClassifierTree
+    error: float  # mean
+    cost: float  # mean
+
+
+def prices_of(tree: ClassifierTree, items: CostItems) -> Numbers:
+    """Return what rows pay at each node, (n_nodes,), beside what they paid above it."""
+    totals = items.total(items.paid(tree.has))
+    above = np.zeros(len(tree.nodes))
+    for place, node in enumerate(tree.nodes):
+        for child in node.children:
+            if child >= 0:
+                above[child] = totals[place]
+    return totals - above
+
+
+def prunings(
+    tree: ClassifierTree, items: CostItems, rows: Numbers, labels: NDArray[np.int64]
+) -> list[Pruning]:
+    """Return the best prunings by rows (n, n_matrix_columns), the largest tree first."""
+    n_nodes, n_rows = len(tree.nodes), len(rows)
+    errors, costs = np.zeros(n_nodes), np.zeros(n_nodes)
+    prices = prices_of(tree, items)
+    for place, there in tree.visited(rows):
+        if there.size:
+            answers = tree.nodes[place].leaf.probabilities(tree.basis, rows[there])
+            errors[place] = (answers.argmax(axis=1) != labels[there]).sum() / n_rows
+            costs[place] = prices[place] * there.size / n_rows
+    leaves = {place for place, node in enumerate(tree.nodes) if node.is_leaf}
+    found: list[Pruning] = []
+    tradeoff = 0.0
+    while True:
+        below, beyond = errors.copy(), np.zeros(n_nodes)
+        rates = {}
+        for place in reversed(range(n_nodes)):
+            if place not in leaves:
+                children = list(tree.nodes[place].children)
+                below[place] = below[children].sum()
+                beyond[place] = (costs[children] + beyond[children]).sum()
+                rates[place] = _rate(errors[place] - below[place], beyond[place])
+        reached = _reached(tree, leaves)
+        rates = {place: rate for place, rate in rates.items() if place in reached}
+        least = min(rates.values(), default=np.inf)
+        if least > tradeoff:
+            cut = [place for place in leaves if place in reached]
+            cost = float(costs[0] + beyond[0])
+            found.append(Pruning(tradeoff, tree.cut_at(cut), float(below[0]), cost))
+            if np.isinf(least):  # what is left costs nothing more
+                return found
+            tradeoff = least
+        leaves |= {place for place, rate in rates.items() if rate <= tradeoff}
+
+
+def _rate(gain: float, cost: float) -> float:
+    """Return from which tradeoff on a gain in errors is not worth the cost."""
+    if gain <= 0:
+        return 0.0
+    return gain / cost if cost > 0 else np.inf
+
+
+def _reached(tree: ClassifierTree, leaves: set[int]) -> set[int]:
+    """Return the nodes that rows come to if those of `leaves` have no children."""
+    reached = {0}
+    for place, node in enumerate(tree.nodes):
+        if place in reached and place not in leaves:
+            reached |= set(node.children)
+    return reached

@@ -1,0 +1,59 @@
+"""What a user sees of a tree of classifiers: a line for each node, and a row's way in words."""
+
+import numpy as np
+
+from bayescascade.costs.items import CostItems
+from bayescascade.methods.classifier_trees.pruning import prices_of
+from bayescascade.methods.classifier_trees.tree import ClassifierTree
+from bayescascade.report.numbers import cost_texts, count_texts
+from bayescascade.report.page import Numbers, PrintedTable
+
+HOW_TO_READ = (
+    (
+        "",
+        "The first table has a line for each node, with what it buys beside what was bought above "
+        "it. A node scores a row by all of these, and sends it to its high or its low child.",
+    ),
+    ("R²", "the share of the variance of the classes that the score explains there"),
+    ("at most", "what no other choice within the node's budget exceeds; = where that is proved"),
+    ("adds", "what a row pays more at this node"),
+)
+"""Terms of the page, or nothing, and what they mean."""
+
+
+def node_table(tree: ClassifierTree, names: list[str], items: CostItems) -> PrintedTable:
+    """Return a line for each node, children below their parents."""
+    places, labels = [], []
+    pending = [(0, 0, "all rows")]
+    while pending:
+        place, depth, side = pending.pop()
+        node = tree.nodes[place]
+        bought = ", ".join(names[feature] for feature in node.bought) or "nothing more"
+        places.append(place)
+        labels.append(f"{'· ' * depth}{side}: {bought}")
+        above, below = node.children
+        pending += [(c, depth + 1, s) for c, s in ((below, "low"), (above, "high")) if c >= 0]
+    nodes = [tree.nodes[place] for place in places]
+    prices = prices_of(tree, items)[places]
+    bounds = ["=" if node.is_exact else f"{node.bound:.3f}" for node in nodes]
+    columns = [
+        Numbers("rows", count_texts([node.weight for node in nodes])),
+        Numbers("adds", cost_texts(prices.tolist())),
+        Numbers("R²", [f"{node.explained:.3f}" for node in nodes]),
+        Numbers("at most", bounds),
+    ]
+    return PrintedTable(labels, columns, "node: buys")
+
+
+def path_words(tree: ClassifierTree, names: list[str]) -> list[str]:
+    """Return for each node the way of a row that comes to it, and what it has paid for."""
+    ways = [""] * len(tree.nodes)
+    for place, node in enumerate(tree.nodes):
+        for child, side in zip(node.children, ("high", "low"), strict=True):
+            if child >= 0:
+                ways[child] = f"{ways[place]}, {side}" if ways[place] else side
+    told = []
+    for way, has in zip(ways, tree.has, strict=True):
+        read = ", ".join(names[feature] for feature in np.flatnonzero(has))
+        told.append(f"{way or 'any row'}: reads {read or 'nothing'}")
+    return told

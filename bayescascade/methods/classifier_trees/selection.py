@@ -1,0 +1,321 @@
+"""Which features a node of a tree buys for its budget, and how far that is from the best set.
+
+Kusner and others (2014), equations (5)-(8), as errata 12 to 15 of the documentation correct them.
+What a set A of features explains is, with an intercept and by the weights p of the rows at the
+node,
+
+    z(A) = 1 - min_(b0, b) [sum_i p_i |y_i - b0 - b x_iA|^2 + ridge |b|^2] / V,
+
+V = sum_i p_i |y_i - mean|^2, on columns of variance 1 at the node and weights of sum 1, summed over
+the indicators of the classes. z grows with A. What the parents bought is free, and in every set.
+
+**The certificate.** Let G be what was bought, and gamma a number in (0, 1] such that for any set S
+the sum over its features s of z(G + s) - z(G) is at least gamma (z(G + S) - z(G)). As z grows with
+the set, every S that costs at most the budget B has
+
+    z(S) <= z(G + S) <= z(G) + (1 / gamma) sum_{s in S} [z(G + s) - z(G)],
+
+and the sum is at most the best of a fractional knapsack of size B, in which a feature costs what it
+costs alone, without groups. Given what the parents bought, let C be the matrix of the sums of
+squares (ridge included) of the other columns, each feature's block whitened: identity matrices
+stand on its diagonal. Eliminating G leaves a Schur complement, whose least eigenvalue is at least
+that of C, and whose diagonal blocks are at most the identity. Let v be the coefficients that S adds
+and g its correlations with what is unexplained, D the diagonal blocks. Then z(G + S) - z(G) = g'
+C^-1 g, at most g' D^-1 g / lambda_min(D^-1/2 C D^-1/2), and the sum over s is g' D^-1 g; so gamma =
+lambda_min(C) holds.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import TooLargeError
+from bayescascade.costs.items import CostItems
+from bayescascade.costs.limits import is_within
+from bayescascade.methods.classifier_trees.kernels.choosing import (
+    SINGULAR,
+    Prices,
+    all_gains,
+    buy,
+    every_set,
+    greedy,
+)
+
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+RIDGE = 1e-6
+"""Added to the variance, 1, of every column."""
+
+MOST_WORK = 2e6
+"""Multiplications that "auto" spends on all sets of a node's features: a few ms."""
+
+MOST_EXACT = 3e10
+"""The same of "exact"."""
+
+_MOST_BYTES = 1 << 30  # of a stack of squares
+_SLACK = 1e-9  # of `is_within`
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+class Purchase(NamedTuple):
+    """What a node buys."""
+
+    features: Places  # (k,), in the order of buying
+    gains: Numbers  # (k,), what each adds to `explained`
+    explained: float  # z of them and of what the parents bought
+    bound: float  # no set within the budget explains more
+    is_exact: bool  # whether all affordable sets were looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Columns of a basis, those of a feature side by side.
+
+    starts (d + 1,) int64: the columns of each feature.
+    """
+
+    starts: Places
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.starts.size - 1
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.starts[-1])
+
+    @property
+    def widest(self) -> int:
+        """Columns of the feature that has the most."""
+        return int(np.diff(self.starts).max())
+
+
+class Sums(NamedTuple):
+    """Sums of squares of p columns and c targets at a node, and what scaled them.
+
+    squares (p + c, p + c); means, scales (p + c,): z-scores are (x - means) * scales, the scales of
+    constant columns 0.
+    """
+
+    squares: Numbers
+    means: Numbers
+    scales: Numbers
+    n_columns: int  # p
+
+
+def squares_of(columns: Numbers, targets: Numbers, weights: Numbers, ridge: float = RIDGE) -> Sums:
+    """Return the sums of squares of columns and targets at a node.
+
+    columns (n, p) of variance 1 at the node then, constant ones 0; targets (n, c), whose variances
+    sum up to 1; weights (n,) >= 0.
+    """
+    is_present = weights > 0
+    shares = weights[is_present] / weights.sum()
+    both = np.column_stack([columns, targets])[is_present]
+    is_constant = both.max(axis=0) == both.min(axis=0)
+    means = shares @ both
+    both -= means
+    both *= np.sqrt(shares)[:, np.newaxis]
+    squares = both.T @ both
+    n_columns = columns.shape[1]
+    variances = np.where(is_constant, 1.0, squares.diagonal())
+    scale = np.where(is_constant, 0.0, 1 / np.sqrt(variances))
+    total = variances[n_columns:][~is_constant[n_columns:]].sum()
+    scale[n_columns:] = 1 / np.sqrt(total) if total > 0 else 0.0
+    squares *= scale * scale[:, np.newaxis]
+    places = np.flatnonzero(~is_constant[:n_columns])
+    squares[places, places] = 1.0 + ridge
+    return Sums(squares, means, scale, n_columns)
+
+
+class Node:
+    """What a node chooses from: squares after what its parents bought, and what is still to pay.
+
+    `blocks` says which columns are whose; inherited (d,) bool: bought by parents; each `Purchase`
+    is of a copy.
+    """
+
+    def __init__(
+        self, squares: Numbers, blocks: Blocks, costs: CostItems, inherited: NDArray[np.bool_]
+    ) -> None:
+        self._blocks = blocks
+        self._costs = costs
+        self._unexplained = float(np.trace(squares[blocks.n_columns :, blocks.n_columns :]))
+        self._squares = squares.copy()
+        self._paid = np.zeros(costs.n_items, np.int64)
+        for feature in np.flatnonzero(inherited).tolist():
+            buy(self._squares, blocks.starts, feature)
+            self._paid[costs.of_column(int(feature))] += 1
+        self._is_open = ~inherited
+        self._has = self._explained(self._squares)
+
+    def choose(self, budget: float, how: str) -> Purchase:
+        """Return what is bought by "paper", "greedy", "exact" or "auto".
+
+        Raises
+        ------
+        TooLargeError
+            If there are too many affordable sets for "exact".
+        """
+        if how == "paper":
+            return self._certified(self._greedy(budget, by_price=True, skips=False), budget)
+        if how in ("exact", "auto"):
+            best = self._best_set(budget, MOST_EXACT if how == "exact" else MOST_WORK)
+            if best is not None:
+                bought = self._greedy(np.inf, by_price=True, skips=True, among=best)
+                return self._purchase(*bought, bound=None)
+            if how == "exact":
+                n_open = int(self._is_open.sum())
+                raise TooLargeError(
+                    'selection must be "auto" where a node can afford too many sets, '
+                    f'got "exact" with {n_open} features',
+                    f"the sets of {n_open} features",
+                )
+        both = [self._greedy(budget, by_price=by_price, skips=True) for by_price in (True, False)]
+        return self._certified(max(both, key=lambda one: one[1].sum()), budget)
+
+    def _greedy(
+        self,
+        budget: float,
+        *,
+        by_price: bool,
+        skips: bool,
+        among: NDArray[np.bool_] | None = None,
+    ) -> tuple[Places, Numbers]:
+        """Return the features bought in order, and their gains."""
+        d = self._blocks.n_features
+        is_open = self._is_open.copy() if among is None else among.copy()
+        order, gains = np.zeros(d, np.int64), np.zeros(d)
+        n = greedy(
+            self._squares.copy(),
+            self._blocks.starts,
+            is_open,
+            self._prices(),
+            budget,
+            by_price,
+            skips,
+            self._block(),
+            order,
+            gains,
+        )
+        return order[:n], gains[:n]
+
+    def _best_set(self, budget: float, most_work: float) -> NDArray[np.bool_] | None:
+        """Return which features the best affordable set has, (d,); None of too many sets."""
+        prices = self._prices()
+        alone = self._alone(self._costs.n_items)
+        is_free: NDArray[np.bool_] = self._is_open & (alone == 0)
+        is_candidate = self._is_open & (alone > 0) & [is_within(each, budget) for each in alone]
+        candidates = np.flatnonzero(is_candidate)
+        squares = self._squares.copy()
+        for feature in np.flatnonzero(is_free).tolist():
+            buy(squares, self._blocks.starts, feature)
+        n = candidates.size
+        bytes_needed = (n + 1) * squares.nbytes
+        if bytes_needed > _MOST_BYTES:
+            return None
+        stack = np.empty((n + 1, *squares.shape))
+        stack[0] = squares
+        best = np.zeros(n, np.int64)
+        value = every_set(
+            stack,
+            self._blocks.starts,
+            candidates,
+            prices,
+            budget,
+            most_work,
+            self._block(),
+            np.zeros((4, n + 1)),
+            best,
+        )
+        if value < 0:
+            return None
+        has = is_free
+        has[candidates[best == 1]] = True
+        return has
+
+    def _certified(self, bought: tuple[Places, Numbers], budget: float) -> Purchase:
+        """Return a purchase with the bound of the module's docstring."""
+        features, gains = bought
+        squares = self._squares.copy()
+        alone = self._alone(self._costs.n_items)
+        own = self._alone(self._costs.n_items - self._costs.n_groups)
+        gamma = self._ratio()
+        for feature in features:
+            buy(squares, self._blocks.starts, feature)
+        more = np.zeros(self._blocks.n_features)
+        all_gains(squares, self._blocks.starts, self._blocks.n_columns, self._block(), more)
+        more[~self._is_open] = 0.0
+        more[features] = 0.0
+        more[[not is_within(each, budget) for each in alone]] = 0.0
+        everything = self._squares.copy()
+        for feature in np.flatnonzero(self._is_open).tolist():
+            buy(everything, self._blocks.starts, feature)
+        bound = self._explained(everything)
+        if gamma > 0:
+            explained = self._explained(squares)
+            bound = min(bound, explained + _knapsack(more, own, budget) / gamma)
+        return self._purchase(features, gains, bound)
+
+    def _ratio(self) -> float:
+        """Return a gamma of the module's docstring, less what rounding may have added."""
+        starts, n_columns = self._blocks.starts, self._blocks.n_columns
+        matrix = self._squares[:n_columns, :n_columns].copy()
+        kept = np.ones(n_columns, np.bool_)
+        for feature in range(self._blocks.n_features):
+            block = slice(starts[feature], starts[feature + 1])
+            values, vectors = np.linalg.eigh(matrix[block, block])
+            is_some = values > SINGULAR
+            root = vectors * np.where(is_some, 1 / np.sqrt(np.where(is_some, values, 1.0)), 0.0)
+            matrix[block] = root.T @ matrix[block]
+            matrix[:, block] = matrix[:, block] @ root
+            kept[block] = is_some
+        matrix = matrix[np.ix_(kept, kept)]
+        if not matrix.size:
+            return 1.0
+        least = float(np.linalg.eigvalsh(matrix)[0])
+        return min(1.0, least - 1e3 * _EPSILON * n_columns)
+
+    def _purchase(self, features: Places, gains: Numbers, bound: float | None) -> Purchase:
+        explained = self._has + float(gains.sum())
+        limit = explained if bound is None else max(bound, explained)
+        return Purchase(features, gains, explained, min(limit, 1.0), bound is None)
+
+    def _explained(self, squares: Numbers) -> float:
+        """Return the share of the targets that has been eliminated."""
+        n = self._blocks.n_columns
+        return self._unexplained - float(np.trace(squares[n:, n:]))
+
+    def _alone(self, n_items: int) -> Numbers:
+        """Return what each feature costs now by itself, (d,), by the first `n_items` items."""
+        costs = np.where(self._paid == 0, self._costs.costs, 0.0)
+        costs[n_items:] = 0.0
+        incurred = [self._costs.of_column(feature) for feature in range(self._blocks.n_features)]
+        return np.array([costs[items].sum() for items in incurred])
+
+    def _prices(self) -> Prices:
+        costs = self._costs
+        return Prices(costs.starts, costs.items, costs.costs, self._paid.copy())
+
+    def _block(self) -> Numbers:
+        widest = self._blocks.widest
+        return np.empty((widest, widest + self._squares.shape[0] - self._blocks.n_columns))
+
+
+def _knapsack(values: Numbers, prices: Numbers, budget: float) -> float:
+    """Return the most that fractions of things worth `values` >= 0 are worth within a budget."""
+    total = float(values[prices == 0].sum())
+    left = budget * (1 + _SLACK)
+    rates = np.where(prices > 0, values / np.where(prices > 0, prices, 1.0), 0.0)
+    for place in np.argsort(-rates):
+        if prices[place] == 0 or left <= 0:
+            continue
+        share = min(1.0, left / prices[place])
+        total += share * float(values[place])
+        left -= share * float(prices[place])
+    return total

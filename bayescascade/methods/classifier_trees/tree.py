@@ -1,0 +1,277 @@
+"""A tree of linear classifiers: what its nodes buy, where they send rows, what leaves answer."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.methods.classifier_trees.basis import Basis
+
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """What leaves answer by, c outputs of p columns of a basis, in the columns' units.
+
+    columns (p,) int64; coefficients (c, p); intercepts (c,); kind: "softmax" of the outputs, one of
+    all but the first class if c is one less than the classes; "shares", outputs clipped at 0.
+    """
+
+    columns: Places
+    coefficients: Numbers
+    intercepts: Numbers
+    kind: str = "softmax"
+
+    def outputs(self, basis: Basis, rows: Numbers) -> Numbers:
+        """Return the outputs, (n, c), of rows of the matrix."""
+        made = basis.of_rows(rows, self.columns)
+        outputs: Numbers = made @ self.coefficients.T + self.intercepts
+        return outputs
+
+    def probabilities(self, basis: Basis, rows: Numbers) -> Numbers:
+        """Return the probability of each class, (n, n_classes), of rows of the matrix."""
+        outputs = self.outputs(basis, rows)
+        if self.kind == "softmax":
+            if outputs.shape[1] == 1:
+                outputs = np.column_stack([np.zeros(len(outputs)), outputs])
+            chances: Numbers = softmax(outputs, axis=1)
+            return chances
+        if outputs.shape[1] == 1:
+            outputs = np.column_stack([1 - outputs, outputs])
+        outputs = outputs.clip(1e-6, 1.0)
+        shares: Numbers = outputs / outputs.sum(axis=1, keepdims=True)
+        return shares
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {
+            "columns": self.columns.tolist(),
+            "coefficients": self.coefficients.tolist(),
+            "intercepts": self.intercepts.tolist(),
+            "kind": self.kind,
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], n_columns: int, n_outputs: int) -> Self:
+        """Return what `to_record` returned; ModelFileError if it is not of that many outputs."""
+        columns = np.array(record["columns"], np.int64)
+        intercepts = np.array(record["intercepts"], np.float64)
+        coefficients = np.array(record["coefficients"], np.float64).reshape(len(intercepts), -1)
+        is_one = (
+            columns.ndim == 1
+            and coefficients.shape == (n_outputs, columns.size)
+            and np.isfinite(coefficients).all()
+            and np.isfinite(intercepts).all()
+            and np.isin(columns, np.arange(n_columns)).all()
+            and record["kind"] in ("softmax", "shares")
+        )
+        if not is_one:
+            raise ModelFileError("a saved node must have finite coefficients of its columns")
+        return cls(columns, coefficients, intercepts, record["kind"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassifierNode:
+    """A node: what it buys, where it sends rows, and what it answers as a leaf.
+
+    Attributes
+    ----------
+    bought : (k,) int64
+        Features, in the order of buying; those of nodes above are not among them.
+    gains : (k,) float64
+        What each adds to the share of the variance that is explained at the node.
+    explained, bound : float
+        That share with all features on the path; what no set within the node's budget exceeds.
+    is_exact : bool
+        Whether that is proved by looking at every set.
+    weight : float
+        Weight of the training rows that come to it.
+    gate : Linear
+        The score that is compared with the threshold; one output.
+    threshold : float
+        Rows whose score is above it go to the first child.
+    children : tuple of int
+        The nodes above and below the threshold; (-1, -1) of a leaf.
+    leaf : Linear
+        What it answers where it is a leaf.
+    """
+
+    bought: Places
+    gains: Numbers
+    explained: float
+    bound: float
+    is_exact: bool
+    weight: float
+    gate: Linear
+    threshold: float
+    children: tuple[int, int]
+    leaf: Linear
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether rows stay."""
+        return self.children[0] < 0
+
+    @property
+    def coefficients(self) -> Numbers:
+        """Coefficients of the gate, (p,), in the columns' units."""
+        coefficients: Numbers = self.gate.coefficients[0]
+        return coefficients
+
+    @property
+    def intercept(self) -> float:
+        """Intercept of the gate."""
+        return float(self.gate.intercepts[0])
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {
+            "bought": self.bought.tolist(),
+            "gains": self.gains.tolist(),
+            "explained": self.explained,
+            "bound": self.bound,
+            "is_exact": self.is_exact,
+            "weight": self.weight,
+            "gate": self.gate.to_record(),
+            "threshold": self.threshold,
+            "children": list(self.children),
+            "leaf": self.leaf.to_record(),
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassifierTree:
+    """A tree of linear classifiers over the columns of a basis.
+
+    Attributes
+    ----------
+    nodes : tuple of ClassifierNode
+        Breadth first: nodes[0] is the root.
+    basis : Basis
+    n_features, n_classes : int
+    """
+
+    nodes: tuple[ClassifierNode, ...]
+    basis: Basis
+    n_features: int
+    n_classes: int
+
+    @property
+    def has(self) -> NDArray[np.bool_]:
+        """Which features are bought on the path to each node, itself included, (n_nodes, d)."""
+        has = np.zeros((len(self.nodes), self.n_features), np.bool_)
+        for place, node in enumerate(self.nodes):
+            has[place, node.bought] = True
+            for child in node.children:
+                if child >= 0:
+                    has[child] = has[place]
+        return has
+
+    def apply(self, rows: Numbers) -> Places:
+        """Return the leaf of each row of the matrix, (n,) int64."""
+        at = np.zeros(len(rows), np.int64)
+        for place, there in self.visited(rows):
+            at[there] = place
+        return at
+
+    def visited(self, rows: Numbers) -> Iterator[tuple[int, Places]]:
+        """Yield each node with the rows that come to it, (n_there,) int64, parents first."""
+        waiting = {0: np.arange(len(rows))}
+        for place, node in enumerate(self.nodes):
+            there = waiting.pop(place)
+            yield place, there
+            if not node.is_leaf:
+                scores = node.gate.outputs(self.basis, rows[there])[:, 0]
+                is_above = scores > node.threshold
+                waiting[node.children[0]] = there[is_above]
+                waiting[node.children[1]] = there[~is_above]
+
+    def predict_proba(self, rows: Numbers) -> Numbers:
+        """Return the probability of each class, (n, n_classes), of rows of the matrix."""
+        answers = np.empty((len(rows), self.n_classes))
+        for place, there in self.visited(rows):
+            node = self.nodes[place]
+            if node.is_leaf and there.size:
+                answers[there] = node.leaf.probabilities(self.basis, rows[there])
+        return answers
+
+    def cut_at(self, leaves: Sequence[int]) -> "ClassifierTree":
+        """Return the tree whose nodes `leaves` have no children."""
+        cut = [
+            replace(n, children=(-1, -1)) if i in leaves else n for i, n in enumerate(self.nodes)
+        ]
+        kept = [0]
+        for place in kept:  # grows as it goes
+            kept += [child for child in cut[place].children if child >= 0]
+        number = {old: new for new, old in enumerate(kept)} | {-1: -1}
+        nodes = []
+        for old in kept:
+            above, below = cut[old].children
+            nodes.append(replace(cut[old], children=(number[above], number[below])))
+        return replace(self, nodes=tuple(nodes))
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {"basis": self.basis.to_record(), "nodes": [node.to_record() for node in self.nodes]}
+
+    @classmethod
+    def from_record(
+        cls, record: Mapping[str, Any], source: NDArray[np.integer[Any]], n_classes: int
+    ) -> Self:
+        """Return what `to_record` returned.
+
+        Raises ModelFileError if children are not later nodes, each of one parent; a node buys what
+        a node above bought; or one reads a feature that is not bought on its path.
+        """
+        basis = Basis.from_record(record["basis"], source)
+        n_features = int(source[-1]) + 1
+        n_outputs = 1 if n_classes == 2 else n_classes
+        nodes = []
+        for node in record["nodes"]:
+            above, below = node["children"]
+            bought = np.array(node["bought"], np.int64)
+            nodes.append(
+                ClassifierNode(
+                    bought,
+                    np.array(node["gains"], np.float64),
+                    float(node["explained"]),
+                    float(node["bound"]),
+                    bool(node["is_exact"]),
+                    float(node["weight"]),
+                    Linear.from_record(node["gate"], basis.n_columns, 1),
+                    float(node["threshold"]),
+                    (int(above), int(below)),
+                    Linear.from_record(node["leaf"], basis.n_columns, n_outputs),
+                )
+            )
+        tree = cls(tuple(nodes), basis, n_features, n_classes)
+        tree._check()
+        return tree
+
+    def _check(self) -> None:
+        """Raise ModelFileError if this is no tree, or a node reads what nobody paid for."""
+        children = [child for node in self.nodes for child in node.children if child >= 0]
+        if sorted(children) != list(range(1, len(self.nodes))):
+            raise ModelFileError("a saved tree's nodes must each be the child of one node before")
+        for place, node in enumerate(self.nodes):
+            above, below = node.children
+            if (above < 0) != (below < 0) or (above >= 0 and min(above, below) <= place):
+                raise ModelFileError("a saved tree's children must come after their parent")
+            bought = node.bought
+            is_feature = np.isin(bought, np.arange(self.n_features)).all()
+            if (
+                not is_feature
+                or np.unique(bought).size < bought.size
+                or node.gains.shape != bought.shape
+            ):
+                raise ModelFileError("a saved node must buy features, each once, with their gains")
+        for has, node in zip(self.has, self.nodes, strict=True):
+            for linear in (node.gate, node.leaf):
+                if not has[self.basis.feature[linear.columns]].all():
+                    raise ModelFileError("a saved node must read only what is bought on its path")

@@ -1,0 +1,109 @@
+"""What a node buys: sums against least squares, the best set against all sets, the bound."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bayescascade import FeatureCosts
+from bayescascade.costs.items import CostItems
+from bayescascade.costs.limits import is_within
+from bayescascade.methods.classifier_trees.selection import Blocks, Node, squares_of
+
+Problem = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], Blocks, CostItems]
+
+
+def explained(problem: Problem, features: tuple[int, ...], ridge: float) -> float:
+    """Return z of a set by least squares, each column scaled to variance 1 at the node."""
+    columns, targets, weights, blocks, _ = problem
+    p = weights / weights.sum()
+    places = [c for f in features for c in range(blocks.starts[f], blocks.starts[f + 1])]
+    x = columns[:, places] - p @ columns[:, places]
+    deviations = np.sqrt(p @ x**2)
+    x = x[:, deviations > 1e-9] / deviations[deviations > 1e-9]
+    y = targets - p @ targets
+    total = float((p @ y**2).sum())
+    root = np.sqrt(p)[:, np.newaxis]
+    a = np.vstack([root * x, np.sqrt(ridge) * np.eye(x.shape[1])])
+    b = np.vstack([root * y, np.zeros((x.shape[1], y.shape[1]))])
+    left = b - a @ np.linalg.lstsq(a, b, rcond=1e-13)[0]
+    return 1 - float((left**2).sum()) / total
+
+
+def draw(seed: int, d: int = 6) -> Problem:
+    """Return a node of d features: groups, copies, a constant, free ones, weights of both kinds."""
+    generator = np.random.default_rng(seed)
+    n = int(generator.integers(20, 60))
+    sizes = generator.integers(1, 4, d) if seed % 2 else np.ones(d, np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    mixing = np.eye(starts[-1]) + generator.normal(size=(starts[-1], starts[-1])) * (seed % 3)
+    columns = generator.normal(size=(n, starts[-1])) @ mixing * 10.0 ** generator.integers(-3, 4)
+    if seed % 5 == 0:
+        columns[:, 0] = 7.3e5
+    if seed % 7 == 0:
+        columns[:, -1] = columns[:, 0]
+    targets = np.eye(3)[generator.integers(0, 3, n)] if seed % 4 else generator.normal(size=(n, 1))
+    targets[:, 0] += columns[:, 1] / np.abs(columns[:, 1]).max()
+    weights = generator.random(n) if seed % 2 else (generator.random(n) < 0.7).astype(float)
+    costs = dict(enumerate(generator.choice([0.0, 0.5, 1.0, 3.0], d)))
+    groups = {"blood": [0, 2], "urine": [2, 3]} if seed % 3 == 0 else {}
+    items = FeatureCosts(costs, groups=groups).resolve(range(d))
+    return columns, targets, weights, Blocks(starts), items
+
+
+def node_of(problem: Problem, inherited: tuple[int, ...], ridge: float) -> Node:
+    columns, targets, weights, blocks, items = problem
+    has = np.isin(np.arange(blocks.n_features), inherited)
+    return Node(squares_of(columns, targets, weights, ridge).squares, blocks, items, has)
+
+
+def best_value(problem: Problem, inherited: tuple[int, ...], budget: float, ridge: float) -> float:
+    """Return the largest z of a set within the budget, by looking at all."""
+    items, d = problem[-1], problem[3].n_features
+    others = [f for f in range(d) if f not in inherited]
+    paid = items.paid(np.isin(np.arange(d), inherited)[np.newaxis])
+    best = -np.inf
+    for k in range(len(others) + 1):
+        for more in combinations(others, k):
+            has = np.isin(np.arange(d), (*inherited, *more))[np.newaxis]
+            cost = float(items.costs[items.paid(has)[0] & ~paid[0]].sum())
+            if is_within(cost, budget):
+                best = max(best, explained(problem, (*inherited, *more), ridge))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_gains_are_those_of_least_squares_and_best_sets_those_of_enumeration(seed: int) -> None:
+    problem = draw(seed)
+    inherited = ((), (1,), (0, 3))[seed % 3]
+    ridge = (1e-6, 1e-2)[seed % 2]
+    budget = (0.5, 2.0, 4.0)[seed % 3]
+    node = node_of(problem, inherited, ridge)
+    best = best_value(problem, inherited, budget, ridge)
+    for how in ("paper", "greedy", "auto", "exact"):
+        bought = node.choose(budget, how)
+        has = inherited
+        for feature, gain in zip(bought.features.tolist(), bought.gains, strict=True):
+            before = explained(problem, has, ridge)
+            has = (*has, feature)
+            assert gain == pytest.approx(explained(problem, has, ridge) - before, abs=1e-9)
+        assert bought.explained == pytest.approx(explained(problem, has, ridge), abs=1e-9)
+        assert bought.bound >= best - 1e-9
+        assert bought.explained <= best + 1e-9
+        if how in ("auto", "exact"):
+            assert bought.is_exact
+            assert bought.explained == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_no_set_exceeds_the_certificate() -> None:
+    tightest = 0.0
+    for seed in range(1000):
+        problem, budget = draw(seed, 5), float(np.random.default_rng(seed).choice([0.5, 1, 3, 5]))
+        best = best_value(problem, (), budget, 1e-6)
+        for how in ("greedy", "paper"):
+            bought = node_of(problem, (), 1e-6).choose(budget, how)
+            assert best <= bought.bound + 1e-9
+            tightest = max(tightest, best / bought.bound if bought.bound else 0.0)
+    assert tightest > 0.999
