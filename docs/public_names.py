@@ -18,6 +18,7 @@ _TITLES = {
     "methods.rules": "Rule lists",
     "methods.forests": "Feature budgets",
     "methods.prunings": "Feature budgets",
+    "methods.classifier_trees": "Feature budgets",
     "methods.cost_trees": "Feature budgets",
     "costs": "Feature budgets",
     "methods.neighbors": "Nearest neighbors",

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.validation import check_real
+from bayescascade.base.validation import check_flag, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
@@ -32,9 +32,10 @@ from bayescascade.methods.classifier_trees.pruning import Pruning, prunings
 from bayescascade.methods.classifier_trees.reports import HOW_TO_READ, node_table, path_words
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
 from bayescascade.methods.classifier_trees.walk import ClassifierWalk
+from bayescascade.model.importances import importance_shares
 from bayescascade.report.page import BLANK, Page, count_of
 
-_SHARES = (0.04, 0.1, 0.2, 0.35, 0.6, 1.0)
+_SHARES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
 """Of what a row may cost: what a node may spend in the trees that are tried."""
 
 _HELD_OUT = 0.25  # of the rows, where none are given to choose by
@@ -66,6 +67,9 @@ class SubmodularTreeClassifier(BudgetedClassifier):
     ----------
     tree_ : ClassifierTree
         `tree_.nodes[0]` is the root.
+    certificate_ : tuple of NodeCertificate
+    is_interrupted_ : bool
+        Whether Ctrl-C ended the fit, which then kept the trees that had grown.
 
     The others are those of every `BudgetedClassifier`.
 
@@ -262,8 +266,11 @@ class SubmodularTreeClassifier(BudgetedClassifier):
             return [tuple(given)]
         total = float(items.costs.sum())
         limits = {total if each is None else min(each, total) for each in budgets}
-        amounts = {share * limit for limit in limits for share in _SHARES}
-        return [(amount,) for amount in sorted({max(amount, least) for amount in amounts})]
+        amounts = {max(share * limit, least) for limit in limits for share in _SHARES}
+        steps = items.costs / least if least > 0 else np.array([0.5])
+        if (steps == np.round(steps)).all():  # more than a multiple buys no more
+            amounts = {np.floor(amount / least + 1e-9) * least for amount in amounts}
+        return [(amount,) for amount in sorted(amounts)]
 
     def _chosen(self, budget: float | None) -> Self:
         """Return the classifier of the best tree within a budget, or of what reads nothing."""
@@ -310,6 +317,19 @@ class SubmodularTreeClassifier(BudgetedClassifier):
         return tuple(NodeCertificate(n.explained, n.bound, n.is_exact) for n in self.tree_.nodes)
 
     @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in what nodes explain, (n_features_in_,) float64.
+
+        Gains of nodes count by the rows that come to them; shares sum up to 1, or are all 0 if
+        nothing is bought.
+        """
+        check_is_fitted(self)
+        nodes = self.tree_.nodes
+        bought = np.concatenate([node.bought for node in nodes])
+        gains = np.concatenate([node.gains * node.weight for node in nodes])
+        return importance_shares(self.n_features_in_, bought, gains)
+
+    @property
     def commonest_class_(self) -> Any:
         """The commonest class of the rows that the tree was grown on."""
         check_is_fitted(self)
@@ -349,6 +369,7 @@ class SubmodularTreeClassifier(BudgetedClassifier):
     def _fields(self) -> dict[str, Any]:
         return {
             **super()._fields(),
+            "is_interrupted": self.is_interrupted_,
             "center": self._center.tolist(),
             "class_shares": self._class_shares.tolist(),
             "tree": self.tree_.to_record(),
@@ -357,6 +378,7 @@ class SubmodularTreeClassifier(BudgetedClassifier):
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
         source, n_classes = self._encoder.source, len(self.classes_)
+        self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
         self._center = _numbers(record, "center", len(source))
         self._class_shares = _numbers(record, "class_shares", n_classes)
         self.tree_ = ClassifierTree.from_record(record["tree"], source, n_classes)

@@ -1,0 +1,150 @@
+"""Trees of classifiers: what is read is paid for, prunings are best, files are checked."""
+
+import json
+from itertools import chain, combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescascade
+from bayescascade import FeatureCosts, SubmodularTreeClassifier
+from bayescascade.base.errors import ModelFileError, ParameterError, TooLargeError
+from bayescascade.methods.classifier_trees.basis import Basis
+from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow
+from bayescascade.methods.classifier_trees.pruning import prunings
+
+COSTS = FeatureCosts({0: 1.0, 1: 2.0, 3: 0.5}, groups={"blood": [2, 3]})
+
+
+def moons(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows whose class needs one feature on one side, and three on the other."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n, 5))
+    y = np.where(X[:, 0] > 0, X[:, 1] + 0.3 * X[:, 0] > 0, X[:, 2] * 0.5 + X[:, 3] > 0)
+    return X, (y + (X[:, 0] > 1.5)).astype(int)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = moons(600, 0)
+    model = SubmodularTreeClassifier(costs=COSTS, budget=4.0, max_depth=3, random_state=0)
+    return model.fit(X, y), X
+
+
+def test_what_is_not_read_changes_nothing_and_what_is_acquired_is_what_is_read(fitted):
+    model, X = fitted
+    read = model.features_used(X[:100])
+    assert 0 < read.mean() < 1
+    noise = np.random.default_rng(1).normal(size=(100, 5)) * 100
+    changed = model.predict_proba(np.where(read, X[:100], noise))
+    np.testing.assert_array_equal(changed, model.predict_proba(X[:100]))
+    for row in X[:20]:
+        acquired = model.acquire(row.__getitem__)
+        assert acquired.is_complete
+        assert acquired.total_cost == model.acquisition_cost([row])[0]
+        np.testing.assert_allclose(acquired.probabilities, model.predict_proba([row])[0])
+
+
+@pytest.mark.parametrize("basis", ["linear", "bins"])
+@pytest.mark.parametrize("seed", range(3))
+def test_prunings_are_the_best_for_every_tradeoff(basis, seed):
+    X, y = moons(300, seed)
+    V, v = moons(80, 100 + seed)
+    items = COSTS.resolve(range(5))
+    made = Basis.of(basis, X, np.arange(5))
+    rows = GrowingRows.of(made, X, y, np.ones(300), 3)
+    tree = grow(rows, items, Growth((1.5,), max_depth=3))
+    path = prunings(tree, items, V, v)
+    inner = [place for place, node in enumerate(tree.nodes) if not node.is_leaf]
+    every = []
+    for cut in chain.from_iterable(combinations(inner, k) for k in range(len(inner) + 1)):
+        pruned = tree.cut_at(cut)
+        error = float((pruned.predict_proba(V).argmax(axis=1) != v).mean())
+        cost = float(items.total(items.paid(pruned.has[pruned.apply(V)])).mean())
+        every.append((error, cost))
+    for one in path:
+        told = float((one.tree.predict_proba(V).argmax(axis=1) != v).mean())
+        assert one.error == pytest.approx(told)
+        for error, cost in every:
+            assert one.error + one.tradeoff * one.cost <= error + one.tradeoff * cost + 1e-12
+    for tradeoff in np.geomspace(1e-4, 1.0, 25):
+        here = max((p for p in path if p.tradeoff <= tradeoff), key=lambda p: p.tradeoff)
+        best = min(error + tradeoff * cost for error, cost in every)
+        assert here.error + tradeoff * here.cost == pytest.approx(best)
+
+
+def test_a_budget_holds_and_a_path_costs_more_for_fewer_errors(fitted):
+    model, X = fitted
+    path = model.path([0.2, 1.0, 2.0, 10.0])
+    costs = [each.validation_cost_ for each in path]
+    assert costs == sorted(costs)
+    assert all(
+        each.validation_cost_ <= limit for each, limit in zip(path, [0.2, 1, 2, 10], strict=True)
+    )
+    assert path[0].predict(X).tolist() == [model.commonest_class_] * len(X)
+    with pytest.raises(ParameterError, match="budget must be"):
+        model.within(-1)
+
+
+PRINTED = {"basis": "linear", "selection": "paper", "leaf": "least_squares", "prune": False}
+
+
+@pytest.mark.parametrize("how", [{}, {"weights": "soft"}, {**PRINTED, "node_budget": 1.5}])
+def test_other_rows_are_classified_too(how):
+    X, y = moons(600, 0)
+    V, v = moons(2000, 7)
+    model = SubmodularTreeClassifier(costs=COSTS, max_depth=3, random_state=0, **how).fit(X, y)
+    assert model.score(V, v) > 0.65
+    assert all(one.explained <= one.bound <= 1 for one in model.certificate_)
+
+
+def test_text_and_missing_cells_and_an_unknown_level_are_read():
+    X, y = moons(400, 3)
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(f=np.where(X[:, 1] > 0, "yes", "no"))
+    frame.loc[::7, "b"] = np.nan
+    frame.loc[::11, "f"] = None
+    model = SubmodularTreeClassifier(budget=4.0, max_depth=3, random_state=0).fit(frame, y)
+    row = frame.iloc[0]
+    acquired = model.acquire(row.__getitem__)
+    np.testing.assert_allclose(acquired.probabilities, model.predict_proba(frame.iloc[:1])[0])
+    assert "f" in str(model)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"node_budget": 0.1}, "node_budget must be at least 1, what the cheapest feature"),
+        ({"node_budget": [1.0, 2.0]}, "node_budget must have one number or 31"),
+        ({"tradeoff": -1.0}, "tradeoff must be"),
+        ({"costs": {0: float("nan")}}, r"costs\[0\] must be"),
+        ({"selection": "best"}, "selection must be"),
+    ],
+)
+def test_bad_parameters_are_named(changed, words):
+    X, y = moons(60, 0)
+    with pytest.raises(ParameterError, match=words):
+        SubmodularTreeClassifier(**{"costs": COSTS, **changed}).fit(X, y)
+
+
+def test_too_many_sets_are_refused_by_name():
+    X = np.random.default_rng(0).normal(size=(100, 60))
+    with pytest.raises(TooLargeError, match='got "exact" with 60 features'):
+        SubmodularTreeClassifier(selection="exact", node_budget=30.0).fit(X, X[:, 0] > 0)
+
+
+@pytest.mark.parametrize("forge", ["circle", "unpaid", "shape"])
+def test_forged_trees_are_refused(fitted, tmp_path, forge):
+    model, _ = fitted
+    model.save(tmp_path / "m.json")
+    record = json.loads((tmp_path / "m.json").read_text())
+    nodes = record["tree"]["nodes"]
+    if forge == "circle":
+        nodes[0]["children"] = [0, 0]
+    elif forge == "unpaid":
+        nodes[0]["bought"], nodes[0]["gains"] = [], []
+    else:
+        nodes[0]["leaf"]["coefficients"] = [[1.0]]
+    (tmp_path / "m.json").write_text(json.dumps(record))
+    with pytest.raises(ModelFileError):
+        bayescascade.load(tmp_path / "m.json")
