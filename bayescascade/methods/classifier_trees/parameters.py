@@ -1,7 +1,7 @@
 """Parameters of trees of classifiers, declared once."""
 
 from bayescascade.base.parameters import Choice, Flag, Integer, Other, Real
-from bayescascade.methods.forests.parameters import BudgetedParameters
+from bayescascade.costs.parameters import BudgetedParameters
 from bayescascade.model.listed import ListedBudgetLearner
 from bayescascade.model.parameters import missing_choice, unknown_choice
 

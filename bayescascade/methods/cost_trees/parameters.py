@@ -1,7 +1,7 @@
 """Parameters of single trees whose features cost something, declared once."""
 
 from bayescascade.base.parameters import Choice, Integer, Parameters, Real
-from bayescascade.methods.forests.parameters import BudgetedParameters
+from bayescascade.costs.parameters import BudgetedParameters
 from bayescascade.model.listed import ListedBudgetLearner
 from bayescascade.model.parameters import SAMPLED, SearchParameters
 

@@ -1,19 +1,11 @@
-"""Parameters of classifiers that pay for what they read, declared once."""
+"""Parameters of forests that pay for what they read, declared once."""
 
-from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Other, Real
+from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Other
+from bayescascade.costs.parameters import BudgetedParameters
 from bayescascade.model.listed import ListedBudgetLearner
-from bayescascade.model.parameters import RunParameters, unknown_choice
 
 THRESHOLDS = ("exact", "histogram", "random")
 """Where numbers may be split."""
-
-
-class BudgetedParameters(RunParameters):
-    """Of all of them."""
-
-    costs = Other(None, "What features cost", none="1 each")
-    budget = Real(None, "The most that a row may cost on average", minimum=0.0, none="")
-    unknown = unknown_choice(ignore="counts as missing")
 
 
 class ForestParameters(BudgetedParameters):

@@ -1,0 +1,12 @@
+"""Parameters of classifiers that pay for what they read, declared once."""
+
+from bayescascade.base.parameters import Other, Real
+from bayescascade.model.parameters import RunParameters, unknown_choice
+
+
+class BudgetedParameters(RunParameters):
+    """Of all of them."""
+
+    costs = Other(None, "What features cost", none="1 each")
+    budget = Real(None, "The most that a row may cost on average", minimum=0.0, none="")
+    unknown = unknown_choice(ignore="counts as missing")
