@@ -60,7 +60,8 @@ def test_another_budget_is_what_fitting_for_it_gives(monkeypatch):
     costs = [5.0, 1.0, 1.0, 1.0]
     fitted = tree(costs=costs, budget=6.0).fit(X, y)
     for budget in (0.0, 1.0, 6.0):
-        alone, again = tree(costs=costs, budget=budget).fit(X, y), fitted.within(budget)
+        alone = fitted if budget == 6.0 else tree(costs=costs, budget=budget).fit(X, y)
+        again = fitted.within(budget)
         assert again.get_params() == alone.get_params()
         assert (again.tree_, again.tradeoff_) == (alone.tree_, alone.tradeoff_)
         assert again.choice_ == alone.choice_
@@ -139,16 +140,17 @@ def test_a_tree_to_prune_is_given_the_validation_rows():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_chains_go_on_unless_their_length_or_a_budget_is_given(monkeypatch):
     """A fixed length is what it always was; trees of a budget are too many to go on."""
-    monkeypatch.setattr(estimators, "DEFAULT_STEPS", 2_000)
-    monkeypatch.setattr(estimators, "_STEPS", 2_000)
-    X, y = table(0, is_learnable=True)
+    monkeypatch.setattr(estimators, "DEFAULT_STEPS", 600)
+    monkeypatch.setattr(estimators, "_STEPS", 600)
+    monkeypatch.setattr(estimators, "_NATS", (4.0,))
+    X, y = table(0, is_learnable=True, n_rows=24)
 
     def fitted(**given):
         more = {"budget": None, "n_steps": None, "n_chains": 4, "tradeoff": None, **given}
-        return tree(**more).fit(X, y)
+        return tree(**more).fit(X, y, X_val=X, y_val=y)
 
     assert fitted().summary_.n_rounds > 1
-    fixed = fitted(n_steps=2_000)
+    fixed = fitted(n_steps=600)
     assert fixed.summary_.n_rounds == 1
     assert fitted(until="steps").run_ == fixed.run_
     assert fitted(budget=2.0).summary_.n_rounds == 1
