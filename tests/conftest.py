@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import fcntl
 import gc
 import os
 import sys
@@ -7,6 +8,7 @@ import zlib
 
 import numpy as np
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 from bayescascade.base import jit
 
@@ -33,9 +35,32 @@ def compiled():
     jit.MOST_INTERPRETED = 0
 
 
+@pytest.fixture(autouse=True, scope="session")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory):
+    """Let one worker compile a kernel: another that needs it waits, and reads it from the cache."""
+    folder, compile_here = tmp_path_factory.getbasetemp().parent, jit._Kernel.compile
+
+    def compile_alone(kernel, signature):
+        # helpers are part of the kernel that calls them, and have no cache
+        if not isinstance(kernel._cache, jit._FolderCache) or global_compiler_lock.is_locked():
+            return compile_here(kernel, signature)
+        with (folder / f"{kernel.__module__}.{kernel.__name__}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return compile_here(kernel, signature)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jit._Kernel, "compile", compile_alone)
+        yield
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run README and notebooks first: at the end one worker would wait for the other."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/test_examples"))
+    """Run README and notebooks first: at the end one worker would wait for the other.
+
+    Then cascades: workers begin at the front and in the middle of the tests, which are then of
+    different kernels, and theirs take longest to compile.
+    """
+    first = ("tests/test_examples", "tests/methods/cascades/")
+    items.sort(key=lambda item: [not item.nodeid.startswith(name) for name in first])
 
 
 def pytest_collection_finish() -> None:
