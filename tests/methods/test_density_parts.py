@@ -1,4 +1,4 @@
-"""Density trees and density lists: normalized, drawn from, and conditioned, cell by cell."""
+"""Density trees, lists and histograms: normalized, drawn from, and conditioned, cell by cell."""
 
 import itertools
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from bayescascade import SmoothedHistogram
 from bayescascade.base.errors import DataError
 from tests.methods.cascades import problems as trees
 from tests.methods.cascades.test_density import density_of, grades
@@ -37,6 +38,13 @@ DRAWN = {
     **{
         name: lambda rng, schema=schema: random_list(rng, schema, n_rules=4)
         for name, schema in DOMAINS.items()
+    },
+    **{
+        f"histogram-{problem.name}-{count}": lambda _, table=problem.table, count=count: (
+            SmoothedHistogram(count).fit(table).cells_
+        )
+        for problem in (trees.BINS, trees.FRACTIONAL, trees.MIXED_WAYS)
+        for count in (None, 0.3)
     },
 }
 SURE = [name for name in DRAWN if not name.startswith("shares")]  # no cell is impossible
