@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bayescascade.cli.loading import UNKNOWN_OPTION, in_role, load_model, open_for
+from bayescascade.cli.loading import ROWS_OPTION, UNKNOWN_OPTION, in_role, load_model, open_for
 from bayescascade.cli.options import Integer
-from bayescascade.cli.output import check_outputs, csv_texts, write_texts
+from bayescascade.cli.output import check_outputs
 from bayescascade.cli.reading import with_reading
 
 if TYPE_CHECKING:
@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Fill missing cells.")
 @click.argument("model", metavar="MODEL.json")
 @click.argument("data")
-@click.option(
-    "--out",
-    metavar="FILE",
-    help="Write the rows here, not to stdout: Parquet if it ends in .parquet or .pq, else CSV.",
-)
+@ROWS_OPTION
 @click.option(
     "--how",
     type=click.Choice(["mode", "draw"]),
@@ -47,17 +43,14 @@ def impute(
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     if seed is not None and how != "draw":
         raise click.UsageError(f"--seed needs --how draw, got {how}")
-    from bayescascade.cli.streaming import is_parquet, tell_blocks, write_blocks
+    from bayescascade.cli.streaming import is_parquet, write_rows
     from bayescascade.model.roles import Density
 
     density: Density = in_role(Density, load_model(model, unknown), "impute", model)
     source = open_for(density, data)
     typed = out is not None and is_parquet(out)
     blocks = _filled_blocks(density, source, how, seed, typed=typed)
-    if out is None:
-        write_texts(None, csv_texts(blocks))
-    else:
-        write_blocks(out, tell_blocks(data, blocks))
+    write_rows(out, data, blocks)
 
 
 def _filled_blocks(

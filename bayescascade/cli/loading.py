@@ -22,6 +22,14 @@ UNKNOWN_OPTION = click.option(
 """How rows are read, if not as the model was told when it was fitted."""
 
 
+ROWS_OPTION = click.option(
+    "--out",
+    metavar="FILE",
+    help="Write the rows here, not to stdout: Parquet if it ends in .parquet or .pq, else CSV.",
+)
+"""Where rows go that a command makes, for `streaming.write_rows`."""
+
+
 def load_model(path: str, unknown: str | None = None) -> Any:  # Any: each family has its own
     """Return a saved model that treats unknown levels as the option says from now on.
 

@@ -7,7 +7,7 @@ import click
 
 from bayescascade.cli.declared import Models, option_name, option_of, parameters_of
 from bayescascade.cli.learning import Lesson, Task, learning, outputs_of, set_up
-from bayescascade.cli.options import CHOICE_OPTIONS, Bounds, listed, with_options
+from bayescascade.cli.options import CHOICE_OPTIONS, SAVE_OPTION, Bounds, listed, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.methods.rado.parameters import (
     FeatureParameters,
@@ -131,7 +131,7 @@ class _Made(NamedTuple):
 
 @rados.command(short_help="Learn a classifier from files of sums.")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--out", metavar="FILE.json", help="Save the model, for predict and score.")
+@SAVE_OPTION
 @with_options(*(option_of(name, LEARNED) for name in LearnerParameters.declared()))
 @learning
 def fit(files: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:

@@ -9,11 +9,10 @@ from typing import Any
 import click
 
 from bayescascade.cli.deciding import decision_of, with_decision
-from bayescascade.cli.loading import UNKNOWN_OPTION, in_role, load_model, open_for
+from bayescascade.cli.loading import ROWS_OPTION, UNKNOWN_OPTION, in_role, load_model, open_for
 from bayescascade.cli.options import FULL_OPTION, JSON_OPTION, Integer, parse_given
 from bayescascade.cli.output import (
     check_outputs,
-    csv_texts,
     echo,
     save_figure,
     save_plot,
@@ -194,8 +193,7 @@ def score(
     else:
         if target is not None:
             in_role(Classifier, fitted, "--target", model)
-        if top is None:
-            top = _DEFAULT_TOP if out is None else 0
+        top = (_DEFAULT_TOP if out is None else 0) if top is None else top
         density: Density = in_role(Density, fitted, "score", model)
         decision_of(fitted, model, threshold, class_costs)
         scored = ScoredRows(density, open_for(fitted, data), top, weights)
@@ -218,11 +216,7 @@ def score(
     type=click.Choice(["mode", "mean"]),
     help="That column's most probable value (the default), or its expected one, of numbers.",
 )
-@click.option(
-    "--out",
-    metavar="FILE",
-    help="Write the rows here, not to stdout: Parquet if it ends in .parquet or .pq, else CSV.",
-)
+@ROWS_OPTION
 @click.option("--explain", is_flag=True, help="Add the rule that fires, or the features acquired.")
 @with_decision
 @UNKNOWN_OPTION
@@ -250,7 +244,7 @@ def predict(
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     from bayescascade.cli.scoring import predicted_blocks, predicted_column_blocks
-    from bayescascade.cli.streaming import tell_blocks, write_blocks
+    from bayescascade.cli.streaming import write_rows
     from bayescascade.model.roles import Classifier, Density, Predictor
 
     fitted = load_model(model, unknown)
@@ -263,19 +257,14 @@ def predict(
             )
         if explain:
             in_role(Classifier, fitted, "--explain", model)
-        source = open_for(fitted, data)
-        blocks = predicted_column_blocks(fitted, source, target, how or "mode")
+        blocks = predicted_column_blocks(fitted, open_for(fitted, data), target, how or "mode")
     else:
         predictor: Predictor = in_role(Predictor, fitted, "predict", model)
         for option, value in (("--target", target), ("--how", how)):
             if value is not None:
                 in_role(Density, fitted, option, model)
-        source = open_for(predictor, data)
-        blocks = predicted_blocks(predictor, source, decision, explain=explain)
-    if out is None:
-        write_texts(None, csv_texts(blocks))
-    else:
-        write_blocks(out, tell_blocks(data, blocks))
+        blocks = predicted_blocks(predictor, open_for(predictor, data), decision, explain=explain)
+    write_rows(out, data, blocks)
 
 
 @click.command(short_help="Draw rows.")

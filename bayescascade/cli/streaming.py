@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import BayesCascadeError, DataError
 from bayescascade.base.files import replaced_file
 from bayescascade.cli.interrupts import deferred_interrupts
-from bayescascade.cli.output import interrupted, rows_of, shown_rows
+from bayescascade.cli.output import csv_texts, interrupted, rows_of, shown_rows, write_texts
 
 Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray[Any] | pyarrow.Array]
 """A block of rows, by the headings of its columns: Arrow's, or else all texts or all numbers."""
@@ -75,6 +75,14 @@ def write_blocks(path: str, blocks: Generator[Columns, None, None]) -> None:
                 break
     if not is_complete:
         interrupted(f"{path} has the first {n_rows:,} rows")
+
+
+def write_rows(path: str | None, data: str, blocks: Generator[Columns, None, None]) -> None:
+    """Write blocks made of the rows of a file as `write_blocks` does, or as CSV to stdout."""
+    if path is None:
+        write_texts(None, csv_texts(blocks))
+    else:
+        write_blocks(path, tell_blocks(data, blocks))
 
 
 def _is_exhausted(blocks: Generator[Columns, None, None]) -> bool:
