@@ -25,6 +25,8 @@ def test_a_fraction_stays_in_one_piece(rng: np.random.Generator) -> None:
     split = split_rows(np.array([0.25, 2.5]), 3, rng)
     assert split.sum(axis=0).tolist() == [0.25, 2.5]
     assert np.sort(split % 1, axis=0)[-1].tolist() == [0.25, 0.5]
+    pieces = [split_rows(np.array([0.25]), 3, rng)[:, 0].argmax() for _ in range(100)]
+    assert set(pieces) == {0, 1, 2}
 
 
 def with_replacement(weights, n_parts, rng):

@@ -70,6 +70,16 @@ def test_a_schema_makes_parts_alike(rng: np.random.Generator) -> None:
         Table.merge([])
 
 
+def test_weights_of_any_size_are_merged() -> None:
+    """Sums are exact on a grid that the largest weight of all parts sets."""
+    few, many = 2.0**-20, 2.0**50
+    parts = [
+        Table.from_frame(pd.DataFrame({"a": [0, 1], "n": n}), weights="n", nominal=["a"])
+        for n in ([few, few], [few, many])
+    ]
+    assert Table.merge(parts).weights.tolist() == [2 * few, many + few]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [

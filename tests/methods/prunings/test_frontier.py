@@ -1,9 +1,13 @@
 """Prunings within budgets, against all prunings that there are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bayescascade.methods.prunings.frontier import Frontier, remove_features
+from bayescascade.methods.prunings.program import Pruning
+from bayescascade.methods.prunings.solvers import FlowSolver
 from tests.methods.prunings.forests import programs
 from tests.methods.prunings.problems import DEEP, PAIR, THREE, PruningProblem, each
 
@@ -27,6 +31,29 @@ def test_budgets_are_kept_and_bounds_hold(rng: np.random.Generator) -> None:
             best = errors[costs <= budget * (1 + 1e-8)].min()
             n_best += program.error(found.kept) <= best + 1e-12
     assert n_best > 25  # of 50; it is a heuristic
+
+
+def test_what_solutions_leave_open_is_in_the_rounding(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    """Else a pruning between corners that are not quite proved would be called best."""
+    solve, n_between = FlowSolver.solve, 0
+
+    def loose(solver: FlowSolver, tradeoff: float) -> Pruning:
+        found = solve(solver, tradeoff)
+        return replace(found, lower_bound=found.lower_bound - 0.01, rounding=0.1)
+
+    for program, _, _, costs, feature in programs(rng, 6):
+        budget = float(np.quantile(costs, 0.3))
+        exact = Frontier(program, feature).within(budget)
+        assert exact.rounding < 1e-9
+        with monkeypatch.context() as patch:
+            patch.setattr(FlowSolver, "solve", loose)
+            found = Frontier(program, feature).within(budget)
+        if found.tradeoff > 0.0:  # what the last leaves open, and the corners at both ends
+            assert found.rounding >= 2 * (0.1 + 2 * 0.01) - 1e-9
+            n_between += 1
+    assert n_between > 2
 
 
 def test_memory_of_corners_changes_nothing(rng: np.random.Generator) -> None:
