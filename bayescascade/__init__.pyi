@@ -50,6 +50,7 @@ from .methods.comparing import compare as compare
 from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
 from .methods.cost_trees.tree import BudgetTree as BudgetTree
+from .methods.effects.bounds import effect_bound as effect_bound
 from .methods.effects.estimators import CausalSVM as CausalSVM, EffectModel as EffectModel
 from .methods.effects.losses import conditional_difference_loss as conditional_difference_loss
 from .methods.effects.posterior import EffectPosterior as EffectPosterior

@@ -22,6 +22,7 @@ from bayescascade import (
     DensityEstimationTree,
     DensityRuleList,
     DirectionPosterior,
+    EffectPosterior,
     FastBoxes,
     GibbsPosterior,
     LeafCascade,
@@ -228,11 +229,22 @@ def _rados(kind: str, seed: int) -> RadoPosterior:
     return RadoPosterior(rados, 6, prior_scale=[1.0, 0.1, 5.0], approximation=kind)
 
 
+def _effects(surrogate: str, combine: str, seed: int = 0) -> EffectPosterior:
+    rows, signs = blobs(40, seed=seed)[:2]
+    arms = np.arange(40) % 2 > 0
+    how = {"surrogate": surrogate, "combine": combine, "penalty": 0.1}
+    return EffectPosterior(
+        rows, np.where(np.asarray(signs) > 0, 1.0, -1.0), np.ones(40), arms, **how
+    )
+
+
 CONTINUOUS: Mapping[str, Callable[..., ContinuousPosterior]] = {
     **{f"prototypes {how}": partial(neighbors.posterior, **how) for how in neighbors.KINDS},
     "rado": partial(_rados, "none"),
     "rado moments": partial(_rados, "moments"),
     "logistic": lambda seed: LogisticPosterior(*blobs(40, seed=seed)),
+    "effect": lambda seed: _effects("logistic", "mean", seed),
+    "effect max": lambda seed: _effects("square", "max", seed),
 }
 """Those over numbers, each of rows drawn by a `seed`."""
 
@@ -255,6 +267,7 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "direction": lambda: DirectionPosterior({"x->y": 0.02, "y->x": 0.05}, temperature=0.03),
     "rado": lambda: RadoPosterior(all_rados(*blobs(6)), 6),
     "logistic": lambda: LogisticPosterior(*blobs(40)),
+    "effect": lambda: _effects("logistic", "mean"),
     "boxes": boxes.Problem("listed", (5, 5), 2, n_rows=30).posterior,
     "gibbs": gibbs,
     "plane": Plane,

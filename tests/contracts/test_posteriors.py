@@ -120,7 +120,8 @@ def test_generic_engines_run_on_the_moves(name):
     assert run.best_log_density == pytest.approx(posterior.log_density(run.best_state), abs=1e-9)
 
 
-IN_PYTHON = ("gibbs", "prototypes", "direction", "rado", "logistic")  # whose moves are not compiled
+# whose moves are not compiled
+IN_PYTHON = ("gibbs", "prototypes", "direction", "rado", "logistic", "effect")
 
 
 @pytest.mark.parametrize("name", [name for name in HOUSE if name not in IN_PYTHON])
