@@ -55,7 +55,7 @@ def effect_bound(
     >>> from bayescascade import effect_bound
     >>> given = {"log_growth": 20.0, "pseudo_dimension": 3.0, "divergence": 1.0}
     >>> round(effect_bound((0.2, 0.25), (10**6, 10**6), **given), 3)
-    0.332
+    0.307
     """
     treated, others = (check_real("risks", risk, minimum=0.0) for risk in risks)
     n_treated, n_others = (check_integer("n_rows", n, 1) for n in n_rows)
