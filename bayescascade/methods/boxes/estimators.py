@@ -48,7 +48,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         See `BoxPosterior`. A single printed union hardly does better than a decision tree; a low
         `side_cost` and one box buy one to five sides to read.
     predictive : {"map", "average"}
-        By the union shown, or the average of 100 draws.
+        By the union shown, or the average of 1,000 draws.
     search : str
         "exact" finds the best union by the objective of "gibbs", with a proof or a bound; others,
         see `explore`.
