@@ -37,6 +37,9 @@ def side_words(encoder: MatrixEncoder, column: int, low: float, high: float) -> 
         ends = [level_text(levels.levels[code]) for code in (codes[0], codes[-1])] if codes else []
         first, last = ends or ["none", "none"]
         return SideWords(name, first if low > -np.inf else "", last if high < np.inf else "")
+    left = set(range(levels.n_levels)) - set(codes)
+    if len(left) == 1 < len(codes):
+        return SideWords(f"{quoted(name)} is not {levels.describe_codes(left)}", "", "")
     return SideWords(levels.condition_words(codes, is_open=True), "", "")
 
 
