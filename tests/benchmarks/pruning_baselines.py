@@ -13,16 +13,14 @@ scikit-learn's ``ccp_alpha`` does to trees grown by the Gini impurity.
 
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import ParameterError
 from bayescascade.base.jit import kernel
-from bayescascade.base.validation import check_integer, check_real
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.limits import check_amounts, is_within, too_low
 from bayescascade.data.labels import TrainingRows
@@ -55,14 +53,6 @@ class BaselinePruner(ForestPruner):
     def _untold(self, training: TrainingRows) -> Any:
         """Return the value where neither the strength nor a budget is given."""
 
-    @abstractmethod
-    def _valid(self, name: str, value: Any) -> Any:
-        """Return a value that may be one of the strength; raise ParameterError if it is none."""
-
-    def _checked(self, name: str, value: Any) -> Any:
-        """Return a value of the strength for this forest; raise ParameterError if it is none."""
-        return self._valid(name, value)
-
     def _few_values(self) -> Sequence[Any]:
         """Return the values of a path that is not told any."""
         return self._values()
@@ -70,50 +60,17 @@ class BaselinePruner(ForestPruner):
     def path(
         self, values: Sequence[Any] | None = None, *, budgets: Sequence[float] | None = None
     ) -> PruningPath[Self]:
-        """Return the forest pruned to several degrees.
-
-        Parameters
-        ----------
-        values : sequence, optional
-            Of the strength; by default, all that make a difference, or a choice of them.
-        budgets : sequence of float >= 0, optional
-            Instead of these values.
-
-        Returns
-        -------
-        PruningPath
-            A fitted classifier for each, in the order given.
-
-        Raises
-        ------
-        ParameterError
-            If both are given, or one is no list, or has a value out of its range.
-        BudgetError
-            If nothing that can be left is within one of the budgets.
-        NotFittedError
-            Before `fit`, and if the model was read from a file.
-        """
+        """Return the forest pruned to these values of the strength, or to budgets."""
         self._check_unpruned()
-        if values is not None and budgets is not None:
-            raise ParameterError("either values or budgets must be given, got both")
         if budgets is not None:
             return self._path("budget", check_amounts("budgets", budgets), self._within)
-        if values is None:
-            wanted = self._few_values()
-        elif isinstance(values, str) or not isinstance(values, Iterable):
-            raise ParameterError(f"values must be a list of {self.strength}, got {values!r}")
-        else:
-            wanted = [self._checked(f"values[{i}]", value) for i, value in enumerate(values)]
-        return self._path(self.strength, wanted, lambda value: value)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if getattr(self, self.strength) is not None:
-            self._valid(self.strength, getattr(self, self.strength))
+        return self._path(
+            self.strength, self._few_values() if values is None else values, lambda value: value
+        )
 
     def _tuned(self, training: TrainingRows) -> Any:
         value = getattr(self, self.strength)
-        return self._untold(training) if value is None else self._checked(self.strength, value)
+        return self._untold(training) if value is None else value
 
     def _within(self, budget: float) -> Any:
         """Return the value that leaves most of the forest within a budget."""
@@ -133,48 +90,14 @@ class BaselinePruner(ForestPruner):
         setattr(self, f"{self.strength}_", value)
         self._become(self._left(value).without_bare_roots(), self._validation_rows, watch_in_use())
 
-    def _own_record(self) -> dict[str, Any]:
-        value = getattr(self, f"{self.strength}_")
-        return {self.strength: value.tolist() if isinstance(value, np.ndarray) else value}
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        setattr(self, f"{self.strength}_", self._valid(self.strength, record[self.strength]))
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GreedyPrune(BaselinePruner):
-    """A forest from which features are removed one after the other: a baseline.
+    """A forest from which features are removed one after the other.
 
     Trees are cut at every split on a removed feature. Each step removes the one that leaves the
-    least ``error + tradeoff x cost``; see `bayescascade.methods.prunings.frontier`.
-
-    Parameters
-    ----------
-    forest, costs, budget, n_jobs, random_state
-        As of every `ForestPruner`.
-    tradeoff : float >= 0 or None
-        In-bag error rate that a unit of cost is worth, in choosing what to remove and how much.
-        None: to choose what to remove, a quarter of what the whole forest lessens that rate by for
-        a unit of its cost; and how much, unless `n_removed` or a `budget` says it, what rows decide
-        on that nothing was fitted to, as of `BudgetPruneClassifier`.
-    n_removed : int >= 0 or None
-        Features to remove, at most all; None: as many as leave the least ``error + tradeoff x
-        cost``.
-
-    Attributes
-    ----------
-    tradeoff_ : float
-        `tradeoff`, or the one that said how much to remove; not in saved models.
-    n_removed_ : int
-        How many features were removed.
-    removed_ : list of str
-        Which, in their order. A feature that was only read below others goes with these.
-    program_ : PruningProgram
-        What the splits gain and cost; not in saved models.
-
-    References
-    ----------
-    Nan, F. (2018). Learning to predict under a budget. PhD thesis, Boston University. Section 4.5.
+    least ``error + tradeoff x cost``; see `bayescascade.methods.prunings.frontier`, and F. Nan's
+    thesis, Learning to predict under a budget (Boston University, 2018), section 4.5.
     """
 
     model_name: ClassVar[str] = "greedy_prune"
@@ -183,11 +106,6 @@ class GreedyPrune(BaselinePruner):
 
     tradeoff: float | None = None
     n_removed: int | None = None
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.tradeoff is not None:
-            check_real("tradeoff", self.tradeoff, minimum=0.0)
 
     def _prepare(self, training: TrainingRows) -> None:
         forest = self.whole_forest_
@@ -214,41 +132,10 @@ class GreedyPrune(BaselinePruner):
         super()._take(value)
         self.removed_ = [self.feature_texts[feature] for feature, _ in self._steps[1 : value + 1]]
 
-    def _valid(self, name: str, value: Any) -> int:
-        return check_integer(name, value, minimum=0)
-
-    def _checked(self, name: str, value: Any) -> int:
-        return min(self._valid(name, value), len(self._steps) - 1)
-
-    def _own_record(self) -> dict[str, Any]:
-        return {**super()._own_record(), "removed": self.removed_}
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        removed = record["removed"]
-        if not isinstance(removed, list) or not set(removed) <= set(self.feature_texts):
-            raise ValueError(f"removed must be features, got {removed!r}")
-        self.n_removed_ = check_integer(
-            "n_removed", record["n_removed"], minimum=len(removed), maximum=len(removed)
-        )
-        self.removed_ = removed
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TruncatedForest(BaselinePruner):
-    """A forest of which only the first trees are left: a baseline.
-
-    Parameters
-    ----------
-    forest, costs, budget, n_jobs, random_state
-        As of every `ForestPruner`; costs decide only what is within a budget.
-    n_trees : int >= 1 or None
-        Trees to keep; None: all of them.
-
-    Attributes
-    ----------
-    n_trees_ : int
-        The number of trees that are left.
-    """
+    """A forest of which only the first trees are left."""
 
     model_name: ClassVar[str] = "truncated_forest"
     title: ClassVar[str] = "truncated forest"
@@ -268,34 +155,12 @@ class TruncatedForest(BaselinePruner):
     def _left(self, found: int) -> Forest:
         return self.whole_forest_.part(slice(self.whole_forest_.tree_starts[found]))
 
-    def _valid(self, name: str, value: Any) -> int:
-        return check_integer(name, value, minimum=1)
-
-    def _checked(self, name: str, value: Any) -> int:
-        return check_integer(name, value, minimum=1, maximum=self.whole_forest_.n_trees)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CostComplexityPrune(BaselinePruner):
-    """A forest whose trees are pruned for their size: a baseline, which knows nothing of costs.
+    """A forest whose trees are pruned for their size, at a level as scikit-learn's `ccp_alpha`.
 
-    Parameters
-    ----------
-    forest, costs, budget, n_jobs, random_state
-        As of every `ForestPruner`; costs decide only what is within a budget.
-    level : float >= 0 or None
-        What a leaf must be worth, as scikit-learn's `ccp_alpha`. None: of each tree, the level at
-        which it errs least on the rows not in its bag; the forest must have been grown on these
-        rows, with bootstrap.
-
-    Attributes
-    ----------
-    level_ : float, or (n_trees,) float64
-        The level, or each tree's own.
-
-    References
-    ----------
-    Breiman, L., Friedman, J., Olshen, R. and Stone, C. (1984). Classification and regression trees.
+    Without a level, each tree has that at which it errs least on the rows not in its bag.
     """
 
     model_name: ClassVar[str] = "cost_complexity_prune"
@@ -326,15 +191,6 @@ class CostComplexityPrune(BaselinePruner):
         of_trees = np.broadcast_to(found, forest.n_trees)
         is_split = self._levels > np.repeat(of_trees, np.diff(forest.tree_starts))
         return forest.pruned(is_split)
-
-    def _valid(self, name: str, value: Any) -> float:
-        return check_real(name, value, minimum=0.0)
-
-    def _read_own(self, record: Mapping[str, Any]) -> None:
-        told = record["level"]
-        levels = [self._valid("level", one) for one in (told if isinstance(told, list) else [told])]
-        # a list has each tree's own
-        self.level_: float | Floats = np.array(levels) if isinstance(told, list) else levels[0]
 
 
 def _worth(program: PruningProgram) -> float:
@@ -383,14 +239,7 @@ def best_levels(forest: Forest, levels: Floats, counts: Floats) -> Floats:
 
 
 class RemovalSolver:
-    """Finds the best of the prunings that removing features one by one led to.
-
-    Parameters
-    ----------
-    program : PruningProgram
-    steps : sequence of (int, (n_splits,) bool)
-        What `remove_features` yielded.
-    """
+    """Finds the best of the prunings that removing features one by one led to."""
 
     def __init__(self, program: PruningProgram, steps: Sequence[tuple[int, Bools]]) -> None:
         self.program = program
