@@ -9,7 +9,6 @@ import pytest
 from bayescascade import BoxClassifier, BoxUnion, FastBoxes, hull_area, load
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.boxes.learned import LearnedBoxes
-from tests.scikit_learn import follow_scikit_learn
 
 EXACT = {"search": "exact", "likelihood": "gibbs", "n_boxes": 1, "side_cost": 0.5}
 QUICK = {"n_steps": 3000, "n_chains": 2, "random_state": 0}
@@ -196,16 +195,3 @@ def test_more_boxes_than_positives_are_allowed():
     """A box that holds nothing is dropped."""
     model = BoxClassifier(**EXACT | {"n_boxes": 5}).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
     assert model.boxes_.n_boxes <= 1
-
-
-@pytest.mark.filterwarnings("ignore")
-@follow_scikit_learn(
-    [
-        BoxClassifier(**EXACT),
-        BoxClassifier(likelihood="beta", n_steps=200, n_chains=1, random_state=0, n_jobs=1),
-        FastBoxes(random_state=0),
-    ]
-)
-def test_they_follow_scikit_learn(estimator, check):
-    """All of its checks."""
-    check(estimator)

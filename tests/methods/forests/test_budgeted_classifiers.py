@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -19,19 +18,14 @@ from sklearn.preprocessing import StandardScaler
 import bayescascade
 from bayescascade import (
     BudgetedForestClassifier,
-    BudgetPruneClassifier,
-    BudgetTreeClassifier,
     FeatureCosts,
     PolynomialImpurity,
-    SelectedForestClassifier,
 )
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.data.given import GivenRows
-from tests.benchmarks.pruning_baselines import GreedyPrune
 from tests.forgeries import JUNK, at, places
 from tests.methods.forests import reference
 from tests.methods.forests.fits import COSTS, PlainForest, diagnoses, patients
-from tests.scikit_learn import follow_scikit_learn
 
 
 @pytest.fixture
@@ -110,20 +104,6 @@ NUMBERS = ["age", "glucose", "iron", "scan"]
 GROWN = BudgetedForestClassifier(
     costs=COSTS, max_trees=5, cost_exponent=0.0, alpha=2.0, random_state=0
 )
-
-ESTIMATORS = [
-    BudgetedForestClassifier(max_trees=3, random_state=0),
-    BudgetPruneClassifier(RandomForestClassifier(3), random_state=0),
-    BudgetTreeClassifier(n_steps=50, n_chains=1, random_state=0),
-    GreedyPrune(RandomForestClassifier(2), random_state=0),
-    SelectedForestClassifier(n_trees=3, random_state=0),
-]
-
-
-@follow_scikit_learn(ESTIMATORS)
-def test_scikit_learn_conventions(estimator, check):
-    """Pipelines, searches and clones rely on each of them."""
-    check(estimator)
 
 
 def test_a_grid_search_over_budgets(rows):

@@ -16,7 +16,6 @@ from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.starting import shares_of_classes
 from tests.interrupts import interrupted
 from tests.methods.neighbors.problems import blobs, strokes
-from tests.scikit_learn import follow_scikit_learn
 
 QUICK = {"max_iter": 30, "random_state": 0}
 
@@ -335,8 +334,3 @@ def test_bad_rows_are_named():
         model.fit(X, ["a"] * len(X))
     model.fit(frame.assign(v=3.0), y)  # a column that says nothing
     assert model.prototypes_[:, 1] == pytest.approx(3.0)
-
-
-@follow_scikit_learn([NeighborCompressionClassifier(max_iter=5)])
-def test_follows_scikit_learn(estimator, check):
-    check(estimator)

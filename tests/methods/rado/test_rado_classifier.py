@@ -12,14 +12,6 @@ from sklearn.metrics import log_loss
 import bayescascade
 from bayescascade import DataError, ParameterError, RadoBoostClassifier, Rados, explore
 from tests.methods.rado.problems import blobs
-from tests.scikit_learn import follow_scikit_learn
-
-
-@follow_scikit_learn(
-    [RadoBoostClassifier(learner=one, random_state=0) for one in ("boost", "map", "moments")]
-)
-def test_scikit_learn_takes_it(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -20,27 +20,6 @@ from bayescascade.data.given import GivenRows
 from bayescascade.data.inference import BinCollector
 from bayescascade.data.labels import LabeledRows
 from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
-from tests.scikit_learn import follow_scikit_learn
-
-
-@follow_scikit_learn([RuleListClassifier(n_steps=30, n_chains=1)])
-def test_scikit_learn_conventions(estimator, check):
-    """Whatever scikit-learn's tools rely on, they may rely on."""
-    check(estimator)
-
-
-@pytest.mark.slow
-@follow_scikit_learn(
-    [
-        RuleListClassifier(
-            n_steps=300, n_chains=1, predictive="average", missing="level", unknown="ignore"
-        )
-    ]
-)
-def test_scikit_learn_conventions_of_averages(estimator, check):
-    """Whatever scikit-learn's tools rely on, they may rely on."""
-    check(estimator)
-
 
 # -- with scikit-learn's tools ---------------------------------------------------------------------
 

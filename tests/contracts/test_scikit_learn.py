@@ -1,0 +1,75 @@
+"""scikit-learn's own checks of every classifier, without those that fail by its own fault."""
+
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from bayescascade import (
+    BoxClassifier,
+    BudgetedForestClassifier,
+    BudgetPruneClassifier,
+    BudgetTreeClassifier,
+    FastBoxes,
+    NeighborCompressionClassifier,
+    RadoBoostClassifier,
+    RuleListClassifier,
+    SelectedForestClassifier,
+)
+
+RELEASE = tuple(map(int, version("scikit-learn").split(".")[:2]))
+CHAIN = {"n_chains": 1, "random_state": 0}
+ESTIMATORS = [
+    BudgetedForestClassifier(max_trees=3, random_state=0),
+    BudgetPruneClassifier(RandomForestClassifier(3), random_state=0),
+    BudgetTreeClassifier(n_steps=50, **CHAIN),
+    NeighborCompressionClassifier(max_iter=5),
+    RadoBoostClassifier(random_state=0),
+    RuleListClassifier(n_steps=30, n_chains=1),
+    SelectedForestClassifier(n_trees=3, random_state=0),
+]
+OF_RARE_CLASSES = [
+    BoxClassifier(search="exact", likelihood="gibbs", n_boxes=1, side_cost=0.5),
+    BoxClassifier(likelihood="beta", n_steps=200, n_jobs=1, **CHAIN),
+    FastBoxes(random_state=0),
+]
+OTHER_WAYS = [
+    *(RadoBoostClassifier(learner=one, random_state=0) for one in ("map", "moments")),
+    RuleListClassifier(
+        n_steps=300, n_chains=1, predictive="average", missing="level", unknown="ignore"
+    ),
+]
+
+
+def _own_faults(estimator: Any) -> dict[str, str]:
+    tags, found = get_tags(estimator), {}
+    cells, classes = tags.input_tags, tags.classifier_tags
+    if RELEASE < (1, 8) and cells.categorical and not cells.allow_nan:
+        found["check_positive_only_tag_during_fit"] = "takes a fraction from whole numbers"
+    if RELEASE < (1, 7) and classes is not None and not classes.multi_class:
+        # the first label against the others, which shuffling makes another one
+        found["check_sample_weight_equivalence_on_dense_data"] = "compares other labels"
+    return found
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=_own_faults)
+def test_conventions(estimator, check):
+    """Whatever scikit-learn's tools rely on, they may rely on."""
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(OF_RARE_CLASSES, expected_failed_checks=_own_faults)
+def test_conventions_of_rare_classes(estimator, check):
+    """Of two classes; a box that is worse than none warns."""
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OTHER_WAYS, expected_failed_checks=_own_faults)
+def test_conventions_of_other_ways(estimator, check):
+    """The same of other learners and averages, which share nearly all of their code."""
+    check(estimator)
