@@ -256,3 +256,19 @@ def test_tables_of_many_levels_are_learned_as_others(monkeypatch):
     dense = made().fit(frame())
     monkeypatch.setattr(em, "_SPARSE_FROM", 0)
     assert_allclose(made().fit(frame()).score_samples(frame()), dense.score_samples(frame()))
+
+
+def test_shares_of_classes_are_at_the_top_of_what_is_climbed(rng):
+    """What EM maximizes and the posterior that it prints have one prior of shares."""
+    table = Table.from_arrays(rng.integers(0, 3, (200, 2)), names=["a", "b"], nominal=["a", "b"])
+    rows = Rows.of(table)
+    belongs = rng.dirichlet([0.05, 1.0], size=table.n_distinct)
+    best = maximized(rows, Settings("independent", 2.0, 2), belongs)
+
+    def worth(step):
+        odds = best.log_shares + np.array([step, 0.0])
+        moved = best._replace(log_shares=odds - np.logaddexp.reduce(odds))
+        joint = (rows.weights[:, np.newaxis] * belongs * moved.log_joint(rows)).sum()
+        return joint + moved.log_prior(rows, 2.0)
+
+    assert worth(1e-2) < worth(0.0) > worth(-1e-2)
