@@ -20,6 +20,7 @@ from bayescascade.cli.compare import compare
 from bayescascade.cli.completion import complete_files, completion
 from bayescascade.cli.compress import compress
 from bayescascade.cli.doctor import doctor
+from bayescascade.cli.effect import effect
 from bayescascade.cli.evidence import evidence
 from bayescascade.cli.explaining import explain
 from bayescascade.cli.fit import fit
@@ -106,11 +107,11 @@ def application(context: click.Context) -> None:
     fit learns the density of a table, as a tree or a list of rules, and saves it; classify learns
     a list of rules that predicts one of its columns, budget forests that do so within budgets for
     what the features cost, compress prototypes whose neighbors do so, boxes some that hold a rare
-    class. causal says which of two columns is the cause, privately if asked for; rados classifies
-    by sums of rows, which others may hold. show, score, predict, explain, impute and sample use
-    what was saved; diagnose says how well its posterior was explored. compare learns several
-    densities of a table, and scores them by rows that they have not seen. doctor says what all of
-    this runs on.
+    class. causal says which of two columns is the cause, privately if asked for; effect learns for
+    whom a treatment works; rados classifies by sums of rows, which others may hold. show, score,
+    predict, explain, impute and sample use what was saved; diagnose says how well its posterior was
+    explored. compare learns several densities of a table, and scores them by rows that they have
+    not seen. doctor says what all of this runs on.
 
     A table is a CSV, Parquet or Arrow file, or all files of a folder, a pattern ("parts/*.csv") or
     a URL together.
@@ -126,6 +127,7 @@ for command in (
     compress,
     *map(command_of, COMMANDS),
     causal,
+    effect,
     rados,
     evidence,
     show,

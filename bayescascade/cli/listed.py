@@ -32,7 +32,7 @@ def command_of(listed: ListedCommand) -> click.Command:
         X, y, _ = read_labeled(open_rows(data), options["target"], **chosen)
         for name, declared in learner.parameters.declared().items():
             if isinstance(declared, Label) and options.get(name) is not None:
-                task.model.set_params(**{name: _label(declared.option, options[name], y)})
+                task.model.set_params(**{name: label_of(declared.option, options[name], y)})
         rows = () if learner.call == "fit" else (X, y)
         return task, Lesson(
             (X, y), fit=learner.call, words=listed.words,
@@ -58,7 +58,7 @@ def command_of(listed: ListedCommand) -> click.Command:
     return click.command(listed.name, short_help=listed.short)(decorated)
 
 
-def _label(option: str, text: str, labels: Any) -> Any:
+def label_of(option: str, text: str, labels: Any) -> Any:
     """Return the label that a text stands for; click.UsageError if there is none."""
     from bayescascade.data.levels import level_text
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,9 @@ from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import Page, Pieces, warning
+
+if TYPE_CHECKING:
+    from bayescascade.methods.effects.rules import EffectRules
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -120,6 +123,8 @@ class EffectModel(MatrixEstimator):
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "learner", "target")
     _later_parameters: ClassVar[Mapping[str, Any]] = {}
 
+    good: Any = EffectParameters.good.default
+    treated: Any = EffectParameters.treated.default
     surrogate: str = EffectParameters.surrogate.default
     combine: str = EffectParameters.combine.default
     adjust: str | bool = EffectParameters.adjust.default
@@ -156,9 +161,9 @@ class EffectModel(MatrixEstimator):
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
             What is known before anybody is treated.
         y : (n_rows,) array, or str of files
-            Outcomes, of two classes, of which the second in order is the good one.
+            Outcomes, of two classes; see `good`.
         treatment : (n_rows,) array, or str
-            Arms, two, of which the second in order is treated; or the column of X that holds them.
+            Arms, two, see `treated`; or the column of X that holds them.
         propensity : float, or (n_rows,) array, optional
             The probability of being treated, in (0, 1), where it is known by design.
 
@@ -214,8 +219,8 @@ class EffectModel(MatrixEstimator):
                 raise DataError(f'X must not hold the treatment, got it as column "{name}"')
         self._set_encoder(MatrixEncoder.learn(given, self._policy()))
         rows = np.asarray(self._encoder.transform(given, owner), np.float64)
-        outcomes, self.outcomes_ = _two(given.labels, "y", owner, len(rows))
-        treated, self.arms_ = _two(arms, "treatment", owner, len(rows))
+        outcomes, self.outcomes_ = _two(given.labels, "y", owner, len(rows), self.good, "good")
+        treated, self.arms_ = _two(arms, "treatment", owner, len(rows), self.treated, "treated")
         for place, arm in enumerate(self.arms_.tolist()):
             of = outcomes[treated == bool(place)]
             told = f'arm "{level_text(arm)}"'
@@ -480,6 +485,46 @@ class EffectModel(MatrixEstimator):
         signs[np.argsort(np.abs(h), kind="stable")[: round(neutral * len(h))]] = 0
         return signs
 
+    def explain(
+        self, X: Any, held_out: tuple[Any, ...] | None = None, **parameters: Any
+    ) -> "EffectRules":
+        """Return rules for where h > 0, and the effect in each of them.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Rows whose h rules are learned from, such as those of `fit`: no outcome is used.
+        held_out : (X, y, treatment) or (X, y, treatment, propensity), optional
+            As in `fit`, but other rows: effects are measured on them, by doubly robust outcomes,
+            and say nothing if `fit` has seen them. By default no effect is measured, and a fifth of
+            X says how well the rules agree with h.
+        **parameters
+            Those of `EffectRules`, such as ``kind="tree"``.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range, or no condition has the support.
+        DataError
+            If rows cannot be used, or those held out are not of the outcomes and arms of `fit`.
+        """
+        from bayescascade.methods.effects.rules import EffectRules
+
+        rules, h = EffectRules(**parameters), self.decision_function(X)
+        if held_out is None:
+            return rules.fit(X, h)
+        others, y, treatment, propensity = (*held_out, None)[:4]
+        rows, owner = np.asarray(self._matrix(others), np.float64), type(self).__name__
+        named = {"y": (y, self.outcomes_), "treatment": (treatment, self.arms_)}
+        is_good, is_treated = (
+            _second(labels, known, f"{name} held out", owner, len(rows))
+            for name, (labels, known) in named.items()
+        )
+        known = _checked_propensity(propensity, len(rows))
+        found = nuisance(rows, is_good, is_treated, known, n_jobs=self.n_jobs)
+        outcomes = doubly_robust(is_good, is_treated, *found)
+        return rules.fit(X, h, (others, self.decision_values(rows), outcomes))
+
     def predict_block(
         self,
         cells: pd.DataFrame,
@@ -666,15 +711,33 @@ class CausalSVM(EffectModel):
     standardize: bool = False
 
 
-def _two(labels: Any, name: str, owner: str, n_rows: int) -> tuple[Flags, NDArray[Any]]:
-    """Return whether labels are the second of two, (n_rows,), and both; DataError if not two."""
+def _two(
+    labels: Any, name: str, owner: str, n_rows: int, second: Any = None, parameter: str = ""
+) -> tuple[Flags, NDArray[Any]]:
+    """Return whether labels are the second of two, (n_rows,), and both; DataError if not two.
+
+    The second is that in order, or the one given by a parameter.
+    """
     checked = check_labels(labels, name, owner)
     if len(checked) != n_rows:
         raise DataError(f"{name} must have a label per row of X, {n_rows:,}, got {len(checked):,}")
     classes, codes = find_classes(checked, name)
     if len(classes) != 2:
         raise DataError(f"{name} must have two values, got {len(classes)}")
+    if second is not None and second not in classes.tolist():
+        told = " or ".join(map(repr, classes.tolist()))
+        raise ParameterError(f"{parameter} must be {told}, got {second!r}")
+    if second == classes.tolist()[0] and second is not None:
+        return codes == 0, classes[::-1]
     return codes == 1, classes
+
+
+def _second(labels: Any, known: NDArray[Any], name: str, owner: str, n_rows: int) -> Flags:
+    """Return whether labels are the second of two that are known, both of which there must be."""
+    found, classes = _two(labels, name, owner, n_rows)
+    if set(classes.tolist()) != set(known.tolist()):
+        raise DataError(f"{name} must be of those of fit, {known.tolist()}, got {classes.tolist()}")
+    return found if classes.tolist() == known.tolist() else ~found
 
 
 def _checked_propensity(propensity: ArrayLike | None, n_rows: int) -> Any:

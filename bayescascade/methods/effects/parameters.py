@@ -1,6 +1,6 @@
 """Parameters of models of effects, declared once."""
 
-from bayescascade.base.parameters import Choice, Flag, Jobs, Other, Parameters, Real
+from bayescascade.base.parameters import Choice, Flag, Jobs, Label, Other, Parameters, Real
 from bayescascade.model.parameters import RunParameters, missing_choice, unknown_choice
 
 AUTO = "auto"
@@ -10,6 +10,9 @@ ADJUSTMENTS = ("doubly_robust", "residuals", "none")
 
 class EffectParameters(Parameters):
     """Of `EffectModel`."""
+
+    good = Label(None, "The good outcome", none="the second in order", metavar="LABEL")
+    treated = Label(None, "The arm of the treated", none="the second in order", metavar="LABEL")
 
     surrogate = Choice(
         "square", "The loss that stands in for wrong signs",

@@ -1,0 +1,147 @@
+"""``bayescascade effect``: for whom a treatment works, and that in rules."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import click
+
+from bayescascade.cli.declared import Models, option_of
+from bayescascade.cli.learning import Lesson, Task, learning, set_up
+from bayescascade.cli.listed import label_of
+from bayescascade.cli.options import CHOICE_OPTIONS, SAVE_OPTION, with_options
+from bayescascade.cli.reading import with_reading
+from bayescascade.methods.effects.parameters import EffectParameters
+
+MODELS: Models = {"": EffectParameters}
+_METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "auto": ("EffectModel", {}),
+    "kernel": ("EffectModel", {"learner": "kernel"}),
+    "forest": ("EffectModel", {"learner": "forest"}),
+    "svm": ("CausalSVM", {}),
+}
+_GIVEN = ("good", "treated", "missing", "unknown", "random_state", "n_jobs")
+_HELD_OUT = 3  # one row of so many measures the rules
+
+
+class Explained(NamedTuple):
+    """A model and the rules that explain it, printed one after the other."""
+
+    model: Any
+    rules: Any
+
+    def page(self) -> Any:
+        """Return both pages."""
+        from bayescascade.report.page import BLANK
+
+        return (*self.model.page(), BLANK, *self.rules.page())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return both as plain data."""
+        return {"model": self.model.to_dict(), "rules": self.rules.to_dict()}
+
+
+@click.command(short_help="Find for whom a treatment works.")
+@click.argument("data")
+@click.option("--outcome", metavar="NAME", required=True, help="Column of the two outcomes.")
+@click.option("--treatment", metavar="NAME", required=True, help="Column of the two arms.")
+@click.option(
+    "--known-propensity",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="P",
+    help="Share treated in a trial, where it is known by design.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(list(_METHODS)),
+    default="auto",
+    show_default=True,
+    help="A kernel, a forest, the better of both, or the thesis's minimax machine.",
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Rules for where it works, and the effect in each on a third of the rows, from "
+    "which nothing is learned.",
+)
+@click.option("--rules-out", metavar="FILE.json", help="Save the rules, for show and predict.")
+@with_options(*(option_of(name, MODELS) for name in _GIVEN))
+@with_options(*CHOICE_OPTIONS)
+@with_reading(learns=True, labels=True)
+@SAVE_OPTION
+@learning
+def effect(data: str, **options: Any) -> tuple[Task, Lesson]:
+    """Learn what a treatment does to each row of the table DATA.
+
+    The file (.csv, .csv.gz, .parquet) holds the outcome and the arm of each row in the columns
+    --outcome and --treatment, of two values each; the second in order is the good one, and the
+    treated, unless --good and --treated say otherwise. All other columns must be known before
+    anybody is treated, and hold whatever decided who is.
+    """
+    outcome, treatment = options.pop("outcome"), options.pop("treatment")
+    known, explains = options.pop("known_propensity"), options.pop("explain")
+    rules_out = options["rules_out"]
+    if outcome == treatment:
+        raise click.UsageError(f"--treatment must be another column than --outcome, got {outcome}")
+    if rules_out is not None and not explains:
+        raise click.UsageError("--rules-out must come with --explain, got none")
+    name, given = _METHODS[options.pop("method")]
+    files = {"--out": "out", "--rules-out": "rules_out"}
+    task = set_up(name, {"DATA": data}, {**options, **given}, EffectParameters, files=files)
+    from bayescascade.cli.rows import open_rows, read_labeled
+    from bayescascade.data.names import check_known
+
+    source = open_rows(data)
+    check_known("--outcome", [outcome], source.names)
+    check_known("--treatment", [treatment], source.names)
+    chosen = {k: v for k, v in task.declared.items() if k in ("columns", "drop")}
+    if treatment in chosen.get("drop", ()):
+        raise click.UsageError(f"--drop must not name the column of --treatment, got {treatment}")
+    if "columns" in chosen:
+        chosen["columns"] = [*chosen["columns"], treatment]
+    X, y, _ = read_labeled(source, outcome, **chosen)
+    arms = X.pop(treatment)
+    for option, name, column in (("--outcome", "good", y), ("--treatment", "treated", arms)):
+        _check_two(option, column)
+        if options[name] is not None:
+            task.model.set_params(**{name: label_of(f"--{name}", options[name], column)})
+    if not explains:
+        return task, Lesson((X, y, arms, known))
+    return task, _explaining(task, X, y, arms, known, rules_out)
+
+
+def _check_two(option: str, cells: Any) -> None:
+    """Raise DataError unless a column has two values, and no missing cell."""
+    from bayescascade.base.errors import DataError
+    from bayescascade.data.levels import level_text
+
+    missing = cells.isna().to_numpy()
+    if missing.any():
+        raise DataError(
+            f"{option} must have a value in every row, got none in row "
+            f"{int(missing.argmax()) + 1}: fill it, or leave such rows out"
+        )
+    texts = sorted(map(level_text, cells.unique().tolist()))
+    if len(texts) != 2:
+        shown = ", ".join([*texts[:4], *["..."] * (len(texts) > 4)])
+        raise DataError(f"{option} must have two values, got {len(texts)}: {shown}")
+
+
+def _explaining(task: Task, X: Any, y: Any, arms: Any, known: Any, rules_out: Any) -> Lesson:
+    """Return how to learn from two thirds of the rows, and to measure rules on the others."""
+    import numpy as np
+
+    from bayescascade.model.search import seed_sequence
+
+    rng = np.random.default_rng(seed_sequence(task.model.random_state).spawn(1)[0])
+    is_held_out = rng.permutation(len(X)) % _HELD_OUT == 0
+    learned, others = ([one[rows] for one in (X, y, arms)] for rows in (~is_held_out, is_held_out))
+
+    def shown(model: Any) -> Explained:
+        rules = model.explain(
+            learned[0], held_out=(*others, known), random_state=task.model.random_state
+        )
+        if rules_out is not None:
+            rules.save(rules_out)
+        return Explained(model, rules)
+
+    return Lesson((*learned, known), shown=shown)
