@@ -69,7 +69,8 @@ def note(text: str) -> None:
 
 def interrupted(told: str) -> NoReturn:
     """Say what Ctrl-C left, and end the command."""
-    click.echo(f"interrupted: {told}", err=True)
+    said = told if told.startswith("interrupted") else f"interrupted: {told}"
+    click.echo(said, err=True)
     click.get_current_context().exit(INTERRUPTED)
 
 
