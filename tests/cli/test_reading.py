@@ -10,8 +10,8 @@ from bayescascade.cli.options import name_and_rest, parse_continuous, parse_give
 from tests.cli.conftest import assert_error, run
 from tests.test_read_as import survey, written
 
-READING = ("fit", "classify", "evidence", "compare", "compress", "boxes", "budget", "causal", "effect",
-           "score", "predict", "explain", "impute")  # fmt: skip
+READING = ("fit", "classify", "evidence", "compare", "compress", "boxes", "budget", "causal",
+           "effect", "score", "predict", "explain", "impute")  # fmt: skip
 QUICK = ("--seed", 0, "--steps", 300, "--chains", 1, "--search", "anneal")
 
 
