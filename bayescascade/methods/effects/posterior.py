@@ -112,7 +112,7 @@ class EffectPosterior(ContinuousPosterior):
         return np.asarray(self._arms @ SURROGATES[self.surrogate].value(-h * self._labels))
 
     def objective(self, state: Floats) -> float:
-        """Return risk + penalty |c|^2."""
+        """Return ``risk + penalty |c|^2``."""
         return -self.log_density(state) / self.strength
 
     def log_prior(self, state: Floats) -> float:
@@ -168,9 +168,9 @@ class EffectPosterior(ContinuousPosterior):
     def mode(self) -> Mode:
         """Return the function of greatest density, of a loss with a slope everywhere.
 
-        For given weights of arms the gap is |gradient|^2 / (4 penalty), by strong convexity, once
-        w_0 is at its minimum. Of the maximum, any alpha bounds the optimum from below by the
-        minimum of alpha R_T + (1 - alpha) R_C + penalty |c|^2, which is concave in alpha, of slope
+        For given weights of arms the gap is ``|gradient|^2 / (4 penalty)``, by strong convexity,
+        once w_0 is at its minimum. Of the maximum, any alpha bounds the optimum from below by the
+        minimum of ``alpha R_T + (1 - alpha) R_C + penalty |c|^2``, concave in alpha, of slope
         R_T - R_C: alpha is found by bisection, and the gap counts from the best bound.
         """
         if self.combine == "mean" or len(self._arms) == 1:
