@@ -404,7 +404,7 @@ def _nothing(rows: GrowingRows, n_features: int) -> ClassifierTree:
     none = np.zeros(0, np.int64)
     leaf = constant_leaf(rows.labels, rows.weights, rows.n_classes)
     node = ClassifierNode(
-        none, np.zeros(0), 0.0, 0.0, False, float(rows.weights.sum()), leaf, 0.0, (-1, -1), leaf
+        none, np.zeros(0), 0.0, 1.0, False, float(rows.weights.sum()), leaf, 0.0, (-1, -1), leaf
     )
     return ClassifierTree((node,), rows.basis, n_features, rows.n_classes)
 
