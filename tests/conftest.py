@@ -53,6 +53,12 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory):
         yield
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Import once what writes files at its first import: two workers would write them at once."""
+    if getattr(config.option, "numprocesses", None):
+        import arviz  # noqa: F401 - its stamp of the day, and Matplotlib's list of fonts
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run README and notebooks first: at the end one worker would wait for the other.
 
