@@ -1,0 +1,368 @@
+"""Classifiers of which several are tried, and the best within a budget is kept.
+
+Rows that nothing is learned from choose: those of `y_val`, or a part held out, and then what was
+chosen is fitted to all rows.
+"""
+
+import copy
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.base.validation import check_flag, check_real
+from bayescascade.base.watch import OutOfTime, Watch
+from bayescascade.costs.acquisition import Walk
+from bayescascade.costs.choice import Choice
+from bayescascade.costs.classifier import BudgetedClassifier
+from bayescascade.costs.items import FeatureCosts
+from bayescascade.costs.limits import BudgetError, check_amounts, is_within
+from bayescascade.data.cell_policy import CellPolicy, Matrix
+from bayescascade.data.given import GivenRows
+from bayescascade.data.labels import TrainingRows
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.splitting import split_by_class
+from bayescascade.methods.classifier_trees.basis import Basis
+from bayescascade.methods.classifier_trees.growing import GrowingRows
+from bayescascade.methods.classifier_trees.leaves import constant_leaf
+from bayescascade.methods.classifier_trees.reports import path_words
+from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
+from bayescascade.methods.classifier_trees.walk import ClassifierWalk
+from bayescascade.model.importances import importance_shares
+
+_HELD_OUT = 0.25  # of the rows, where none are given to choose by
+
+
+class Candidate(Protocol):
+    """What was tried, and how it does on the rows that choose."""
+
+    @property
+    def tree(self) -> ClassifierTree:
+        """What it learned."""
+
+    @property
+    def error(self) -> float:
+        """Share of the rows that it gets wrong."""
+
+    @property
+    def cost(self) -> float:
+        """Mean cost of a row."""
+
+
+class Judges(NamedTuple):
+    """The rows that choose."""
+
+    rows: Matrix
+    labels: NDArray[np.int64]
+    words: str
+    learns: NDArray[np.bool_]  # (n_training_rows,), which of those are learned from
+
+    def judge(self, tree: ClassifierTree, costs: NDArray[np.float64]) -> tuple[float, float]:
+        """Return error and mean cost of a tree whose nodes cost (n_nodes,) with all above them."""
+        wrong = tree.predict_proba(self.rows).argmax(axis=1) != self.labels
+        return float(wrong.mean()), float(costs[tree.apply(self.rows)].mean())
+
+
+class Trial(NamedTuple):
+    """What `fit` tried."""
+
+    candidates: tuple[Candidate, ...]
+    training: TrainingRows
+    everything: GrowingRows
+    judges: Judges
+    watch: Watch
+
+
+class TriedClassifier(BudgetedClassifier):
+    """A classifier of classifiers in a tree, the best of several within a budget.
+
+    A family has `_candidates` and `_refitted`, and perhaps `_chooses` and `_price`.
+
+    Attributes
+    ----------
+    tree_ : ClassifierTree
+        `tree_.nodes[0]` is the root.
+    is_interrupted_ : bool
+        Whether Ctrl-C ended the fit, which then kept what had been tried.
+
+    The others are those of every `BudgetedClassifier`.
+    """
+
+    cells: ClassVar[CellPolicy] = CellPolicy(missing="level")
+
+    budget: float | None
+    basis: str
+    time_limit: float | None
+    random_state: Any
+
+    tree_: ClassifierTree
+    is_interrupted_: bool
+
+    _trial: Trial
+    _center: NDArray[np.float64]  # (n_matrix_columns,)
+    _class_shares: NDArray[np.float64]  # (n_classes,)
+
+    # -- hooks -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _candidates(
+        self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
+    ) -> Iterator[Sequence[Candidate]]:
+        """Yield what is tried for some budgets, learned from rows, in portions."""
+
+    @abstractmethod
+    def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
+        """Return what was chosen, fitted to all rows."""
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether there is anything to choose, for which rows are held out."""
+        return True
+
+    @property
+    def _price(self) -> float:
+        """Errors of a row that a unit of cost is worth."""
+        return 0.0
+
+    def _become(self, candidate: Candidate) -> None:
+        """Keep what is known of what was chosen, beside its tree."""
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Try several classifiers, and keep the best within the budget.
+
+        Parameters
+        ----------
+        X : DataFrame or other table, paths, mapping of columns, array or list of rows
+            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
+            Arrow files, whose column `y` names.
+            Numbers, truth values, text and categories; NaN or None is missing.
+        y : (n_rows,) array, or str of files
+            Labels, of at least two classes.
+        X_val : as X, optional
+            Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
+        y_val : (n_validation_rows,) array, optional
+            Their labels, which choose; without them, a quarter of the rows does, by
+            `random_state`, and what is chosen is fitted to all rows.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            Weights of the rows, 1 each by default.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        TooLargeError
+            If what is asked for by name takes too long; only some parameters can lead to it.
+        DataError
+            If rows, labels or weights cannot be used.
+        KeyboardInterrupt
+            If Ctrl-C comes before one has been tried; later, it leaves those that have.
+        """
+        self.declares.check(self)
+        training = self._read_rows(X, y, sample_weight, X_val, y_val)
+        self._trial = self._try_each(training, [self.budget])
+        self.__dict__.update(self._chosen(self.budget).__dict__)
+        return self
+
+    def within(self, budget: float) -> Self:
+        """Return the classifier of another budget, chosen among those that `fit` tried.
+
+        Raises ParameterError if the budget is out of its range, NotFittedError if the model was
+        read from a file.
+        """
+        check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
+        return self._chosen(check_real("budget", budget, minimum=0.0))
+
+    def path(self, budgets: Sequence[float]) -> list[Self]:
+        """Return a classifier for each budget, chosen among those that `fit` tried."""
+        return [self.within(budget) for budget in check_amounts("budgets", budgets)]
+
+    def fit_budgets(
+        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
+    ) -> Iterator[tuple[float, Self | BudgetError]]:
+        """Yield for each budget the best of what is tried once for all of them."""
+        model: Any = clone(self).set_params(budget=max(budgets))
+        model.declares.check(model)
+        training = model._read_rows(X, y, None, X_val, y_val)
+        model._trial = model._try_each(training, budgets)
+        if model.is_interrupted_:
+            raise KeyboardInterrupt
+        for budget in budgets:
+            yield budget, model._chosen(budget)
+
+    def _read_rows(
+        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+    ) -> TrainingRows:
+        given = GivenRows.labeled(X, y, sample_weight)
+        validation = GivenRows.validating(X_val, y_val)
+        encoder = MatrixEncoder.learn(given, self._policy())
+        self._set_columns(encoder, FeatureCosts.of(self.costs, encoder.columns))
+        training = TrainingRows.read(encoder, given, validation, owner=type(self).__name__)
+        self.classes_ = training.classes
+        total = training.weights.sum()
+        self._center = training.weights @ training.rows / total
+        counts = np.bincount(training.labels, training.weights, training.n_classes)
+        self._class_shares = counts / total
+        return training
+
+    def _try_each(self, training: TrainingRows, budgets: Sequence[float | None]) -> Trial:
+        """Return what is tried for some budgets, judged by the rows that choose."""
+        judges = self._judges(training)
+        rows, labels, weights = training.rows, training.labels, training.weights
+        learns = judges.learns & (weights > 0)
+        basis = Basis.of(self.basis, rows[learns], self._encoder.source)
+        learned = GrowingRows.of(
+            basis, rows[learns], labels[learns], weights[learns], training.n_classes
+        )
+        everything = learned
+        if not judges.learns.all():
+            everything = GrowingRows.of(basis, rows, labels, weights, training.n_classes)
+        watch = Watch(self.time_limit)
+        tried: list[Candidate] = []
+        self.is_interrupted_ = False
+        try:
+            with watch.watching():
+                for portion in self._candidates(learned, judges, budgets):
+                    tried += portion
+                    if watch.is_over():
+                        break
+        except OutOfTime:
+            pass  # what has been tried is kept, or nothing is bought
+        except KeyboardInterrupt:
+            if not tried:
+                raise
+            self.is_interrupted_ = True
+        return Trial(tuple(tried), training, everything, judges, watch)
+
+    def _judges(self, training: TrainingRows) -> Judges:
+        learns = np.ones(len(training.rows), np.bool_)
+        if training.validation_labels is not None:
+            return Judges(
+                training.validation_rows, training.validation_labels, "validation rows", learns
+            )
+        if not self._chooses:
+            return Judges(training.rows, training.labels, "rows", learns)
+        generator = np.random.default_rng(self.random_state)
+        held_out = split_by_class(training.labels, [1 - _HELD_OUT, _HELD_OUT], generator) == 1
+        return Judges(
+            training.rows[held_out], training.labels[held_out], "held-out rows", ~held_out
+        )
+
+    def _chosen(self, budget: float | None) -> Self:
+        """Return the classifier of the best within a budget, or of what reads nothing."""
+        trial = self._trial
+        judges, training = trial.judges, trial.training
+        model = copy.copy(self)
+        model.budget = budget
+        possible = [c for c in trial.candidates if budget is None or is_within(c.cost, budget)]
+        if possible:
+            best = min(possible, key=lambda c: (c.error + self._price * c.cost, c.cost))
+            model.tree_ = best.tree
+            model._become(best)
+            if not judges.learns.all():
+                model.tree_ = model._refitted(best, trial.everything)
+            model._measure(training.validation_rows, trial.watch)
+            if budget is not None and not model._reads_nothing:
+                said = best.tree.predict_proba(judges.rows).argmax(axis=1)
+                nothing = judges.labels != training.commonest
+                model._settle(Choice.of(judges.words, said != judges.labels, nothing, training))
+            return model
+        model._cut_down()
+        model._measure(training.validation_rows, trial.watch)
+        return model
+
+    # -- hooks of budgeted classifiers -------------------------------------------------------------
+
+    def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
+        return self.tree_.has[self.tree_.apply(rows)]
+
+    def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
+        return partial(ClassifierWalk, self.tree_, self._class_shares, encoder)
+
+    @property
+    def _reads_nothing(self) -> bool:
+        return not self.tree_.has.any()
+
+    def _cut_down(self) -> None:
+        rows = self._trial.everything
+        none = np.zeros(0, np.int64)
+        leaf = constant_leaf(rows.labels, rows.weights, rows.n_classes)
+        total = float(rows.weights.sum())
+        node = ClassifierNode(none, np.zeros(0), 0.0, 1.0, False, total, leaf, 0.0, (-1, -1), leaf)
+        self.tree_ = ClassifierTree((node,), rows.basis, self.n_features_in_, rows.n_classes)
+
+    # -- classifying -------------------------------------------------------------------------------
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in the gains of the nodes, (n_features_in_,) float64.
+
+        Gains of nodes count by the rows that come to them; shares sum up to 1, or are all 0 if
+        nothing is bought. What a gain is says `ClassifierNode`.
+        """
+        check_is_fitted(self)
+        nodes = self.tree_.nodes
+        bought = np.concatenate([node.bought for node in nodes])
+        gains = np.concatenate([node.gains * node.weight for node in nodes])
+        return importance_shares(self.n_features_in_, bought, gains)
+
+    @property
+    def commonest_class_(self) -> Any:
+        """The commonest class of the rows that it was learned from."""
+        check_is_fitted(self)
+        return self.classes_.tolist()[int(self._class_shares.argmax())]
+
+    def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
+        return self.tree_.predict_proba(rows)
+
+    @property
+    def _means(self) -> NDArray[np.float64]:
+        return self._center
+
+    def _reasons(self, X: Any) -> list[str]:
+        words = path_words(self.tree_, self.feature_texts)
+        return [words[leaf] for leaf in self.tree_.apply(self._matrix(X)).tolist()]
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            **super()._fields(),
+            "is_interrupted": self.is_interrupted_,
+            "center": self._center.tolist(),
+            "class_shares": self._class_shares.tolist(),
+            "tree": self.tree_.to_record(),
+        }
+
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        super()._restore(record)
+        source, n_classes = self._encoder.source, len(self.classes_)
+        self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
+        self._center = _numbers(record, "center", len(source))
+        self._class_shares = _numbers(record, "class_shares", n_classes)
+        self.tree_ = ClassifierTree.from_record(record["tree"], source, n_classes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "tree_")
+
+
+def _numbers(record: Mapping[str, Any], name: str, count: int) -> NDArray[np.float64]:
+    numbers = np.array(record[name], np.float64)
+    if numbers.shape != (count,) or not np.isfinite(numbers).all():
+        raise ModelFileError(f"a saved tree's {name} must be {count} finite numbers")
+    return numbers
