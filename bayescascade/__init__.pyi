@@ -60,6 +60,9 @@ from .methods.forests.forest import Forest as Forest
 from .methods.forests.impurities import PolynomialImpurity as PolynomialImpurity
 from .methods.forests.selected_forest import SelectedForestClassifier as SelectedForestClassifier
 from .methods.histogram.estimators import SmoothedHistogram as SmoothedHistogram
+from .methods.margin_neighbors.estimators import (
+    MarginNeighborsClassifier as MarginNeighborsClassifier,
+)
 from .methods.mixtures.density import MixtureDensity as MixtureDensity
 from .methods.neighbors.estimators import (
     NeighborCompressionClassifier as NeighborCompressionClassifier,

@@ -20,6 +20,7 @@ _TITLES = {
     "methods.prunings": "Feature budgets",
     "methods.classifier_trees": "Feature budgets",
     "methods.cost_trees": "Feature budgets",
+    "methods.margin_neighbors": "Feature budgets",
     "costs": "Feature budgets",
     "methods.neighbors": "Nearest neighbors",
     "methods.boxes": "Boxes",

@@ -195,8 +195,12 @@ def test_a_policy_says_what_missing_and_unknown_cells_are(dtype):
         found = matrix_of(average, filled.assign(ward="south"), means)
     np.testing.assert_array_equal(found[0, average.source == 1], means[average.source == 1])
     assert lenient.read_cell(0, 1e300) == min(1e300, float(np.finfo(dtype).max))
-    with pytest.raises(ParameterError, match='unknown must be "error" or "mean" unless'):
+    with pytest.raises(ParameterError, match='unknown must be "error" or "mean" where missing'):
         CellPolicy("error", "missing")
+    partly = learned(filled, CellPolicy("level", "missing", dtype))
+    with pytest.warns(UnknownLevelWarning, match="counts as missing"):
+        found = matrix_of(partly, filled.assign(ward="south", age=NAN))
+    np.testing.assert_array_equal(np.isnan(found[0]), partly.source < 2)
 
 
 def test_weights_come_with_rows_and_labels():

@@ -4,12 +4,13 @@ What votes, such as each tree of a forest, walks as far as the known values allo
 for a feature. Acquired next is the feature with the most waiting per marginal cost: what it costs
 now that some groups and features are paid. So free ones come first; the first column does of
 equals. The order changes what is known when, never what is acquired in the end: a feature that is
-waited for is on its path. How a row walks is its family's: see `Walk`.
+waited for is on its path. How a row walks is its family's: see `Walk`. A walk may also choose each
+feature by what is known (`ChoosingWalk`); then the order does change what is acquired.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,7 @@ from bayescascade.costs.limits import is_within
 from bayescascade.data.given import column_text
 from bayescascade.report.layout import longest
 from bayescascade.report.numbers import cost_texts, probability_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, PrintedTable, warning
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, warning
 from bayescascade.report.printed import Printed
 
 Fetch: TypeAlias = Callable[[Any], object]
@@ -55,6 +56,26 @@ class Walk(Protocol):
         """Walk on with the value of a column; DataError, and nothing known, if it is none."""
 
 
+@runtime_checkable
+class ChoosingWalk(Walk, Protocol):
+    """A walk that chooses the feature to acquire next, by an estimate of its own accuracy."""
+
+    def choose(self, max_cost: float | None) -> int | None:
+        """Return the column to acquire next, None if none that is worth it is within a total."""
+
+    @property
+    def accuracy(self) -> float:
+        """How probably its answer is right by what is known, as it estimates."""
+
+    @property
+    def promised(self) -> float:
+        """How probably it was estimated to be right, before the last feature was acquired."""
+
+    @property
+    def reason(self) -> str:
+        """Why nothing more is asked for, in words; empty if something is."""
+
+
 class Walkable(NamedTuple):
     """A model that a row can walk through while its features are acquired."""
 
@@ -75,6 +96,8 @@ class AcquisitionStep:
     probabilities: NDArray[np.float64]  # (n_classes,), by what is known
     prediction: Any  # the most probable class so far, the first of equals
     n_waiting: int  # of what votes, such as trees, that need a further feature
+    promised: float | None = None  # accuracy estimated with the feature, before it was acquired
+    accuracy: float | None = None  # accuracy estimated by what is known; None if nothing does
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +115,8 @@ class Acquisition(Printed):
     start_probabilities: NDArray[np.float64]  # (n_classes,), before anything was acquired
     start_waiting: int  # of what votes that waited then
     model: Walkable = field(repr=False)  # what the row goes through
+    start_accuracy: float | None = None  # estimated before; None if nothing estimates
+    reason: str = ""  # why it is complete, where that is not that all is known
 
     @property
     def is_complete(self) -> bool:
@@ -128,9 +153,12 @@ class Acquisition(Printed):
     def to_frame(self) -> pd.DataFrame:
         """Return a row per step: feature, value, cost, total_cost, prediction, n_waiting, classes.
 
-        The last columns are the probabilities, named like the classes.
+        The last columns are the probabilities, named like the classes. Before them come promised
+        and accuracy, where the model estimates its own.
         """
-        names = ("feature", "value", "cost", "total_cost", "prediction", "n_waiting")
+        names = ["feature", "value", "cost", "total_cost", "prediction", "n_waiting"]
+        if self.start_accuracy is not None:
+            names += ["promised", "accuracy"]
         told = {name: [getattr(step, name) for step in self.steps] for name in names}
         shares = np.array([step.probabilities for step in self.steps])
         shares = shares.reshape(len(self.steps), len(self.model.classes))
@@ -140,7 +168,8 @@ class Acquisition(Printed):
         """Return the steps as a table.
 
         Each line has the feature, its value, what was paid for it and so far, how many trees need
-        more, and the most probable class with its probability.
+        more, and the most probable class with its probability. A model that estimates how probably
+        it is right has that in place of trees: as the feature promised, and as it then was.
         """
         steps, classes = self.steps, self.model.classes
         heading = Heading(
@@ -150,16 +179,16 @@ class Acquisition(Printed):
                 f"cost {cost_texts([self.total_cost])[0]}",
             ]
         )
-        why: Page = ()
+        why: Page = (Pieces([f"stopped: {self.reason}"]),) if self.reason else ()
         if not self.is_complete:
             ended = _ENDS[self.status].format(limit=cost_texts([self.max_cost or 0.0])[0])
             why = (warning(f"{ended}; still needed: {', '.join(map(column_text, self.needed))}"),)
-        start, waiting = self.start_probabilities, (step.n_waiting for step in steps)
+        start = self.start_probabilities
         columns = [
             Numbers("value", ["", *(_cut(_value_text(s.value), _WIDEST_VALUE) for s in steps)]),
             Numbers("cost", ["", *cost_texts([step.cost for step in steps])]),
             Numbers("total", ["", *cost_texts([step.total_cost for step in steps])]),
-            Numbers("waiting", [str(n) for n in (self.start_waiting, *waiting)]),
+            *self._estimates,
             Numbers(
                 "most probable",
                 [
@@ -170,6 +199,17 @@ class Acquisition(Printed):
         ]
         labels = ["nothing yet", *(column_text(step.feature) for step in steps)]
         return (heading, *why, BLANK, PrintedTable(labels, columns, "feature"))
+
+    @property
+    def _estimates(self) -> list[Numbers]:
+        """How much is left to do: trees that wait, or the accuracy that is estimated."""
+        if self.start_accuracy is None:
+            waiting = (step.n_waiting for step in self.steps)
+            return [Numbers("waiting", [str(n) for n in (self.start_waiting, *waiting)])]
+        promised = ["", *(probability_text(step.promised or 0.0) for step in self.steps)]
+        accuracy = (step.accuracy or 0.0 for step in self.steps)
+        right = [probability_text(one) for one in (self.start_accuracy, *accuracy)]
+        return [Numbers("promised", promised), Numbers("right", right)]
 
 
 class AcquisitionError(BayesCascadeError):
@@ -197,6 +237,8 @@ def acquire(
         max_cost = check_real("max_cost", max_cost, minimum=0.0)
     walk, bill = model.walk(), _Bill(model.items)
     start, start_waiting = walk.probabilities, sum(walk.waiting.values())
+    chooses = walk if isinstance(walk, ChoosingWalk) else None
+    start_accuracy = None if chooses is None else chooses.accuracy
     for step in steps:
         column = list(model.columns).index(step.feature)
         walk.learn(column, step.value)
@@ -205,10 +247,17 @@ def acquire(
 
     def ended(status: str) -> Acquisition:
         needed = tuple(model.columns[column] for column in walk.waiting)
-        return Acquisition(tuple(taken), status, max_cost, needed, start, start_waiting, model)
+        reason = chooses.reason if chooses is not None and status == "complete" else ""
+        return Acquisition(
+            tuple(taken), status, max_cost, needed, start, start_waiting, model, start_accuracy,
+            reason,
+        )  # fmt: skip
 
     while walk.waiting:
-        chosen = bill.next_column(walk.waiting, max_cost)
+        if chooses is None:
+            chosen = bill.next_column(walk.waiting, max_cost)
+        else:
+            chosen = chooses.choose(max_cost)
         if chosen is None:
             return ended("max_cost")
         feature = model.columns[chosen]
@@ -226,8 +275,11 @@ def acquire(
         cost, probabilities = bill.pay(chosen), walk.probabilities
         prediction = model.classes[probabilities.argmax()]
         waiting = sum(walk.waiting.values())
+        estimated = (None, None) if chooses is None else (chooses.promised, chooses.accuracy)
         taken.append(
-            AcquisitionStep(feature, value, cost, bill.total, probabilities, prediction, waiting)
+            AcquisitionStep(
+                feature, value, cost, bill.total, probabilities, prediction, waiting, *estimated
+            )
         )
     return ended("complete")
 

@@ -117,9 +117,12 @@ class BudgetedClassifier(MatrixClassifier):
 
     def _measure(self, validation_rows: Matrix, watch: Watch | None = None) -> None:
         """Measure what it costs on rows of a matrix; `watch` says if its limit ended the fit."""
+        self._measure_used(self._features_read(validation_rows), watch)
+
+    def _measure_used(self, used: NDArray[np.bool_], watch: Watch | None = None) -> None:
+        """Measure what it costs by the features that rows acquire, (n_rows, n_features)."""
         self.stopped_after_ = watch.seconds if watch is not None and watch.is_up else None
         self.choice_ = None
-        used = self._features_read(validation_rows)
         paid = self.items_.paid(used)
         self.validation_cost_ = float(self.items_.total(paid).mean())
         self.feature_shares_, self.item_shares_ = used.mean(axis=0), paid.mean(axis=0)

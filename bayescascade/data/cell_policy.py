@@ -27,7 +27,8 @@ class CellPolicy:
     missing: "error"; "nan", which is NaN in all columns of the matrix; or "level", a level of the
     columns that had missing cells (see `matrix`), and an unknown level of the others.
     unknown: a level that was not learned is an "error"; "missing", a missing cell (where missing
-    must not be "error"); or the "mean" of its columns of the matrix, which the learner supplies.
+    must not be "error"; NaN in all columns of the matrix, of columns without a level for it); or
+    the "mean" of its columns of the matrix, which the learner supplies.
     For the last two there is an `UnknownLevelWarning`.
     """
 
@@ -43,10 +44,15 @@ class CellPolicy:
     def __post_init__(self) -> None:
         check_choice("missing", self.missing, ("error", "nan", "level"))
         check_choice("unknown", self.unknown, ("error", "missing", "mean"))
-        if self.missing != "nan" and self.unknown == "missing":
+        if self.missing == "error" and self.unknown == "missing":
             raise ParameterError(
-                'unknown must be "error" or "mean" unless missing is "nan", got "missing"'
+                'unknown must be "error" or "mean" where missing is "error", got "missing"'
             )
+
+    @property
+    def may_be_nan(self) -> bool:
+        """Whether cells of the matrix may be NaN."""
+        return self.missing == "nan" or self.unknown == "missing"
 
     @property
     def meaning_of_unknown(self) -> str:

@@ -353,11 +353,14 @@ class MatrixEncoder:
         if self.policy.unknown == "mean" and means is not None:
             unknown.note(self.names[column], cells, np.where(is_missing, UNKNOWN, 0))
             part[is_missing] = means[self.source == column]
+        elif self.policy.unknown == "missing":
+            is_new = is_missing & np.asarray(cells.isna())
+            unknown.note(self.names[column], cells, np.where(is_new, UNKNOWN, 0))
         return part
 
     def _complete(self, matrix: Matrix) -> Matrix:
         """Return a matrix, in which no cell may be missing unless as NaN."""
-        if self.policy.missing != "nan" and np.isnan(matrix).any():
+        if not self.policy.may_be_nan and np.isnan(matrix).any():
             row, place = np.argwhere(np.isnan(matrix))[0].tolist()
             had = ", of which fit had none" if self.policy.missing == "level" else ""
             raise DataError(

@@ -7,13 +7,14 @@ from bayescascade.methods.classifier_trees.parameters import ASTC
 from bayescascade.methods.cost_trees.parameters import SINGLE
 from bayescascade.methods.forests.parameters import GROWN, SELECTED
 from bayescascade.methods.histogram.parameters import HISTOGRAM
+from bayescascade.methods.margin_neighbors.parameters import FMCC
 from bayescascade.methods.prunings.parameters import PRUNED
 from bayescascade.methods.rules.parameters import RULES
 
 DENSITIES = {each.name: each for each in (AUTO, LEAF, BRANCH, RULES, MIXTURE, HISTOGRAM, DET)}
 """What `fit` and `compare` learn."""
 
-BUDGET_LEARNERS = {each.name: each for each in (GROWN, PRUNED, SELECTED, SINGLE, ASTC)}
+BUDGET_LEARNERS = {each.name: each for each in (GROWN, PRUNED, SELECTED, SINGLE, ASTC, FMCC)}
 """What `budget` learns."""
 
 COMMANDS = (BOXES,)

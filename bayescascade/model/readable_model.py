@@ -235,8 +235,8 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
     def save(self, path: str | Path) -> None:
         """Write the model as JSON; `bayescascade.load` reads it back.
 
-        The file holds what was learned and counted, never rows. Writing is atomic: on any error the
-        old file stays as it was.
+        The file holds what was learned and counted, and no rows, but for models that predict by
+        rows, whose pages say so. Writing is atomic: on any error the old file stays as it was.
         """
         write_json(path, self.to_record())
 

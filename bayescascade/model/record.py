@@ -1,7 +1,7 @@
 """Saved models: JSON with all that an estimator needs to be printed and used without its data.
 
-The file holds no rows. Reading it runs nothing and trusts nothing: every field is checked for
-consistency, by the class that wrote it.
+The file holds no rows, but for models that predict by rows, whose pages say so. Reading it runs
+nothing and trusts nothing: every field is checked for consistency, by the class that wrote it.
 """
 
 from collections.abc import Iterator

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 
 import samplers
 from bayescascade import (
@@ -28,6 +29,7 @@ from bayescascade import (
     LeafCascade,
     LeafPosterior,
     LogisticPosterior,
+    MarginNeighborsClassifier,
     NeighborCompressionClassifier,
     RadoBoostClassifier,
     RadoPosterior,
@@ -137,6 +139,17 @@ ESTIMATORS = {
     ),
     "classifiers": Case(
         SubmodularTreeClassifier, {"costs": COSTS, "budget": 6.0, "random_state": 0}, True
+    ),
+    "margins": Case(
+        MarginNeighborsClassifier,
+        {
+            "estimator": LogisticRegression(),
+            "costs": COSTS,
+            "budget": 6.0,
+            "n_neighbors": 9,
+            "random_state": 0,
+        },
+        True,
     ),
     "neighbors": Case(
         NeighborCompressionClassifier,

@@ -1,0 +1,344 @@
+"""Rows on their way: their neighbors by what is measured, and what each further feature promises.
+
+Distances grow feature by feature. The farthest neighbor of before is, by its new distance, an upper
+bound of the new radius; so a step is one pass over the rows, and a selection among those within.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.jit import inner_kernel, kernel
+
+Array = NDArray[Any]  # the docstrings give dtypes
+
+_SAME = 1e-12  # of shares of neighbors: no better than that is no better
+_ROUNDING = 1e-9  # relative, of squared distances and costs
+
+
+class Surroundings(NamedTuple):
+    """Training rows, and how a row is led through them.
+
+    columns (p, n) float64, standardized; starts (d + 1,) int64: columns of a feature; parts
+    (n, d, c) float64: what a feature adds to each score, c = 1 for two classes; offset (c,); labels
+    (n,) int64; weights (n,) float64 > 0; item_starts (d + 1,), items (n_incurred,) int64, costs
+    (n_items,) float64; n_neighbors: least weight of neighbors; is_rest_near: whether what is not
+    measured counts its mean among the neighbors, else 0; has_ties: whether all rows at the radius
+    are neighbors, else the first of them.
+    """
+
+    columns: Array
+    starts: Array
+    parts: Array
+    offset: Array
+    labels: Array
+    weights: Array
+    item_starts: Array
+    items: Array
+    costs: Array
+    n_neighbors: float
+    tradeoff: float
+    is_rest_near: bool
+    has_ties: bool
+
+
+class Stop(NamedTuple):
+    """When a row stops: an accuracy above, a gain of at most, so many features, a cost."""
+
+    threshold: float
+    least_gain: float
+    most_features: int
+    max_cost: float
+
+
+class Estimate(NamedTuple):
+    """What neighbors say: accuracy (1,), with_each (d,), votes (n_classes,), all float64.
+
+    rest (d + 3, c) float64: means of what is not known; then their sum, zeros and room for one.
+    """
+
+    accuracy: Array
+    with_each: Array
+    votes: Array
+    rest: Array
+
+
+class Work(NamedTuple):
+    """Room for one row: distances, keys, sizes (n,) float64, near (n,) int64, base (c,), paid."""
+
+    distances: Array
+    keys: Array
+    sizes: Array
+    near: Array
+    base: Array
+    paid: Array
+
+
+class Routes(NamedTuple):
+    """What is filled for m rows, from step 0 on, before anything is measured.
+
+    order (m, d) int64, -1 beyond the end; what it has before is measured, whatever the rule says;
+    n_steps (m,) int64; following (m,) int64: what would be measured next, -1 if nothing fits;
+    costs, accuracy, gains (m, d + 1) float64; promised (m, d): accuracy that the feature measured
+    next had promised; scores (m, d + 1, c); votes (m, d + 1, n_classes).
+    """
+
+    order: Array
+    n_steps: Array
+    following: Array
+    costs: Array
+    accuracy: Array
+    gains: Array
+    promised: Array
+    scores: Array
+    votes: Array
+
+
+@inner_kernel
+def radius(keys, sizes, n, least):
+    """Return the least key up to which sizes sum to `least`; the first n of both are reordered."""
+    low, high, below = 0, n - 1, 0.0
+    while low < high:
+        pivot = keys[(low + high) // 2]
+        left, place, right = low, low, high
+        inside, equal = 0.0, 0.0
+        while place <= right:
+            key = keys[place]
+            if key < pivot:
+                inside += sizes[place]
+                keys[place], keys[left] = keys[left], key
+                sizes[place], sizes[left] = sizes[left], sizes[place]
+                left += 1
+                place += 1
+            elif key > pivot:
+                keys[place], keys[right] = keys[right], key
+                sizes[place], sizes[right] = sizes[right], sizes[place]
+                right -= 1
+            else:
+                equal += sizes[place]
+                place += 1
+        if below + inside >= least:
+            high = left - 1
+        elif below + inside + equal >= least:
+            return pivot
+        else:
+            below += inside + equal
+            low = right + 1
+    return keys[min(low, n - 1)]
+
+
+@inner_kernel
+def find_near(around, work, n_before):
+    """Fill in the neighbors by the distances, of which n_before were before; return how many."""
+    n, bound = work.distances.size, np.inf
+    if n_before > 0:
+        bound = 0.0
+        for place in range(n_before):
+            bound = max(bound, work.distances[work.near[place]])
+    n_keys = 0
+    for row in range(n):
+        if work.distances[row] <= bound and work.distances[row] < np.inf:
+            work.keys[n_keys] = work.distances[row]
+            work.sizes[n_keys] = around.weights[row]
+            n_keys += 1
+    last = radius(work.keys, work.sizes, n_keys, around.n_neighbors * (1.0 - _ROUNDING))
+    inside, outside = last * (1.0 - _ROUNDING), last * (1.0 + _ROUNDING)
+    left = np.inf
+    if not around.has_ties:
+        left = around.n_neighbors
+        for row in range(n):
+            if work.distances[row] < inside:
+                left -= around.weights[row]
+    n_near = 0
+    for row in range(n):
+        if work.distances[row] > outside:
+            continue
+        if work.distances[row] >= inside:
+            if left <= 0.0:
+                continue
+            left -= around.weights[row]
+        work.near[n_near] = row
+        n_near += 1
+    return n_near
+
+
+@inner_kernel
+def is_right(scores, place, added, more, label):
+    """Return whether the label has the largest of scores, (c,), to which two numbers are added."""
+    if scores.size == 1:
+        total = scores[0] + added[0] + more[0]
+        return total > 0.0 if label == 1 else total < 0.0
+    own = scores[label] + added[label] + more[label]
+    for other in range(scores.size):
+        if other != label and scores[other] + added[other] + more[other] >= own:
+            return False
+    return place >= 0
+
+
+@inner_kernel
+def estimate(around, near, n_near, is_known, is_asked, base, told):
+    """Fill in what neighbors say: how many are right by what is known, and with each other one."""
+    n_features, n_scores = around.parts.shape[1], around.offset.size
+    told.votes[:] = 0.0
+    told.with_each[:] = 0.0
+    told.rest[:] = 0.0
+    total = 0.0
+    for place in range(n_near):
+        row = near[place]
+        total += around.weights[row]
+        told.votes[around.labels[row]] += around.weights[row]
+    if around.is_rest_near:
+        for place in range(n_near):
+            row = near[place]
+            for feature in range(n_features):
+                if not is_known[feature]:
+                    for score in range(n_scores):
+                        share = around.weights[row] * around.parts[row, feature, score] / total
+                        told.rest[feature, score] += share
+    right = 0.0
+    last = n_features  # the last row of `rest` is work: of what is not known together
+    for feature in range(n_features):
+        for score in range(n_scores):
+            told.rest[last, score] += told.rest[feature, score]
+    for place in range(n_near):
+        row = near[place]
+        label, weight = around.labels[row], around.weights[row]
+        for score in range(n_scores):
+            base[score] = around.offset[score] + told.rest[last, score]
+            for feature in range(n_features):
+                if is_known[feature]:
+                    base[score] += around.parts[row, feature, score]
+        if is_right(base, place, told.rest[last + 1], told.rest[last + 1], label):
+            right += weight
+        for feature in range(n_features):
+            if is_asked[feature]:
+                continue
+            for score in range(n_scores):
+                told.rest[last + 2, score] = -told.rest[feature, score]
+            if is_right(base, place, around.parts[row, feature], told.rest[last + 2], label):
+                told.with_each[feature] += weight
+    told.accuracy[0] = right / total
+    for feature in range(n_features):
+        told.with_each[feature] /= total
+    for label in range(told.votes.size):
+        told.votes[label] /= total
+
+
+@inner_kernel
+def price(around, paid, feature):
+    """Return what a feature costs now."""
+    total = 0.0
+    for place in range(around.item_starts[feature], around.item_starts[feature + 1]):
+        item = around.items[place]
+        if not paid[item]:
+            total += around.costs[item]
+    return total
+
+
+@inner_kernel
+def best_feature(around, told, paid, is_asked, spent, max_cost):
+    """Return the feature to ask for next, -1 if none fits, and its accuracy less its price."""
+    best, best_value, best_cost = -1, -np.inf, np.inf
+    for feature in range(is_asked.size):
+        if is_asked[feature]:
+            continue
+        cost = price(around, paid, feature)
+        if cost > 0.0 and spent + cost > max_cost * (1.0 + _ROUNDING):
+            continue
+        value = told.with_each[feature] - around.tradeoff * cost
+        is_same = abs(value - best_value) <= _SAME
+        if value > best_value + _SAME or (is_same and cost < best_cost * (1.0 - _ROUNDING)):
+            best, best_value, best_cost = feature, value, cost
+    return best, best_value
+
+
+@kernel
+def tell_start(around: Surroundings, work: Work, flags: Array, told: Estimate) -> None:
+    """Fill in what all rows say before anything is known; flags (2, d) bool, work."""
+    for row in range(around.labels.size):
+        work.near[row] = row
+    flags[:] = False
+    estimate(around, work.near, around.labels.size, flags[0], flags[1], work.base, told)
+
+
+@kernel
+def follow(
+    around: Surroundings,
+    start: Estimate,
+    rows: Array,
+    parts: Array,
+    own: Array,
+    stop: Stop,
+    work: Work,
+    flags: Array,
+    told: Estimate,
+    routes: Routes,
+) -> None:
+    """Lead rows (m, p) float64, NaN where not to be measured, through the training rows.
+
+    parts (m, d, c): what their features add; own (m,) int64: a training row that is the row itself
+    and no neighbor, else -1; flags (2, d) bool and told are work.
+    """
+    is_known, is_asked = flags[0], flags[1]
+    n_scores = around.offset.size
+    for one in range(rows.shape[0]):
+        is_known[:] = False
+        is_asked[:] = False
+        work.paid[:] = False
+        work.distances[:] = 0.0
+        if own[one] >= 0:
+            work.distances[own[one]] = np.inf
+        n_near, step, spent, n_known = 0, 0, 0.0, 0
+        now = start
+        while True:
+            if n_known > 0:
+                now = told
+            routes.costs[one, step], routes.accuracy[one, step] = spent, now.accuracy[0]
+            for score in range(n_scores):
+                total = around.offset[score]
+                for feature in range(is_known.size):
+                    if is_known[feature]:
+                        total += parts[one, feature, score]
+                    else:
+                        total += now.rest[feature, score]
+                routes.scores[one, step, score] = total
+            for label in range(now.votes.size):
+                routes.votes[one, step, label] = now.votes[label]
+            feature, value = best_feature(around, now, work.paid, is_asked, spent, stop.max_cost)
+            routes.gains[one, step] = value - now.accuracy[0]
+            routes.following[one] = feature
+            if step < is_known.size and routes.order[one, step] >= 0:
+                feature = routes.order[one, step]
+            elif (
+                feature < 0
+                or step >= stop.most_features
+                or now.accuracy[0] > stop.threshold
+                or routes.gains[one, step] <= stop.least_gain
+            ):
+                break
+            routes.order[one, step] = feature
+            routes.promised[one, step] = now.with_each[feature]
+            step += 1
+            for place in range(around.item_starts[feature], around.item_starts[feature + 1]):
+                item = around.items[place]
+                if not work.paid[item]:
+                    work.paid[item] = True
+            spent = 0.0
+            for item in range(around.costs.size):
+                if work.paid[item]:
+                    spent += around.costs[item]
+            is_asked[feature] = True
+            first, end = around.starts[feature], around.starts[feature + 1]
+            if np.isnan(rows[one, first]):
+                continue
+            is_known[feature] = True
+            n_known += 1
+            for column in range(first, end):
+                value = rows[one, column]
+                for row in range(work.distances.size):
+                    difference = around.columns[column, row] - value
+                    work.distances[row] += difference * difference
+            n_near = find_near(around, work, n_near)
+            estimate(around, work.near, n_near, is_known, is_asked, work.base, told)
+        routes.n_steps[one] = step

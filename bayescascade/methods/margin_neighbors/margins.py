@@ -1,0 +1,190 @@
+"""Classifiers that add up over columns, as numbers: how much each column adds to each score.
+
+A score is ``offset + sum over columns of weight * z + sum of jumps at cuts below z``, z being the
+standardized cell: linear classifiers have weights, boosted stumps have jumps. Thesis 2.2 calls the
+sum over the measured columns the decision (2.1). What a column adds is centered on the training
+rows, so that a column that is not measured counts as its mean there (a column at 0, as printed, of
+linear classifiers of standardized columns; of stumps it is what the printed rule lacks), and the
+offset is kept (Nan's example needs it).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import GradientBoostingClassifier
+
+from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.data.splitting import split_by_class
+
+Numbers = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+N_FOLDS = 5
+_MOST_OFF = 1e-6  # of a score: what sums and the classifier may differ by
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Additive:
+    """Scores of classes that add up over p columns; c scores, one for two classes.
+
+    offset (c,); weights (p, c); columns (s,) int64, ascending, cuts (s,) and jumps (s, c): what a
+    cell above the cut adds; means (p, c): what is taken off each column, so that it is centered.
+    """
+
+    offset: Numbers
+    weights: Numbers
+    columns: Ints
+    cuts: Numbers
+    jumps: Numbers
+    means: Numbers
+
+    @classmethod
+    def of(cls, fitted: Any, cells: Numbers, sizes: Numbers) -> Self:
+        """Return what a fitted classifier is, centered on standardized cells (n, p), weighted.
+
+        Raises ParameterError if its scores do not add up over columns.
+        """
+        scores = _scores(fitted, cells)
+        found = _extracted(fitted, cells.shape[1], scores.shape[1])
+        if found is None:
+            raise _no_sum(fitted)
+        added = cls(np.zeros(scores.shape[1]), *found, np.zeros_like(found[0]))
+        by_column = added.of_cells(cells)
+        rest = scores - by_column.sum(axis=1)
+        offset = np.average(rest, axis=0, weights=sizes)
+        if np.abs(rest - offset).max() > _MOST_OFF * (1.0 + np.abs(scores).max()):
+            raise _no_sum(fitted)
+        means = np.average(by_column, axis=0, weights=sizes)
+        return replace(added, offset=offset + means.sum(axis=0), means=means)
+
+    def of_cells(self, cells: Numbers) -> Numbers:
+        """Return what each column adds, (n, p, c), of standardized cells (n, p); 0 where NaN."""
+        added: Numbers = cells[:, :, np.newaxis] * self.weights
+        starts = np.searchsorted(self.columns, np.arange(cells.shape[1] + 1))
+        single = cells.astype(np.float32)  # as scikit-learn's trees compare
+        for column in np.unique(self.columns):
+            part = slice(starts[column], starts[column + 1])
+            sums = np.concatenate([np.zeros((1, self.offset.size)), self.jumps[part].cumsum(0)])
+            places = np.searchsorted(self.cuts[part], single[:, column].astype(np.float64), "left")
+            added[:, column] += sums[places]
+        added -= self.means
+        added[np.isnan(cells)] = 0.0
+        return added
+
+    def of_features(self, cells: Numbers, starts: Ints) -> Numbers:
+        """Return what each feature adds, (n, d, c), whose columns begin at starts (d + 1,)."""
+        return np.ascontiguousarray(np.add.reduceat(self.of_cells(cells), starts[:-1], axis=1))
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {name: getattr(self, name).tolist() for name in self.__slots__}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], n_columns: int, n_scores: int) -> Self:
+        """Return what `to_record` returned; ModelFileError if it is no such sum."""
+        columns = np.array(record["columns"], np.int64)
+        numbers = {
+            name: np.array(record[name], np.float64) for name in cls.__slots__ if name != "columns"
+        }
+        shapes = {
+            "offset": (n_scores,), "weights": (n_columns, n_scores), "cuts": columns.shape,
+            "jumps": (columns.size, n_scores), "means": (n_columns, n_scores),
+        }  # fmt: skip
+        numbers["jumps"] = numbers["jumps"].reshape(-1, n_scores)
+        is_one = columns.ndim == 1 and all(
+            numbers[name].shape == shape and np.isfinite(numbers[name]).all()
+            for name, shape in shapes.items()
+        )
+        if is_one and columns.size:
+            order = np.lexsort((numbers["cuts"], columns))
+            is_one = columns.min() >= 0 and columns.max() < n_columns
+            is_one = is_one and np.array_equal(order, np.arange(order.size))
+        if not is_one:
+            raise ModelFileError("a saved classifier must add up over the columns, by finite sums")
+        return cls(columns=columns, **numbers)
+
+
+def default_classifier(seed: Any) -> GradientBoostingClassifier:
+    """Return the boosted stumps that are fitted where no classifier is given."""
+    return GradientBoostingClassifier(
+        max_depth=1, n_estimators=300, learning_rate=0.3, subsample=0.5, random_state=seed
+    )
+
+
+def fit_additive(estimator: Any, cells: Numbers, labels: Ints, sizes: Numbers) -> Additive:
+    """Return a clone fitted to standardized cells (n, p), as a sum."""
+    model = clone(estimator)
+    given = {} if (sizes == sizes[0]).all() else {"sample_weight": sizes}
+    model.fit(cells, labels, **given)
+    return Additive.of(model, cells, sizes)
+
+
+def out_of_fold(
+    estimator: Any, full: Additive, cells: Numbers, labels: Ints, sizes: Numbers, starts: Ints
+) -> Numbers:
+    """Return what features add to the scores of rows, (n, d, c), fitted without the rows' fold.
+
+    A fold without which a class is missing is taken by the classifier of all rows.
+    """
+    parts = full.of_features(cells, starts)
+    folds = split_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))
+    n_classes = np.unique(labels).size
+    for fold in range(N_FOLDS):
+        others, inside = folds != fold, folds == fold
+        if inside.any() and np.unique(labels[others]).size == n_classes:
+            found = fit_additive(estimator, cells[others], labels[others], sizes[others])
+            parts[inside] = found.of_features(cells[inside], starts)
+    return parts
+
+
+def probabilities_of(scores: Numbers) -> Numbers:
+    """Return a probability of each class, (..., n_classes), by scores (..., c)."""
+    if scores.shape[-1] == 1:
+        likely = 0.5 * (1.0 + np.tanh(0.5 * scores[..., 0]))
+        return np.stack([1.0 - likely, likely], axis=-1)
+    shares: Numbers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    shares /= shares.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def _scores(fitted: Any, cells: Numbers) -> Numbers:
+    if not hasattr(fitted, "decision_function"):
+        raise _no_sum(fitted)
+    scores = np.asarray(fitted.decision_function(cells), np.float64)
+    return scores.reshape(len(cells), -1)
+
+
+def _extracted(fitted: Any, p: int, c: int) -> tuple[Numbers, Ints, Numbers, Numbers] | None:
+    """Return weights, columns, cuts and jumps of a classifier of a kind that we know."""
+    none = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, c))
+    if hasattr(fitted, "coef_"):
+        coefficients = np.asarray(fitted.coef_, np.float64)
+        return (coefficients.T.copy(), *none) if coefficients.shape == (c, p) else None
+    if not isinstance(fitted, GradientBoostingClassifier):
+        return None
+    found = []
+    for score, trees in enumerate(fitted.estimators_.T):
+        for tree in (one.tree_ for one in trees):
+            if tree.max_depth > 1:
+                return None
+            if tree.max_depth == 1:
+                jump = tree.value[2, 0, 0] - tree.value[1, 0, 0]
+                found.append((tree.feature[0], tree.threshold[0], score, jump))
+    if not found:
+        return (np.zeros((p, c)), *none)
+    columns, cuts, scores, sizes = (np.array(each) for each in zip(*found, strict=True))
+    pairs, places = np.unique(np.stack([columns, cuts], axis=1), axis=0, return_inverse=True)
+    jumps = np.zeros((len(pairs), c))
+    np.add.at(jumps, (places.ravel(), scores), fitted.learning_rate * sizes)
+    return np.zeros((p, c)), pairs[:, 0].astype(np.int64), pairs[:, 1].copy(), jumps
+
+
+def _no_sum(fitted: Any) -> ParameterError:
+    return ParameterError(
+        "estimator must add up over columns: a linear classifier of scikit-learn, or a "
+        f"GradientBoostingClassifier of max_depth 1, got {type(fitted).__name__}"
+    )

@@ -1,0 +1,61 @@
+"""Parameters of the nearest neighbor policy, declared once."""
+
+from bayescascade.base.parameters import Choice, Integer, Other, Real
+from bayescascade.costs.parameters import BudgetedParameters
+from bayescascade.model.listed import ListedBudgetLearner
+from bayescascade.model.parameters import unknown_choice
+
+
+class MarginNeighborsParameters(BudgetedParameters):
+    """Of `MarginNeighborsClassifier`."""
+
+    estimator = Other(None, "A classifier that adds up over columns", none="boosted stumps")
+    n_neighbors = Integer(None, "Neighbors, by weight", minimum=1, none="chosen of 8, 25 and 75")
+    tradeoff = Real(
+        None,
+        "Share of neighbors that must be right beside for a unit of cost",
+        minimum=0.0,
+        none="chosen of several",
+    )
+    stop = Choice(
+        "auto",
+        "A row stops at an estimated accuracy, where nothing promises to be worth its price, after "
+        "a number of features, or by whichever of these is chosen",
+        words=("auto", "threshold", "gain", "number"),
+    )
+    threshold = Real(
+        None, "Estimated accuracy above which a row stops", minimum=0.0, maximum=1.0, none="chosen"
+    )
+    max_features = Integer(
+        None, 'Features of a row where stop is "number"', minimum=0, none="chosen"
+    )
+    predict_by = Choice(
+        "auto",
+        "What predicts: the classifier's sum over what is measured, or the neighbors' labels",
+        words=("auto", "margin", "vote"),
+    )
+    margins = Choice(
+        "out_of_fold",
+        "Neighbors are right by a classifier that was fitted without them, or with them",
+        words=("out_of_fold", "in_sample"),
+    )
+    rest = Choice(
+        "zero",
+        "What is not measured counts its mean in all rows, or among the neighbors",
+        words=("zero", "neighbors"),
+    )
+    ties = Choice(
+        "all",
+        "All rows at the distance of the last neighbor are neighbors, or the first of them",
+        words=("all", "first"),
+    )
+    unknown = unknown_choice(ignore="counts as not measured")
+
+
+FMCC = ListedBudgetLearner(
+    "fmcc",
+    "MarginNeighborsClassifier",
+    MarginNeighborsParameters,
+    "ask for what a row's neighbors need",
+    of_trees=lambda _: {},
+)

@@ -1,0 +1,221 @@
+"""The nearest neighbor policy: which feature would settle a row, by rows alike in what is measured.
+
+Algorithm 1 of the thesis. Of a row of which the features O are measured, N(O) are the K nearest
+training rows by Euclidean distance over the standardized columns of O. A neighbor is right by what
+is measured if its partial margin is positive (2.2), of several classes if its own has the largest
+partial score. p (2.4) is the share of neighbors that are right, p_i (2.5) that with feature i
+beside. Measured next is ``argmax p_i - tradeoff * cost of i now``; of equals the cheaper, then the
+first column. Before anything is measured, all rows are neighbors. It is a heuristic: it minimizes
+nothing over ways to ask.
+
+Departures: weights of rows count, so that K is a weight; a feature of several columns is measured
+as one; a value that cannot be measured is paid for and counts as not measured.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.base.threads import for_ranges
+from bayescascade.base.validation import check_integer, check_real
+from bayescascade.costs.items import CostItems
+from bayescascade.methods.margin_neighbors.kernels.steps import (
+    Estimate,
+    Routes,
+    Stop,
+    Surroundings,
+    Work,
+    follow,
+    tell_start,
+)
+from bayescascade.methods.margin_neighbors.margins import Additive, probabilities_of
+
+Numbers = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NEVER = Stop(2.0, -np.inf, 1 << 40, np.inf)
+"""What stops no row before all is measured."""
+
+_BLOCK = 2048  # rows whose routes are kept at the same time
+
+
+class Rule(NamedTuple):
+    """How rows are led and when they stop: all that validation rows may choose."""
+
+    n_neighbors: int
+    tradeoff: float
+    stop: str  # "threshold", "gain" or "number"
+    value: float  # accuracy above which, gain at most which, or features after which a row stops
+    predict_by: str  # "margin" or "vote"
+
+    @property
+    def limits(self) -> Stop:
+        """The rule as kernels take it."""
+        if self.stop == "threshold":
+            return NEVER._replace(threshold=self.value)
+        if self.stop == "gain":
+            return NEVER._replace(least_gain=self.value)
+        return NEVER._replace(most_features=int(self.value))
+
+    @property
+    def stop_text(self) -> str:
+        """When a row stops, in words."""
+        if self.stop == "threshold":
+            return f"estimated accuracy above {self.value:.3g}"
+        if self.stop == "gain":
+            return f"no feature promises more than {self.value:.2g} beyond its price"
+        return f"{self.value:.0f} features"
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the rule of a saved file; ParameterError if it is none."""
+        stop, by = record["stop"], record["predict_by"]
+        if stop not in ("threshold", "gain", "number") or by not in ("margin", "vote"):
+            raise ModelFileError("a saved rule must say when rows stop and what predicts")
+        return cls(
+            check_integer("n_neighbors", record["n_neighbors"], minimum=1),
+            check_real("tradeoff", record["tradeoff"], minimum=0.0),
+            stop,
+            check_real("value", record["value"]),
+            by,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Neighborhoods:
+    """Training rows that others are compared with, and what each of their features adds.
+
+    rows (n, p) float64, the matrix; labels (n,) int64; weights (n,) > 0; center, scale (p,): how
+    columns are standardized; source (p,): the feature of each column; parts (n, d, c): what
+    features add to the scores of the rows; full: what they add to those of others.
+    """
+
+    rows: Numbers
+    labels: Ints
+    weights: Numbers
+    center: Numbers
+    scale: Numbers
+    source: Ints
+    parts: Numbers
+    full: Additive
+    n_classes: int
+    items: CostItems = field(repr=False)
+    is_rest_near: bool
+    has_ties: bool
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Where the columns of each feature start, (d + 1,)."""
+        counts = np.bincount(self.source)
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    @cached_property
+    def columns(self) -> Numbers:
+        """Standardized columns, (p, n)."""
+        return np.ascontiguousarray(self.cells(self.rows).T)
+
+    def cells(self, rows: Numbers) -> Numbers:
+        """Return rows of the matrix (m, p), standardized."""
+        cells: Numbers = (rows - self.center) / self.scale
+        return np.ascontiguousarray(cells)
+
+    def around(self, n_neighbors: float, tradeoff: float) -> Surroundings:
+        """Return what kernels take."""
+        items = self.items
+        return Surroundings(
+            self.columns, self.starts, self.parts, self.full.offset, self.labels, self.weights,
+            items.starts, items.items, items.costs, float(n_neighbors), float(tradeoff),
+            self.is_rest_near, self.has_ties,
+        )  # fmt: skip
+
+    def work(self) -> Work:
+        """Return room for one row."""
+        n = self.labels.size
+        return Work(
+            np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, np.int64),
+            np.zeros(self.full.offset.size), np.zeros(self.items.n_items, np.bool_),
+        )  # fmt: skip
+
+    def estimate(self) -> Estimate:
+        """Return room for what neighbors say."""
+        d, c = self.parts.shape[1:]
+        return Estimate(np.zeros(1), np.zeros(d), np.zeros(self.n_classes), np.zeros((d + 3, c)))
+
+    @cached_property
+    def start(self) -> Estimate:
+        """What all rows say before anything is measured."""
+        told = self.estimate()
+        flags = np.zeros((2, self.parts.shape[1]), np.bool_)
+        tell_start(self.around(1.0, 0.0), self.work(), flags, told)
+        return told
+
+    def routes(
+        self,
+        rows: Numbers,
+        rule: Rule,
+        stop: Stop,
+        own: Ints | None = None,
+        parts: Numbers | None = None,
+        first: Ints | None = None,
+    ) -> Routes:
+        """Return the ways of rows (m, p) of the matrix, NaN where nothing can be measured.
+
+        own (m,) int64: which training row each is, to be no neighbor of itself; parts (m, d, c):
+        what their features add, if not by `full`; first (m, d) int64: features that are measured
+        first whatever the rule says, then -1.
+        """
+        m, d = len(rows), self.parts.shape[1]
+        cells = self.cells(rows)
+        added = self.full.of_features(cells, self.starts) if parts is None else parts
+        selves = np.full(m, -1, np.int64) if own is None else own
+        c, k = self.full.offset.size, self.n_classes
+        found = Routes(
+            np.full((m, d), -1, np.int64) if first is None else first.copy(),
+            np.zeros(m, np.int64), np.zeros(m, np.int64), np.zeros((m, d + 1)),
+            np.zeros((m, d + 1)), np.zeros((m, d + 1)), np.zeros((m, d)),
+            np.zeros((m, d + 1, c)), np.zeros((m, d + 1, k)),
+        )  # fmt: skip
+        around, start = self.around(rule.n_neighbors, rule.tradeoff), self.start
+        # standardizing must be done by one thread before all need it
+        _ = self.columns, start
+
+        def lead(a: int, b: int) -> None:
+            part = Routes(*(each[a:b] for each in found))
+            flags = np.zeros((2, d), np.bool_)
+            follow(
+                around, start, cells[a:b], added[a:b], selves[a:b], stop, self.work(), flags,
+                self.estimate(), part,
+            )  # fmt: skip
+
+        for_ranges(lead, m, float(m) * self.labels.size * d)
+        return found
+
+    def ends(self, rows: Numbers, rule: Rule) -> "Ends":
+        """Return where rows (m, p) of the matrix end by a rule."""
+        parts = [
+            self._ends(rows[first : first + _BLOCK], rule)
+            for first in range(0, max(len(rows), 1), _BLOCK)
+        ]
+        return Ends(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _ends(self, rows: Numbers, rule: Rule) -> "Ends":
+        found = self.routes(rows, rule, rule.limits)
+        used = np.zeros((len(rows), self.items.n_columns), np.bool_)
+        one, step = np.nonzero(found.order >= 0)
+        used[one, found.order[one, step]] = True
+        at = np.arange(len(rows)), found.n_steps
+        told = found.votes[at] if rule.predict_by == "vote" else probabilities_of(found.scores[at])
+        return Ends(used, told, found.accuracy[at])
+
+
+class Ends(NamedTuple):
+    """Features measured (m, d) bool, probabilities (m, n_classes), estimated accuracy (m,)."""
+
+    used: NDArray[np.bool_]
+    probabilities: Numbers
+    accuracy: Numbers

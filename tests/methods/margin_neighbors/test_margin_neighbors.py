@@ -1,0 +1,266 @@
+"""The nearest neighbor policy: step by step against a slow twin, and what it promises users."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+import bayescascade
+from bayescascade import FeatureCosts, MarginNeighborsClassifier
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from tests.methods.margin_neighbors import slow_rule
+
+COSTS = FeatureCosts({0: 1.0, 1: 2.0, 3: 0.5}, groups={"blood": [2, 3]})
+PRINTED = {
+    "estimator": LogisticRegression(),
+    "n_neighbors": 20,
+    "tradeoff": 0.01,
+    "stop": "threshold",
+    "threshold": 0.9,
+    "rest": "zero",
+    "margins": "in_sample",
+    "ties": "first",
+    "predict_by": "margin",
+}
+
+
+def grid(n: int, seed: int, n_classes: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of whole numbers, with many ties, and classes that need several of them."""
+    generator = np.random.default_rng(seed)
+    X = generator.integers(0, 6, size=(n, 5)).astype(float)
+    score = X[:, 0] + np.where(X[:, 0] > 2, X[:, 1], 5 - X[:, 2]) + 0.5 * X[:, 3]
+    return X, np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+
+
+def stump_booster(n: int = 40) -> GradientBoostingClassifier:
+    return GradientBoostingClassifier(max_depth=1, n_estimators=n, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = grid(300, 0)
+    model = MarginNeighborsClassifier(
+        LogisticRegression(), costs=COSTS, budget=4.0, n_neighbors=15, random_state=0
+    )
+    return model.fit(X, y), grid(60, 1)[0]
+
+
+def compare(model, X, max_cost=math.inf):
+    """Compare the ways of rows with those of the slow twin, to 1e-9; break ties as it does."""
+    around, rule, items = model._around, model.rule_, model.items_
+    limits = rule.limits._replace(max_cost=max_cost)
+    found = around.routes(X, rule, limits)
+    cells, source = around.cells(X), around.source
+    features = [np.flatnonzero(source == j).tolist() for j in range(items.n_columns)]
+    own = around.full.of_features(cells, around.starts)
+
+    def price(measured, feature):
+        paid = {item for j in measured for item in items.of_column(j)}
+        return sum(items.costs[item] for item in items.of_column(feature) if item not in paid)
+
+    how = {
+        "n_neighbors": rule.n_neighbors,
+        "tradeoff": rule.tradeoff,
+        "rest": "neighbors" if around.is_rest_near else "zero",
+        "ties": "all" if around.has_ties else "first",
+        "threshold": limits.threshold,
+        "least_gain": limits.least_gain,
+        "most": limits.most_features,
+        "max_cost": max_cost,
+    }
+    for i in range(len(X)):
+        order, told = slow_rule.route(
+            around.cells(around.rows), around.parts, around.labels, around.weights,
+            around.full.offset, features, price, cells[i], own[i], how,
+        )  # fmt: skip
+        assert found.order[i][found.order[i] >= 0].tolist() == order
+        assert found.n_steps[i] == len(order)
+        for step, (accuracy, gain, cost, scores, votes) in enumerate(told):
+            assert_allclose(found.accuracy[i, step], accuracy, atol=1e-9)
+            assert_allclose(found.gains[i, step], gain, atol=1e-9)
+            assert_allclose(found.costs[i, step], cost, atol=1e-9)
+            assert_allclose(found.scores[i, step], scores, atol=1e-9)
+            assert_allclose(found.votes[i, step][: len(votes)], votes, atol=1e-9)
+    return found
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        PRINTED,
+        PRINTED | {"margins": "out_of_fold", "ties": "all", "rest": "neighbors"},
+        PRINTED | {"stop": "gain", "threshold": None, "ties": "all", "tradeoff": 0.05},
+        PRINTED | {"estimator": stump_booster(), "threshold": 1.0, "costs": COSTS},
+        PRINTED | {"stop": "number", "threshold": None, "max_features": 3, "costs": COSTS},
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_every_step_is_that_of_the_slow_twin(how, n_classes):
+    X, y = grid(150, 0, n_classes)
+    weights = np.arange(150) % 3
+    model = MarginNeighborsClassifier(**how).fit(X, y, sample_weight=weights)
+    others = grid(25, 1)[0]
+    others[::3, 1] = np.nan
+    found = compare(model, others)
+    compare(model, others[:10], max_cost=2.5)
+    if how is PRINTED:  # the twin sees what is broken
+        model._around.parts[0] *= -3.0
+        model._around.__dict__.pop("start", None)
+        broken = model._around.routes(others, model.rule_, model.rule_.limits)
+        assert not np.allclose(broken.accuracy, found.accuracy)
+
+
+def test_shifts_and_scales_of_columns_change_nothing(fitted):
+    X, y = grid(300, 0)
+    model, others = fitted
+    shift, scale = np.array([3.0, -1e3, 0.1, 7.0, 1e5]), np.array([1e3, 1e-3, 2.0, 0.3, 11.0])
+    moved = MarginNeighborsClassifier(**model.get_params(deep=False)).fit(X * scale + shift, y)
+    assert_allclose(moved.predict_proba(others * scale + shift), model.predict_proba(others))
+    np.testing.assert_array_equal(
+        moved.features_used(others * scale + shift), model.features_used(others)
+    )
+
+
+def test_what_is_not_read_changes_nothing_and_what_is_acquired_is_what_is_read(fitted):
+    model, X = fitted
+    read = model.features_used(X)
+    assert 0 < read.mean() < 1
+    noise = np.random.default_rng(1).normal(size=X.shape) * 100
+    np.testing.assert_array_equal(
+        model.predict_proba(np.where(read, X, noise)), model.predict_proba(X)
+    )
+    for row in X[:20]:
+        acquired = model.acquire(row.__getitem__)
+        assert acquired.is_complete
+        assert acquired.total_cost == model.acquisition_cost([row])[0]
+        assert_allclose(acquired.probabilities, model.predict_proba([row])[0])
+        assert {step.feature for step in acquired.steps} == {
+            *np.flatnonzero(model.features_used([row])[0])
+        }
+        table = acquired.to_frame()
+        assert (table[["promised", "accuracy"]].to_numpy() <= 1).all()
+    assert "stopped: " in str(acquired)
+
+
+def test_the_most_that_may_be_paid_buys_the_best_that_fits(fitted):
+    model, X = fitted
+    alone = model.acquire(X[0].__getitem__, max_cost=0.6)
+    assert alone.status == "max_cost"
+    assert alone.total_cost <= 0.6
+    more = alone.resume(X[0].__getitem__)
+    assert more.is_complete
+    assert more.steps[: len(alone.steps)] == alone.steps
+    asked = []
+    missing = model.acquire(lambda feature: asked.append(feature))  # None: it cannot be measured
+    assert len(asked) == len({*asked}) == len(missing.steps)
+    assert missing.total_cost > 0
+    assert_allclose(missing.probabilities, model._around.start.votes, atol=0.5)
+
+
+def test_a_budget_holds_and_a_path_is_one_fit(fitted):
+    model, X = fitted
+    limits = [0.2, 1.0, 2.0, 10.0]
+    path = model.path(limits)
+    costs = [each.validation_cost_ for each in path]
+    assert costs == sorted(costs)
+    assert all(cost <= limit for cost, limit in zip(costs, limits, strict=True))
+    assert path[0].predict(X).tolist() == [model.commonest_class_] * len(X)
+    found = [one.validation_cost_ for _, one in model.fit_budgets(limits, *grid(300, 0))]
+    assert found == costs
+    V, v = grid(200, 5)
+    judged = MarginNeighborsClassifier(**model.get_params(deep=False)).fit(*grid(300, 0), V, v)
+    assert judged.choice_.rows == "validation rows"
+    assert judged.validation_cost_ == pytest.approx(judged.acquisition_cost(V).mean())
+    assert judged.choice_.error == pytest.approx((judged.predict(V) != v).mean())
+
+
+def test_text_and_missing_cells_and_unknown_levels_are_read():
+    X, y = grid(200, 3)
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(f=np.where(X[:, 1] > 2, "yes", "no"))
+    frame.loc[::7, "b"] = np.nan
+    frame.loc[::11, "f"] = None
+    model = MarginNeighborsClassifier(stump_booster(), budget=4.0, random_state=0).fit(frame, y)
+    acquired = model.acquire(frame.iloc[0].__getitem__)
+    assert_allclose(acquired.probabilities, model.predict_proba(frame.iloc[:1])[0])
+    gone = frame.iloc[:3].assign(a=np.nan)
+    with pytest.warns(UserWarning, match="missing"):
+        assert np.isfinite(model.predict_proba(gone)).all()
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC(), stump_booster()])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_sums_over_columns_are_the_classifier(estimator, n_classes):
+    X, y = grid(120, 0, n_classes)
+    model = MarginNeighborsClassifier(estimator, random_state=0, n_neighbors=5).fit(X, y)
+    around = model._around
+    sums = around.full.offset + around.full.of_features(around.cells(X), around.starts).sum(axis=1)
+    expected = sums[:, 0] > 0 if n_classes == 2 else sums.argmax(axis=1)
+    again = estimator.fit(around.cells(X), y)
+    np.testing.assert_array_equal(expected, again.predict(around.cells(X)))
+    assert (expected == y).mean() > 0.7
+    parts = around.full.of_features(around.cells(X), around.starts)
+    assert_allclose(parts.mean(0), 0, atol=1e-9 * (1 + np.abs(parts).max()))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"estimator": RandomForestClassifier(3)}, "estimator must add up over columns"),
+        ({"estimator": GradientBoostingClassifier(max_depth=2, n_estimators=5)}, "max_depth 1"),
+        ({"n_neighbors": 61}, "n_neighbors must be at most 60"),
+        ({"stop": "threshold", "threshold": 1.1}, "threshold must be"),
+        ({"threshold": 0.9}, 'threshold must be None unless stop is "threshold"'),
+        ({"max_features": 2}, "max_features must be None"),
+        ({"costs": {0: float("nan")}}, r"costs\[0\] must be"),
+        ({"ties": "some"}, "ties must be"),
+    ],
+)
+def test_bad_parameters_are_named(changed, words):
+    X, y = grid(60, 0)
+    with pytest.raises(ParameterError, match=words):
+        MarginNeighborsClassifier(**{"estimator": LogisticRegression(), **changed}).fit(X, y)
+
+
+def test_odd_rows_are_survived():
+    X, y = grid(60, 0)
+    constant = np.column_stack([X[:, 0], np.full(60, 7.0)])
+    model = MarginNeighborsClassifier(LogisticRegression(), n_neighbors=7).fit(constant, y)
+    assert 1 not in np.flatnonzero(model.feature_shares_ == 1)
+    alike = MarginNeighborsClassifier(LogisticRegression()).fit(np.ones((60, 2)), y)
+    assert alike.predict(np.ones((1, 2)))[0] == np.bincount(y).argmax()
+    nothing = MarginNeighborsClassifier(LogisticRegression(), budget=0.1).fit(X, y)
+    assert "buys nothing" in str(nothing)
+    with pytest.raises(DataError, match="at least two classes"):
+        MarginNeighborsClassifier(LogisticRegression()).fit(X, np.zeros(60))
+
+
+def test_a_file_holds_the_rows_and_forged_ones_are_refused(fitted, tmp_path):
+    model, X = fitted
+    model.save(tmp_path / "m.json")
+    again = bayescascade.load(tmp_path / "m.json")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert str(again) == str(model)
+    assert "a saved file holds 300 rows" in str(model)
+    forged = {
+        ("neighborhoods", "parts"): [],
+        ("neighborhoods", "scale"): [0.0] * 5,
+        ("rule", "n_neighbors"): 301,
+        ("rule", "stop"): "never",
+        ("neighborhoods", "labels"): [0] * 300,
+        ("steps",): [[2.0] * 6] * 3,
+    }
+    for path, value in forged.items():
+        record = json.loads((tmp_path / "m.json").read_text())
+        inside = record
+        for name in path[:-1]:
+            inside = inside[name]
+        inside[path[-1]] = value
+        (tmp_path / "f.json").write_text(json.dumps(record))
+        with pytest.raises(ModelFileError):
+            bayescascade.load(tmp_path / "f.json")
