@@ -46,6 +46,7 @@ from .methods.causal.private import PrivateAdditiveNoiseModel as PrivateAdditive
 from .methods.classifier_trees.estimators import (
     SubmodularTreeClassifier as SubmodularTreeClassifier,
 )
+from .methods.classifier_trees.posterior import SubmodularTreePosterior as SubmodularTreePosterior
 from .methods.comparing import compare as compare
 from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior

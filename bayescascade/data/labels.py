@@ -150,7 +150,11 @@ class TrainingRows:
         *,
         owner: str,
     ) -> "TrainingRows":
-        """Read rows and labels, and rows to validate by; messages name the `owner`."""
+        """Read rows and labels, and rows to validate by; messages name the `owner`.
+
+        What only the latter have and the encoder calls unknown is the mean of the rows to learn
+        from, if its policy says "mean".
+        """
         checked = check_labels(given.labels, "y", owner)
         rows = encoder.transform(given, owner)
         _check_length("y", checked, "X", rows)
@@ -160,7 +164,9 @@ class TrainingRows:
             weights = check_weights("sample_weight", given.weights, len(rows))
         validation_rows, validation_labels = rows, None
         if validation is not None:
-            validation_rows = encoder.transform(validation, owner)
+            is_mean = encoder.policy.unknown == "mean"
+            means = weights @ rows / weights.sum() if is_mean else None
+            validation_rows = encoder.transform(validation, owner, means)
             if validation.labels is not None:
                 checked = check_labels(validation.labels, "y_val", owner)
                 validation_labels = label_codes(checked, classes, "y_val")

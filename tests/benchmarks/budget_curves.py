@@ -19,7 +19,8 @@ than BudgetPruneClassifier by more than a standard error of the paired differenc
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -35,6 +36,7 @@ from bayescascade import (
     BudgetPruneClassifier,
     FeatureCosts,
     SelectedForestClassifier,
+    SubmodularTreeClassifier,
 )
 from bayescascade.costs.limits import BudgetError
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Split, costs_of, split
@@ -60,15 +62,30 @@ class Judged(NamedTuple):
     test_error: float
 
 
-class Setting(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Setting:
     """What every method is given."""
 
     rows: Split
     costs: FeatureCosts
     total: float
     has_prices: bool
-    forests: tuple[RandomForestClassifier | BudgetedForestClassifier, ...]
     seed: int
+
+    @cached_property
+    def forests(self) -> tuple[RandomForestClassifier | BudgetedForestClassifier, ...]:
+        """What prunings start from."""
+        train = self.rows.train
+        random_forests = (
+            RandomForestClassifier(
+                N_TREES, criterion="entropy", max_features=subset, random_state=self.seed, n_jobs=2
+            ).fit(train.features, train.labels)
+            for subset in ("sqrt", None)
+        )
+        cheap = BudgetedForestClassifier(
+            costs=self.costs, cost_exponent=0.5, max_trees=N_TREES, n_jobs=2, random_state=self.seed
+        ).fit(train.features, train.labels)
+        return (*random_forests, cheap)
 
 
 def main() -> None:
@@ -128,21 +145,11 @@ def compared(
 
 
 def set_up(name: str, kind: str, folder: Path, seed: int) -> Setting:
-    """Return the rows, the costs and the forests of a seed."""
+    """Return the rows and the costs of a seed."""
     problem = DATA_SETS[name](folder)
     costs = costs_of(name, kind, problem, folder, seed)
-    rows = split(problem, seed)
-    random_forests = (
-        RandomForestClassifier(
-            N_TREES, criterion="entropy", max_features=subset, random_state=seed, n_jobs=2
-        ).fit(rows.train.features, rows.train.labels)
-        for subset in ("sqrt", None)
-    )
-    cheap = BudgetedForestClassifier(
-        costs=costs, cost_exponent=0.5, max_trees=N_TREES, n_jobs=2, random_state=seed
-    ).fit(rows.train.features, rows.train.labels)
     total = float(costs.resolve(list(problem.features.columns)).costs.sum())
-    return Setting(rows, costs, total, kind != "unit", (*random_forests, cheap), seed)
+    return Setting(split(problem, seed), costs, total, kind != "unit", seed)
 
 
 def best_within(judged: Iterable[Judged], budget: float, allowed: float = 0.0) -> Judged:
@@ -249,6 +256,19 @@ def _selected(setting: Setting) -> Iterator[Judged]:
             continue
 
 
+PRINTED = {"basis": "linear", "selection": "paper", "leaf": "least_squares", "prune": False}
+
+
+def _classifier_trees(setting: Setting, **how: Any) -> Iterator[Judged]:
+    train, validation, _ = setting.rows
+    tree = SubmodularTreeClassifier(costs=setting.costs, random_state=setting.seed, **how)
+    budgets = [share * setting.total for share in SHARES]
+    for _, model in tree.fit_budgets(
+        budgets, train.features, train.labels, validation.features, validation.labels
+    ):
+        yield judge(model, setting)
+
+
 class _WithCosts(NamedTuple):
     """A boosted ensemble that tells what its predictions cost."""
 
@@ -282,6 +302,10 @@ METHODS: Mapping[str, Callable[[Setting], Iterator[Judged]]] = {
     "GreedyPrune": partial(_pruner_path, GreedyPrune),
     "CCP": partial(_pruner_path, partial(CostComplexityPrune, level=0.0)),
     "fewer trees": _fewer_trees,
+    "ASTC": _classifier_trees,
+    "ASTC, soft": partial(_classifier_trees, weights="soft"),
+    "ASTC, linear": partial(_classifier_trees, basis="linear"),
+    "ASTC, printed": partial(_classifier_trees, **PRINTED),
 }
 if find_spec("lightgbm"):
     METHODS = {

@@ -1,8 +1,8 @@
 """The data sets that budgeted classifiers are compared on, and what their columns cost.
 
 All but digits, which scikit-learn brings, are read from a folder that the user names: covertype
-(the class-balanced sample of 15,120 rows), magic, letter (A-M against N-Z), pima, hepatitis and
-heart (the 303 patients of Cleveland, with the codes and names of columns of
+(the class-balanced sample of 15,120 rows), magic, spambase, letter (A-M against N-Z), pima,
+hepatitis and heart (the 303 patients of Cleveland, with the codes and names of columns of
 `processed.cleveland.data`, and whether `num` is above 0 as `target`), all of the UCI Machine
 Learning Repository; CSV files with a header, the labels in the column `target`, missing cells
 empty. The real costs are Turney's (1995). Those of pima and hepatitis are read from
@@ -83,6 +83,7 @@ DATA_SETS: Mapping[str, Callable[[Path], Problem]] = {
     "heart": _from_file("heart.csv"),
     "letter": _letter,
     "magic": _from_file("magic.csv.gz"),
+    "spambase": _from_file("spambase.csv"),
     "covertype": _from_file("covertype.csv.gz"),
 }
 

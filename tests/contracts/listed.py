@@ -41,6 +41,7 @@ from bayescascade import (
 from bayescascade.model.continuous import ContinuousPosterior
 from tests.methods.boxes import slow_moves as boxes
 from tests.methods.cascades.problems import MULTIWAY
+from tests.methods.classifier_trees import problems as classifiers
 from tests.methods.cost_trees import problems as trees
 from tests.methods.neighbors import problems as neighbors
 from tests.methods.prunings import problems as prunings
@@ -276,6 +277,7 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "label-list": SUPPORTED.posterior,
     "pruning": prunings.THREE.posterior,
     "budget-tree": trees.TWO.posterior,
+    "purchases": classifiers.TWO_LEAVES.posterior,
     "prototypes": lambda: neighbors.posterior(metric="linear"),
     "direction": lambda: DirectionPosterior({"x->y": 0.02, "y->x": 0.05}, temperature=0.03),
     "rado": lambda: RadoPosterior(all_rados(*blobs(6)), 6),

@@ -217,7 +217,9 @@ def of_draws(model):
     return own
 
 
-OF_THE_FIT = ("alternatives_", "kept_", "log_posterior_", "n_iter_", "tree_error_")  # in no file
+OF_THE_FIT = (  # in no file
+    "alternatives_", "item_probabilities_", "kept_", "log_posterior_", "n_iter_", "tree_error_",
+)  # fmt: skip
 
 
 def fitted_numbers(model):

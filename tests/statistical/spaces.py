@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 import samplers
+from bayescascade.methods.classifier_trees import posterior as purchases
 from bayescascade.methods.cost_trees import posterior as budget_trees
 from bayescascade.methods.prunings import posterior as prunings
 from bayescascade.methods.rules import posterior as rule_lists
 from bayescascade.methods.rules.kernels import layout
 from tests.methods.cascades.problems import Model, Problem as TreeProblem, listed_moves
+from tests.methods.classifier_trees import problems as purchase_problems
 from tests.methods.cost_trees import problems as tree_problems, slow_moves as tree_moves
 from tests.methods.prunings import problems as pruning_problems, slow_moves as pruning_moves
 from tests.methods.rules import slow_moves as list_moves
@@ -23,7 +25,8 @@ from tests.samplers.exhaustive import transition_matrix
 from tests.statistical.chi_square import independent_steps
 from tests.statistical.proposals import one_step, without_hastings
 
-REVERSES = {"grow": "prune", "prune": "grow", "add": "remove", "remove": "add"}
+_PAIRS = (("grow", "prune"), ("add", "remove"), ("buy", "sell"))
+REVERSES = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 """Moves that are each other's reverse; all others are their own."""
 
 
@@ -204,6 +207,19 @@ def cuts(problem: pruning_problems.PruningProblem) -> Space:
         cache(lambda **changed: np.log(problem.probabilities(**changed))),
         {"temperature": 2.0 * problem.temperature},
         prunings,
+    )
+
+
+def bought(problem: purchase_problems.PurchaseProblem) -> Space:
+    """Return the space of what the nodes of a tree of classifiers buy."""
+    return Space(
+        problem.name,
+        problem.posterior,
+        lambda: problem.states,
+        lambda _: purchase_problems.moves(problem),
+        cache(problem.log_densities),
+        {"tradeoff": 3.0 * problem.tradeoff},
+        purchases,
     )
 
 

@@ -19,12 +19,13 @@ from tests.methods.cascades.problems import (
     LEAF,
     SIZE,
 )
+from tests.methods.classifier_trees import problems as classifiers
 from tests.methods.cost_trees import problems as budgeted
 from tests.methods.prunings import problems as prunings
 from tests.methods.rules import problems as rules
 from tests.samplers.exhaustive import enumerate_states
 from tests.statistical.chi_square import fits
-from tests.statistical.spaces import Space, budgets, cuts, each, lists, trees
+from tests.statistical.spaces import Space, bought, budgets, cuts, each, lists, trees
 
 N_STEPS = 1500
 FEWER_STEPS = 600  # of a move alone, which leads to fewer states
@@ -47,9 +48,10 @@ BUDGETS = [
 TWO, GROUPED, THREE_BUDGETED, WEIGHED, CONSTANT_BUDGETED = BUDGETS
 CUTS = [cuts(problem) for problem in prunings.PROBLEMS]
 CUT_PAIR, DEEP, THREE_CUTS, FREE, STUMP = CUTS
-HEATED = (MULTIWAY, MULTIWAY_INCLUSION, PAIR, SUPPORTED, *BUDGETS, *CUTS)
-ALL = (*TREES, BY_BRANCHES, *OPTIONS, *LISTS, *BUDGETS, *CUTS)
-CORE = (MULTIWAY, FRACTIONAL, OPTIONS[0], PAIR, WEIGHED, CUT_PAIR)
+BOUGHT = [bought(problem) for problem in (classifiers.ROOT, classifiers.TWO_LEAVES)]
+HEATED = (MULTIWAY, MULTIWAY_INCLUSION, PAIR, SUPPORTED, *BUDGETS, *CUTS, *BOUGHT)
+ALL = (*TREES, BY_BRANCHES, *OPTIONS, *LISTS, *BUDGETS, *CUTS, *BOUGHT)
+CORE = (MULTIWAY, FRACTIONAL, OPTIONS[0], PAIR, WEIGHED, CUT_PAIR, BOUGHT[1])
 """Of every family, what differs most; the others are for the slow tests."""
 
 SYMMETRIC = {("swap",), ("relocate",)}  # of lists: as likely as their reverse
@@ -73,11 +75,11 @@ def test_moves_are_in_detailed_balance(space):
 
 
 @each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, TWO, WEIGHED, CUT_PAIR, DEEP, THREE_CUTS,
-      quick=(MULTIWAY, PAIR, WEIGHED, CUT_PAIR))  # fmt: skip
+      *BOUGHT, quick=(MULTIWAY, PAIR, WEIGHED, CUT_PAIR, BOUGHT[1]))  # fmt: skip
 def test_without_hastings_term_or_reverse_moves_are_out_of_balance(space):
     """The test above must be able to fail."""
     assert imbalance(space, space.names, 0.4, broken=True) > 1e-4
-    for name in {"prune", "add"} & set(space.names):
+    for name in {"prune", "add", "sell"} & set(space.names):
         assert imbalance(space, (name,)) > 1e-4
 
 
@@ -152,7 +154,7 @@ def test_each_move_without_its_hastings_term_is_out_of_balance(space, rng):
 
 
 @each(BINARY, MULTIWAY, BINS, trees(cascades.UNEVEN_LEVELS, LEAF), PAIR, MISSING, SUPPORTED,
-      *BUDGETS, *CUTS, quick=(MULTIWAY, PAIR, *BUDGETS, *CUTS))  # fmt: skip
+      *BUDGETS, *CUTS, *BOUGHT, quick=(MULTIWAY, PAIR, *BUDGETS, *CUTS, *BOUGHT))  # fmt: skip
 def test_moves_reach_every_state_and_no_other(space):
     """A state that cannot be reached is never reported, however probable."""
     found = enumerate_states(space, space.states[0], space.moves(space.names))
@@ -191,7 +193,7 @@ LARGE_LISTS += LONG_LISTS
 
 
 @each(*TREES, BY_BRANCHES, *OPTIONS, *LEVELS[:2], trees(cascades.ORDINAL, LEAF), MIXED_WAYS,
-      trees(cascades.TERNARY_THREE_WAY, INCLUSION), *LISTS, *BUDGETS, *CUTS,
+      trees(cascades.TERNARY_THREE_WAY, INCLUSION), *LISTS, *BUDGETS, *CUTS, *BOUGHT,
       quick=(*CORE, BY_BRANCHES, SUPPORTED))  # fmt: skip
 def test_compiled_steps_are_the_plain_ones(space, rng):
     """The compiled sweep is a second program for the moves: it must be the same chain."""
@@ -207,7 +209,7 @@ def test_compiled_steps_from_longer_lists_are_the_plain_ones(space, rng):
 
 
 @each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, TWO, GROUPED, WEIGHED, CUT_PAIR, DEEP, THREE_CUTS,
-      quick=(MULTIWAY, SUPPORTED, WEIGHED))  # fmt: skip
+      BOUGHT[1], quick=(MULTIWAY, SUPPORTED, WEIGHED, BOUGHT[1]))  # fmt: skip
 @pytest.mark.parametrize(
     "beta", [0.4, *(pytest.param(b, marks=pytest.mark.slow) for b in (0.0, 3.0))]
 )
@@ -261,8 +263,8 @@ def test_each_move_alone_is_the_plain_one(space, rng, monkeypatch):
                 assert is_plain_step(space, state, rng, names, posterior=posterior), (names, state)
 
 
-@each(TWO, WEIGHED, quick=(WEIGHED,))
-def test_each_move_on_budgeted_trees_is_the_plain_one(space, rng, monkeypatch):
+@each(TWO, WEIGHED, *BOUGHT, quick=(WEIGHED, BOUGHT[1]))
+def test_each_move_on_trees_with_costs_is_the_plain_one(space, rng, monkeypatch):
     """As above, where a step is accepted less surely."""
     for names in space.groups:
         with monkeypatch.context() as patch:
@@ -273,7 +275,7 @@ def test_each_move_on_budgeted_trees_is_the_plain_one(space, rng, monkeypatch):
 
 @pytest.mark.parametrize(
     ("spaces", "beta"),
-    [([WEIGHED], 0.4), ([CUT_PAIR], 1.0), (UNSEEN_LISTS["pair"], 1.0),
+    [([WEIGHED], 0.4), ([CUT_PAIR], 1.0), (BOUGHT, 1.0), (UNSEEN_LISTS["pair"], 1.0),
      *(pytest.param(spaces, beta, marks=pytest.mark.slow) for spaces, beta in
        (([TWO], 0.4), ([DEEP], 1.0), ([THREE_CUTS], 1.0), (UNSEEN_LISTS["supported"], 1.0)))],
     ids=lambda value: value[0].name if isinstance(value, list) else "",
@@ -356,7 +358,7 @@ def visits(space: Space, rng, engine=samplers.metropolis, **settings):
 
 
 @each(BINARY, MULTIWAY, BINS, FRACTIONAL, *OPTIONS, PAIR, LIST_BINS, LIST_FRACTIONS, SUPPORTED,
-      TWO, GROUPED, THREE_BUDGETED, WEIGHED, *CUTS, quick=CORE)  # fmt: skip
+      TWO, GROUPED, THREE_BUDGETED, WEIGHED, *CUTS, *BOUGHT, quick=CORE)  # fmt: skip
 def test_chains_visit_states_as_often_as_they_are_probable(space, rng):
     """What is said of leaf counts, of columns and their costs is read off these visits."""
     drawn = visits(space, rng)

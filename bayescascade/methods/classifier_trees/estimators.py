@@ -5,17 +5,22 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import check_amounts, is_within
+from bayescascade.methods.classifier_trees.exact import solved
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted
 from bayescascade.methods.classifier_trees.parameters import SubmodularTreeParameters
+from bayescascade.methods.classifier_trees.posterior import Purchases, SubmodularTreePosterior
 from bayescascade.methods.classifier_trees.pruning import Pruning, prunings
 from bayescascade.methods.classifier_trees.reports import HOW_TO_READ, node_table
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.methods.classifier_trees.trying import Candidate, Judges, TriedClassifier
+from bayescascade.model.explore import explore_by
+from bayescascade.model.search import Search
 from bayescascade.report.page import BLANK, Page, count_of
 
 _SHARES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
@@ -47,6 +52,8 @@ class SubmodularTreeClassifier(TriedClassifier):
     Attributes
     ----------
     certificate_ : tuple of NodeCertificate
+    posterior_ : SubmodularTreePosterior
+        Not in saved models.
 
     The others are those of `TriedClassifier`.
 
@@ -88,6 +95,8 @@ class SubmodularTreeClassifier(TriedClassifier):
     unknown: str = SubmodularTreeParameters.unknown.default
     time_limit: float | None = SubmodularTreeParameters.time_limit.default
     random_state: Any = SubmodularTreeParameters.random_state.default
+
+    _known: tuple[ClassifierTree, NDArray[np.float64]] | None = None  # of a tree, what is probable
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -140,6 +149,46 @@ class SubmodularTreeClassifier(TriedClassifier):
         """For each node what its features explain, and what no set within its budget exceeds."""
         check_is_fitted(self)
         return tuple(NodeCertificate(n.explained, n.bound, n.is_exact) for n in self.tree_.nodes)
+
+    @property
+    def posterior_(self) -> SubmodularTreePosterior:
+        """The posterior of what is bought at the nodes of the tree, whose gates stay.
+
+        Its likelihood is a working model, see `SubmodularTreePosterior`; its tradeoff is `tradeoff`
+        times the weight of the rows: an error costs a nat. Not in saved models.
+        """
+        check_is_fitted(self)
+        if "_trial" not in self.__dict__:
+            raise AttributeError("posterior_ is not in a model that was read from a file: no data is")
+        rows = self._trial.everything
+        tradeoff = self.tradeoff * float(rows.weights.sum())
+        return SubmodularTreePosterior(self.tree_, rows, self.items_, tradeoff, self.feature_texts)
+
+    @property
+    def item_probabilities_(self) -> NDArray[np.float64]:
+        """How probable it is that a row pays for an item at each node, (n_nodes, n_items) float64.
+
+        By `posterior_`: exactly, where all sets of the features of each leaf can be weighed, else
+        by chains of 50,000 steps and more, `random_state` their seed. The first line is about all
+        rows. Not in saved models.
+        """
+        if self._known is None or self._known[0] is not self.tree_:
+            self._known = self.tree_, self._item_probabilities(self.posterior_)
+        return self._known[1]
+
+    def _item_probabilities(self, posterior: SubmodularTreePosterior) -> NDArray[np.float64]:
+        search = Search("auto", None, 4, 1, self.random_state, None, False, None, self.time_limit)
+
+        def starts(_: SubmodularTreePosterior) -> list[Purchases]:
+            generator = np.random.default_rng(0)
+            drawn = [posterior.initial_state(generator) for _ in range(search.n_chains - 1)]
+            return [posterior.greedy_state, *drawn]
+
+        found = explore_by(search, posterior, solve=solved, starts=starts)
+        if found.solution is not None:
+            exact: Any = found.solution.result
+            return np.asarray(exact.item_probabilities)
+        return posterior.item_probabilities([s for chain in found.run_.draws for s in chain])
 
     # -- what a user sees --------------------------------------------------------------------------
 

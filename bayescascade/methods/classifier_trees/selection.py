@@ -55,6 +55,9 @@ MOST_WORK = 2e6
 MOST_EXACT = 3e10
 """The same of "exact"."""
 
+MOST_FEATURES = 20
+"""Of which all sets are listed."""
+
 _MOST_BYTES = 1 << 30  # of a stack of squares
 _SLACK = 1e-9  # of `is_within`
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -163,11 +166,11 @@ class Node:
             If there are too many affordable sets for "exact".
         """
         if how == "paper":
-            return self._certified(self._greedy(budget, by_price=True, skips=False), budget)
+            return self._certified(self.greedy(budget, by_price=True, skips=False), budget)
         if how in ("exact", "auto"):
             best = self._best_set(budget, MOST_EXACT if how == "exact" else MOST_WORK)
             if best is not None:
-                bought = self._greedy(np.inf, by_price=True, skips=True, among=best)
+                bought = self.greedy(np.inf, by_price=True, skips=True, among=best)
                 return self._purchase(*bought, bound=None)
             if how == "exact":
                 n_open = int(self._is_open.sum())
@@ -176,10 +179,10 @@ class Node:
                     f'got "exact" with {n_open} features',
                     f"the sets of {n_open} features",
                 )
-        both = [self._greedy(budget, by_price=by_price, skips=True) for by_price in (True, False)]
+        both = [self.greedy(budget, by_price=by_price, skips=True) for by_price in (True, False)]
         return self._certified(max(both, key=lambda one: one[1].sum()), budget)
 
-    def _greedy(
+    def greedy(
         self,
         budget: float,
         *,
@@ -187,7 +190,10 @@ class Node:
         skips: bool,
         among: NDArray[np.bool_] | None = None,
     ) -> tuple[Places, Numbers]:
-        """Return the features bought in order, and their gains."""
+        """Return the features bought in order and their gains, of those open or `among` some.
+
+        by_price: what explains most per price first; skips: what does not fit is passed over.
+        """
         d = self._blocks.n_features
         is_open = self._is_open.copy() if among is None else among.copy()
         order, gains = np.zeros(d, np.int64), np.zeros(d)
@@ -207,7 +213,6 @@ class Node:
 
     def _best_set(self, budget: float, most_work: float) -> NDArray[np.bool_] | None:
         """Return which features the best affordable set has, (d,); None of too many sets."""
-        prices = self._prices()
         alone = self._alone(self._costs.n_items)
         is_free: NDArray[np.bool_] = self._is_open & (alone == 0)
         is_candidate = self._is_open & (alone > 0) & [is_within(each, budget) for each in alone]
@@ -215,9 +220,37 @@ class Node:
         squares = self._squares.copy()
         for feature in np.flatnonzero(is_free).tolist():
             buy(squares, self._blocks.starts, feature)
+        best = self._every_set(squares, candidates, budget, most_work, np.zeros(0))
+        if best is None:
+            return None
+        has = is_free
+        has[candidates[best]] = True
+        return has
+
+    def explained_by_sets(self, most_work: float) -> tuple[Places, Numbers] | None:
+        """Return what is open, (k,), and z of every set of it, (2^k,); None of too many sets.
+
+        Set s is of the features whose bits the number s has.
+        """
+        candidates = np.flatnonzero(self._is_open)
+        if candidates.size > MOST_FEATURES:
+            return None
+        values = np.zeros(1 << candidates.size)
+        if self._every_set(self._squares, candidates, np.inf, most_work, values) is None:
+            return None
+        return candidates, self._has + values
+
+    def _every_set(
+        self,
+        squares: Numbers,
+        candidates: Places,
+        budget: float,
+        most_work: float,
+        values: Numbers,
+    ) -> NDArray[np.bool_] | None:
+        """Return which candidates are in the best set, (k,), and fill in `values`."""
         n = candidates.size
-        bytes_needed = (n + 1) * squares.nbytes
-        if bytes_needed > _MOST_BYTES:
+        if (n + 1) * squares.nbytes > _MOST_BYTES:
             return None
         stack = np.empty((n + 1, *squares.shape))
         stack[0] = squares
@@ -226,18 +259,15 @@ class Node:
             stack,
             self._blocks.starts,
             candidates,
-            prices,
+            self._prices(),
             budget,
             most_work,
             self._block(),
             np.zeros((4, n + 1)),
             best,
+            values,
         )
-        if value < 0:
-            return None
-        has = is_free
-        has[candidates[best == 1]] = True
-        return has
+        return None if value < 0 else best == 1
 
     def _certified(self, bought: tuple[Places, Numbers], budget: float) -> Purchase:
         """Return a purchase with the bound of the module's docstring."""

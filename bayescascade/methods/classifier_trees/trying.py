@@ -212,7 +212,7 @@ class TriedClassifier(BudgetedClassifier):
         validation = GivenRows.validating(X_val, y_val)
         encoder = MatrixEncoder.learn(given, self._policy())
         self._set_columns(encoder, FeatureCosts.of(self.costs, encoder.columns))
-        training = TrainingRows.read(encoder, given, validation, owner=type(self).__name__)
+        training = TrainingRows.read(self._reader, given, validation, owner=type(self).__name__)
         self.classes_ = training.classes
         total = training.weights.sum()
         self._center = training.weights @ training.rows / total

@@ -9,7 +9,12 @@ import pytest
 
 import bayescascade
 from bayescascade import FeatureCosts, SubmodularTreeClassifier
-from bayescascade.base.errors import ModelFileError, ParameterError, TooLargeError
+from bayescascade.base.errors import (
+    ModelFileError,
+    ParameterError,
+    TooLargeError,
+    UnknownLevelWarning,
+)
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow
 from bayescascade.methods.classifier_trees.pruning import prunings
@@ -109,6 +114,10 @@ def test_text_and_missing_cells_and_an_unknown_level_are_read():
     acquired = model.acquire(row.__getitem__)
     np.testing.assert_allclose(acquired.probabilities, model.predict_proba(frame.iloc[:1])[0])
     assert "f" in str(model)
+    others = frame.iloc[:100].copy()
+    others.loc[3, "a"] = np.nan  # of which the rows to learn from have none
+    with pytest.warns(UnknownLevelWarning, match="counts as the mean"):
+        SubmodularTreeClassifier(max_depth=2).fit(frame, y, others, y[:100])
 
 
 @pytest.mark.parametrize(

@@ -10,25 +10,9 @@ from bayescascade import FeatureCosts
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.methods.classifier_trees.selection import Blocks, Node, squares_of
+from tests.methods.classifier_trees.problems import explained
 
 Problem = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], Blocks, CostItems]
-
-
-def explained(problem: Problem, features: tuple[int, ...], ridge: float) -> float:
-    """Return z of a set by least squares, each column scaled to variance 1 at the node."""
-    columns, targets, weights, blocks, _ = problem
-    p = weights / weights.sum()
-    places = [c for f in features for c in range(blocks.starts[f], blocks.starts[f + 1])]
-    x = columns[:, places] - p @ columns[:, places]
-    deviations = np.sqrt(p @ x**2)
-    x = x[:, deviations > 1e-9] / deviations[deviations > 1e-9]
-    y = targets - p @ targets
-    total = float((p @ y**2).sum())
-    root = np.sqrt(p)[:, np.newaxis]
-    a = np.vstack([root * x, np.sqrt(ridge) * np.eye(x.shape[1])])
-    b = np.vstack([root * y, np.zeros((x.shape[1], y.shape[1]))])
-    left = b - a @ np.linalg.lstsq(a, b, rcond=1e-13)[0]
-    return 1 - float((left**2).sum()) / total
 
 
 def draw(seed: int, d: int = 6) -> Problem:

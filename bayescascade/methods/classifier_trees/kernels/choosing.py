@@ -68,27 +68,33 @@ def pivot(squares, column, first):
 
 
 @inner_kernel
-def gain(squares, first, last, n_columns, block):
-    """Return what the columns from `first` to `last` explain of the targets beside the bought."""
-    m, c = last - first, squares.shape[0] - n_columns
-    for i in range(m):
-        for j in range(m):
-            block[i, j] = squares[first + i, first + j]
-        for j in range(c):
-            block[i, m + j] = squares[first + i, n_columns + j]
+def eliminate(block, m, c):
+    """Return what m columns explain of c targets: block (m, m + c), of which above the diagonal."""
     explained = 0.0
     for k in range(m):
         diagonal = block[k, k]
         if diagonal <= SINGULAR:
             continue
-        for j in range(c):
-            explained += block[k, m + j] * block[k, m + j] / diagonal
+        for j in range(m, m + c):
+            explained += block[k, j] * block[k, j] / diagonal
         for i in range(k + 1, m):
-            factor = block[i, k] / diagonal
+            factor = block[k, i] / diagonal
             if factor != 0.0:
-                for j in range(k + 1, m + c):
+                for j in range(i, m + c):
                     block[i, j] -= factor * block[k, j]
     return explained
+
+
+@inner_kernel
+def gain(squares, first, last, n_columns, block):
+    """Return what the columns from `first` to `last` explain of the targets beside the bought."""
+    m, c = last - first, squares.shape[0] - n_columns
+    for i in range(m):
+        for j in range(i, m):
+            block[i, j] = squares[first + i, first + j]
+        for j in range(c):
+            block[i, m + j] = squares[first + i, n_columns + j]
+    return eliminate(block, m, c)
 
 
 @kernel
@@ -162,17 +168,19 @@ def every_set(
     block: Array,
     work: Array,
     best: Array,
+    values: Array,
 ) -> float:
     """Find the affordable set of candidates that explains most; return its value, -1 if too many.
 
     stack (k + 1, p + c, p + c): stack[0] holds the squares; candidates (k,) int64, ascending; work
     (4, k + 1) float64: by depth the next candidate, explained, spent, and the candidate chosen;
     best (k,) int64: 1 where the best set has the candidate. `most_work` is about the number of
-    multiplications at most.
+    multiplications at most. Unless it is empty, values (2^k,) gets what each affordable set
+    explains, a set being the number whose bits are its candidates.
     """
     n, n_columns, size = candidates.size, starts[-1], stack.shape[1]
     is_next, explained, spent, chosen = work[0], work[1], work[2], work[3]
-    top, done, depth = 0.0, 0.0, 0
+    top, done, depth, number = 0.0, 0.0, 0, 0
     is_next[0], explained[0], spent[0] = 0, 0.0, 0.0
     best[:] = 0
     while depth >= 0:
@@ -181,6 +189,7 @@ def every_set(
             depth -= 1
             if depth >= 0:
                 pay(prices, candidates[int(chosen[depth])], -1)
+                number -= 1 << int(chosen[depth])
             continue
         is_next[depth] += 1
         feature = candidates[place]
@@ -191,6 +200,8 @@ def every_set(
         value = explained[depth] + gain(stack[depth], first, last, n_columns, block)
         done += (last - first) * (last - first) * (last - first + size - n_columns)
         chosen[depth] = place
+        if values.size:
+            values[number + (1 << place)] = value
         if value > top + _SAME:
             top = value
             best[:] = 0
@@ -208,6 +219,7 @@ def every_set(
         if done > most_work:
             return -1.0
         pay(prices, feature, 1)
+        number += 1 << place
         depth += 1
         is_next[depth], explained[depth] = place + 1, value
         spent[depth] = spent[depth - 1] + cost

@@ -1,0 +1,325 @@
+r"""The posterior of what is bought at the nodes of a tree whose gates are fixed.
+
+A state says which features each node buys. What the gates above a leaf read is bought in every
+state; all else may be bought or not. With w_l the weight of the rows of leaf l, W the sum, S_l what
+is bought on the path to it, c(S) what S costs, each item once, and p(S) the columns of S that vary
+there, the log density is, up to a constant,
+
+    prior       - tradeoff x sum_l w_l c(S_l) / W
+    likelihood  sum_l k_l / 2 [(w_l - 1 - p(S_l)) log(1 + w_l)
+                               - (w_l - 1) log(1 + w_l (1 - z_l(S_l)))]
+
+z_l is the share of variance that S_l explains at the leaf (see `selection`, ridge included), and
+k_l the number of classes there less 1, at least 1. The likelihood is a **working model**: labels
+are taken for numbers, -1 and 1 (of several classes, k contrasts of their indicators), that are
+linear in the columns with normal noise, of one variance at a leaf. Coefficients, intercepts and the
+variance are integrated out: by Zellner's prior with g = w_l, which is worth one row, a flat prior,
+and 1 / variance (Liang and others, 2008, equation 5, with k times as many numbers as rows).
+
+As gates are fixed, a row pays and is explained by its leaf alone: **the density is a product over
+leaves**. So that each state stands for one tree, a feature that all rows of a node buy is bought at
+the highest such node; hence states are what leaves have, each any set that has what is required.
+Where leaves have no more than 20 features to choose from, all sets of each are weighed, which gives
+the most probable state and all probabilities exactly (see `exact`); else there are chains.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayescascade.base.errors import TooLargeError
+from bayescascade.base.validation import check_real
+from bayescascade.costs.items import CostItems
+from bayescascade.methods.classifier_trees.growing import GrowingRows
+from bayescascade.methods.classifier_trees.kernels import buying
+from bayescascade.methods.classifier_trees.kernels.choosing import Prices
+from bayescascade.methods.classifier_trees.selection import Node, squares_of
+from bayescascade.methods.classifier_trees.tree import ClassifierTree
+from bayescascade.model.compiled import CompiledPosterior
+from bayescascade.model.draws import TraceLegend
+from samplers.types import StepCounts
+
+Numbers = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+MOVE_WEIGHTS = {"buy": 0.3, "sell": 0.3, "swap": 0.4}
+"""How often each move of `kernels.buying` is tried; buy and sell, each other's reverse, alike."""
+
+_MOST_BYTES = 1 << 30  # of the sums of all leaves
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Purchases:
+    """What nodes buy: bought (n_nodes, n_features) bool; never written."""
+
+    bought: Bools
+
+    def to_list(self) -> list[list[int]]:
+        """Return the features of each node."""
+        return [np.flatnonzero(node).tolist() for node in self.bought]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Purchases):
+            return NotImplemented
+        return np.array_equal(self.bought, other.bought)
+
+    def __hash__(self) -> int:
+        return hash(self.bought.tobytes())
+
+    def __repr__(self) -> str:
+        return f"Purchases({self.to_list()})"
+
+
+class SubmodularTreePosterior(CompiledPosterior[Purchases]):
+    """What the nodes of a tree of classifiers buy, given its gates; the module has the formulas.
+
+    The likelihood is a working model: labels are taken for numbers, -1 and 1, with normal noise.
+
+    Parameters
+    ----------
+    tree : ClassifierTree
+    rows : GrowingRows
+        Those that come to its leaves.
+    items : CostItems
+        What the features cost.
+    tradeoff : float >= 0
+        Nats per unit of mean cost of a row.
+    names : sequence of str
+        What the features are called.
+
+    Raises
+    ------
+    ParameterError
+        If `tradeoff` is out of its range.
+    TooLargeError
+        If the sums of squares of all leaves would take more than 1 GiB.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import SubmodularTreeClassifier, explore
+    >>> X = np.random.default_rng(0).normal(size=(400, 4))
+    >>> model = SubmodularTreeClassifier(max_depth=1, random_state=0).fit(X, X[:, 2] > 0.5)
+    >>> posterior = model.posterior_.with_tradeoff(2.0)
+    >>> explore(posterior, n_steps=2_000, random_state=0).state
+    Purchases([[2]])
+    """
+
+    moves_compiled: ClassVar[tuple[str, ...]] = buying.MOVES
+    state_name: ClassVar[str] = "set of purchases"
+
+    def __init__(
+        self,
+        tree: ClassifierTree,
+        rows: GrowingRows,
+        items: CostItems,
+        tradeoff: float = 0.0,
+        names: Sequence[str] = (),
+    ) -> None:
+        self.tradeoff = check_real("tradeoff", tradeoff, minimum=0.0)
+        self.tree, self.items = tree, items
+        self._rows, self._names = rows, tuple(names)
+        self._leaves = np.flatnonzero([node.is_leaf for node in tree.nodes])
+        size = rows.made.shape[1] + rows.targets.shape[1]
+        if self._leaves.size * size**2 * 8 > _MOST_BYTES:
+            needed = f"sums of squares of {size:,} columns at {self._leaves.size} leaves"
+            raise TooLargeError(
+                f"a posterior of purchases must take less than 1 GiB: {needed}", needed
+            )
+
+    def with_tradeoff(self, tradeoff: float) -> "SubmodularTreePosterior":
+        """Return the same posterior with another tradeoff, nats per unit of mean cost."""
+        return SubmodularTreePosterior(self.tree, self._rows, self.items, tradeoff, self._names)
+
+    # -- the contract ------------------------------------------------------------------------------
+
+    def log_prior(self, state: Purchases) -> float:
+        """Return the log prior, nats; -inf for what is no state."""
+        if self._problem(state) is not None:
+            return -np.inf
+        return -float(self.model.price @ self._parts(state)[:, 1])
+
+    def log_likelihood(self, state: Purchases) -> float:
+        """Return the log marginal likelihood of the working model, nats."""
+        return float(self._parts(state)[:, 0].sum())
+
+    def initial_state(self, rng: np.random.Generator) -> Purchases:
+        """Return what leaves buy greedily within a budget that is drawn."""
+        budget = rng.random() * float(self.items.costs.sum())
+        has = self.model.required.copy()
+        for leaf, node in enumerate(self.nodes):
+            bought, _ = node.greedy(budget, by_price=bool(rng.random() < 0.5), skips=True)
+            has[leaf, bought] = True
+        return self.lifted(has)
+
+    @property
+    def greedy_state(self) -> Purchases:
+        """What the tree itself buys."""
+        return self.lifted(self.tree.has[self._leaves])
+
+    def describe(self, state: Purchases) -> Mapping[str, float]:
+        """Return how many purchases there are, what a row pays on average, and the log prior."""
+        weights = self.model.weights
+        cost = float(weights @ self._parts(state)[:, 1] / weights.sum())
+        return {
+            "n_bought": float(state.bought.sum()),
+            "expected_cost": cost,
+            "log_prior": self.log_prior(state),
+        }
+
+    def advance(
+        self, rng: np.random.Generator, state: Purchases, n_steps: int, inverse_temperature: float
+    ) -> tuple[Purchases, StepCounts[Purchases]]:
+        """Run compiled steps on ``exp(inverse_temperature * log_density)``.
+
+        `kernels.buying` has the moves; a step eliminates the columns that one leaf buys.
+        """
+        has = self.held(state)
+        best, counts = np.empty_like(has), self.new_counts()
+        buying.sweep(
+            rng, self.model, self._work(), n_steps, float(inverse_temperature), self.move_cdf,
+            counts[0], counts[1], np.empty(len(has)), has, best,
+        )  # fmt: skip
+        after, top = self.lifted(has), self.lifted(best)
+        return after, self.step_counts(counts, self.log_density(after), top, self.log_density(top))
+
+    def move_weights(self) -> Mapping[str, float]:
+        """Return how often each move is tried."""
+        return MOVE_WEIGHTS
+
+    def encode_state(self, state: Purchases) -> object:
+        """Return the features that each node buys."""
+        return state.to_list()
+
+    def _read_state(self, encoded: Any) -> Purchases:
+        bought = np.zeros((len(self.tree.nodes), self.tree.n_features), np.bool_)
+        if len(encoded) != len(bought):
+            raise ValueError(f"it must be of {len(bought)} nodes, got {len(encoded)}")
+        for place, features in enumerate(encoded):
+            for feature in features:
+                bought[place, range(self.tree.n_features).index(feature)] = True
+        return Purchases(bought)
+
+    def _problem(self, state: Purchases) -> str | None:
+        has = self.held(state)
+        if (self.model.required & ~has).any():
+            return "what a gate reads must be bought on its path"
+        return None if self.lifted(has) == state else "what all rows of a node buy is bought there"
+
+    def legend(self) -> TraceLegend:
+        """Return what the traces mean."""
+        diagnosed = ("n_bought", "expected_cost")
+        columns_of = self._features_of if self._names else None
+        return TraceLegend(diagnosed=diagnosed, columns=self._names, columns_of=columns_of)
+
+    def parameters(self) -> Mapping[str, float]:
+        """Return the tradeoff."""
+        return {"tradeoff": self.tradeoff}
+
+    def _features_of(self, state: Purchases) -> list[int]:
+        features: list[int] = np.flatnonzero(state.bought.any(axis=0)).tolist()
+        return features
+
+    def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
+        *arrays, prices = self.model
+        children = [node.children for node in self.tree.nodes]
+        return [self.tradeoff, children], (*arrays, *prices[:3])
+
+    # -- what states say of rows -------------------------------------------------------------------
+
+    def item_probabilities(self, states: Sequence[Purchases]) -> Numbers:
+        """Return how probable it is that a row at a node pays for each item, (n_nodes, n_items).
+
+        That is by draws of states, for any of the rows that come to the node; the first line is
+        about all rows.
+        """
+        paid = np.mean([self.items.paid(self.held(state)) for state in states], axis=0)
+        return self.by_node(paid)
+
+    def by_node(self, paid: Numbers) -> Numbers:
+        """Return means over the rows of nodes, (n_nodes, n_items), given (n_leaves, n_items)."""
+        sums = np.zeros((len(self.tree.nodes), paid.shape[1] + 1))
+        sums[self._leaves, 0] = self.model.weights
+        sums[self._leaves, 1:] = paid * self.model.weights[:, np.newaxis]
+        for place in range(len(sums) - 1, -1, -1):
+            if not self.tree.nodes[place].is_leaf:
+                sums[place] = sums[list(self.tree.nodes[place].children)].sum(axis=0)
+        there = np.where(sums[:, :1] > 0, sums[:, :1], 1.0)
+        means: Numbers = sums[:, 1:] / there
+        return means
+
+    def held(self, state: Purchases) -> Bools:
+        """Return what each leaf has, (n_leaves, n_features)."""
+        has = state.bought.copy()
+        for place, node in enumerate(self.tree.nodes):
+            for child in node.children:
+                if child >= 0:
+                    has[child] |= has[place]
+        held: Bools = has[self._leaves]
+        return held
+
+    def lifted(self, held: Bools) -> Purchases:
+        """Return the state in which leaves have this, each feature bought as high as may be."""
+        has = np.zeros((len(self.tree.nodes), held.shape[1]), np.bool_)
+        has[self._leaves] = held
+        inner = [place for place, node in enumerate(self.tree.nodes) if not node.is_leaf]
+        for place in reversed(inner):
+            has[place] = has[list(self.tree.nodes[place].children)].all(axis=0)
+        bought = has.copy()
+        for place in inner:
+            for child in self.tree.nodes[place].children:
+                bought[child] &= ~has[place]
+        return Purchases(bought)
+
+    # -- what kernels read -------------------------------------------------------------------------
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """What leaves choose from, beside what the gates above them read."""
+        blocks = self._rows.basis.blocks(self.items.n_columns)
+        pairs = zip(self.model.squares, self.model.required, strict=True)
+        return [Node(squares, blocks, self.items, required) for squares, required in pairs]
+
+    @cached_property
+    def model(self) -> buying.Leaves:
+        """The leaves as kernels read them."""
+        tree, rows = self.tree, self._rows
+        size, n_leaves = rows.made.shape[1] + rows.targets.shape[1], self._leaves.size
+        squares, weights = np.zeros((n_leaves, size, size)), np.zeros(n_leaves)
+        contrasts = np.ones(n_leaves)
+        required = np.zeros((len(tree.nodes), tree.n_features), np.bool_)
+        for place, node in enumerate(tree.nodes):
+            if not node.is_leaf:
+                required[place, rows.basis.feature[node.gate.columns]] = True
+                for child in node.children:
+                    required[child] |= required[place]
+        for place, there in tree.visited(rows.rows):
+            (leaf,) = np.flatnonzero(self._leaves == place) if tree.nodes[place].is_leaf else (-1,)
+            there = there[rows.weights[there] > 0]
+            if leaf >= 0 and there.size:
+                given = rows.weights[there]
+                weights[leaf] = given.sum()
+                contrasts[leaf] = max(1, np.unique(rows.labels[there]).size - 1)
+                squares[leaf] = squares_of(rows.made[there], rows.targets[there], given).squares
+        starts = rows.basis.blocks(self.items.n_columns).starts
+        paid = np.zeros(self.items.n_items, np.int64)
+        prices = Prices(self.items.starts, self.items.items, self.items.costs, paid)
+        price = self.tradeoff * weights / weights.sum()
+        return buying.Leaves(
+            squares, starts, required[self._leaves], weights, contrasts, price, prices
+        )
+
+    def _parts(self, state: Purchases) -> Numbers:
+        """Return the log marginal and the cost of a row of each leaf, (n_leaves, 2)."""
+        has = self.held(state)
+        found = np.empty((len(has), 2))
+        buying.all_parts(self.model, self._work(), has, found)
+        return found
+
+    def _work(self) -> buying.Work:
+        size, n_columns = self.model.squares.shape[1], int(self.model.starts[-1])
+        return buying.Work(np.empty((n_columns, size)), np.empty(n_columns, np.int64))
