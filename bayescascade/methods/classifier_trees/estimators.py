@@ -1,7 +1,7 @@
 """A tree of linear classifiers that buy features: ASTC, pruned by what is worth its cost."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -96,7 +96,8 @@ class SubmodularTreeClassifier(TriedClassifier):
     time_limit: float | None = SubmodularTreeParameters.time_limit.default
     random_state: Any = SubmodularTreeParameters.random_state.default
 
-    _known: tuple[ClassifierTree, NDArray[np.float64]] | None = None  # of a tree, what is probable
+    # of a tree, what is probable
+    _known: tuple[ClassifierTree, NDArray[np.float64]] | None = field(init=False, default=None)
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -159,7 +160,7 @@ class SubmodularTreeClassifier(TriedClassifier):
         """
         check_is_fitted(self)
         if "_trial" not in self.__dict__:
-            raise AttributeError("posterior_ is not in a model that was read from a file: no data is")
+            raise AttributeError("posterior_ is not in a model read from a file: no data is")
         rows = self._trial.everything
         tradeoff = self.tradeoff * float(rows.weights.sum())
         return SubmodularTreePosterior(self.tree_, rows, self.items_, tradeoff, self.feature_texts)
