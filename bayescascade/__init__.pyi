@@ -43,6 +43,9 @@ from .methods.cascades.posterior import (
 from .methods.causal.estimators import AdditiveNoiseModel as AdditiveNoiseModel
 from .methods.causal.posterior import DirectionPosterior as DirectionPosterior
 from .methods.causal.private import PrivateAdditiveNoiseModel as PrivateAdditiveNoiseModel
+from .methods.classifier_trees.cost_weighted import (
+    CostWeightedLogisticClassifier as CostWeightedLogisticClassifier,
+)
 from .methods.classifier_trees.estimators import (
     SubmodularTreeClassifier as SubmodularTreeClassifier,
 )

@@ -20,6 +20,7 @@ from bayescascade import (
     BudgetPruneClassifier,
     BudgetTreeClassifier,
     CascadeMixture,
+    CostWeightedLogisticClassifier,
     DensityEstimationTree,
     DensityRuleList,
     DirectionPosterior,
@@ -141,6 +142,7 @@ ESTIMATORS = {
     "classifiers": Case(
         SubmodularTreeClassifier, {"costs": COSTS, "budget": 6.0, "random_state": 0}, True
     ),
+    "l1": Case(CostWeightedLogisticClassifier, {"costs": COSTS, "penalty": 0.02}, True),
     "margins": Case(
         MarginNeighborsClassifier,
         {

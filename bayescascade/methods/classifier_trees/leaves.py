@@ -50,6 +50,11 @@ def gate_of(sums: Sums, columns: Places) -> Linear:
     return Linear(columns, coefficients[np.newaxis], np.array([intercept]), "shares")
 
 
+def no_gate() -> Linear:
+    """Return the score of a node that sends no row on."""
+    return Linear(np.zeros(0, np.int64), np.zeros((1, 0)), np.zeros(1), "shares")
+
+
 def least_squares_leaf(sums: Sums, columns: Places) -> Linear:
     """Return the least-squares fits of the indicators of classes, as the papers have it."""
     fits, _ = linear_fit(sums, columns)

@@ -28,10 +28,38 @@ class SubmodularTreeParameters(BudgetedParameters):
     unknown = unknown_choice(ignore="counts as the mean of its column")
 
 
+class CostWeightedParameters(BudgetedParameters):
+    """Of `CostWeightedLogisticClassifier`."""
+
+    penalty = Real(
+        None,
+        "Nats a row that a unit of cost is worth, for a coefficient of 1",
+        minimum=0.0,
+        none="several are tried",
+    )
+    penalties = Other(None, "Those to try in place of a path of 30")
+    refit = Flag(True, "Fit the features chosen anew, without the penalty")
+    basis = Choice(
+        "linear",
+        "Columns as they are, or also steps at their quantiles",
+        words=("linear", "bins"),
+    )
+    missing = missing_choice()
+    unknown = unknown_choice(ignore="counts as the mean of its column")
+
+
 ASTC = ListedBudgetLearner(
     "astc",
     "SubmodularTreeClassifier",
     SubmodularTreeParameters,
     "grow a tree of linear classifiers",
+    of_trees=lambda _: {},
+)
+
+L1 = ListedBudgetLearner(
+    "l1",
+    "CostWeightedLogisticClassifier",
+    CostWeightedParameters,
+    "fit a logistic regression that pays for its features",
     of_trees=lambda _: {},
 )

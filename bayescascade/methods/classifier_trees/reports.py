@@ -1,12 +1,15 @@
 """What a user sees of a tree of classifiers: a line for each node, and a row's way in words."""
 
+from typing import Any
+
 import numpy as np
 
 from bayescascade.costs.items import CostItems
+from bayescascade.data.levels import level_text
 from bayescascade.methods.classifier_trees.pruning import prices_of
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.report.numbers import cost_texts, count_texts
-from bayescascade.report.page import Numbers, PrintedTable
+from bayescascade.report.page import Numbers, Page, PrintedTable
 
 HOW_TO_READ = (
     (
@@ -57,3 +60,32 @@ def path_words(tree: ClassifierTree, names: list[str]) -> list[str]:
         read = ", ".join(names[feature] for feature in np.flatnonzero(has))
         told.append(f"{way or 'any row'}: reads {read or 'nothing'}")
     return told
+
+
+_MOST_OUTPUTS = 3  # that have a column each
+
+
+def coefficient_table(tree: ClassifierTree, columns: list[str], classes: list[Any]) -> Page:
+    """Return a line for each column that a single classifier weighs, the strongest features first.
+
+    `columns` are what those of the matrix are called.
+    """
+    node = tree.nodes[0]
+    leaf, texts = node.leaf, tree.basis.texts(columns)
+    if not leaf.columns.size:
+        return ()
+    rank = {feature: place for place, feature in enumerate(node.bought.tolist())}
+    of_column = [rank[feature] for feature in tree.basis.feature[leaf.columns].tolist()]
+    order = np.argsort(of_column, kind="stable")
+    shown = leaf.coefficients[:, order]
+    if len(shown) == 1:
+        named = [Numbers("per unit", [f"{one:.4g}" for one in shown[0]])]
+    elif len(shown) <= _MOST_OUTPUTS:
+        named = [
+            Numbers(level_text(label), [f"{one:.4g}" for one in row])
+            for label, row in zip(classes, shown, strict=True)
+        ]
+    else:
+        named = [Numbers("largest per unit", [f"{one:.4g}" for one in np.abs(shown).max(axis=0)])]
+    labels = [texts[column] for column in leaf.columns[order]]
+    return (PrintedTable(labels, named, "column"),)

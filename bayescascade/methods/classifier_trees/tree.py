@@ -85,7 +85,8 @@ class ClassifierNode:
     bought : (k,) int64
         Features, in the order of buying; those of nodes above are not among them.
     gains : (k,) float64
-        What each adds to the share of the variance that is explained at the node.
+        What each adds to the share of the variance that is explained at the node; where features
+        are not bought one by one, the norm of their coefficients, of columns of variance 1.
     explained, bound : float
         That share with all features on the path; what no set within the node's budget exceeds.
     is_exact : bool

@@ -23,6 +23,7 @@ from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.items import FeatureCosts
 from bayescascade.costs.limits import BudgetError, check_amounts, is_within
+from bayescascade.costs.pages import CANNOT_TELL
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
@@ -30,11 +31,12 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows
-from bayescascade.methods.classifier_trees.leaves import constant_leaf
+from bayescascade.methods.classifier_trees.leaves import constant_leaf, no_gate
 from bayescascade.methods.classifier_trees.reports import path_words
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
 from bayescascade.methods.classifier_trees.walk import ClassifierWalk
 from bayescascade.model.importances import importance_shares
+from bayescascade.model.reporting import OF_ROWS
 
 _HELD_OUT = 0.25  # of the rows, where none are given to choose by
 
@@ -303,7 +305,9 @@ class TriedClassifier(BudgetedClassifier):
         none = np.zeros(0, np.int64)
         leaf = constant_leaf(rows.labels, rows.weights, rows.n_classes)
         total = float(rows.weights.sum())
-        node = ClassifierNode(none, np.zeros(0), 0.0, 1.0, False, total, leaf, 0.0, (-1, -1), leaf)
+        node = ClassifierNode(
+            none, np.zeros(0), 0.0, 1.0, False, total, no_gate(), 0.0, (-1, -1), leaf
+        )
         self.tree_ = ClassifierTree((node,), rows.basis, self.n_features_in_, rows.n_classes)
 
     # -- classifying -------------------------------------------------------------------------------
@@ -337,6 +341,9 @@ class TriedClassifier(BudgetedClassifier):
     def _reasons(self, X: Any) -> list[str]:
         words = path_words(self.tree_, self.feature_texts)
         return [words[leaf] for leaf in self.tree_.apply(self._matrix(X)).tolist()]
+
+    def _cannot_tell(self) -> Sequence[str]:
+        return (CANNOT_TELL[0], *OF_ROWS)
 
     # -- files -------------------------------------------------------------------------------------
 

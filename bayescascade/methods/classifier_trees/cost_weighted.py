@@ -1,0 +1,263 @@
+"""A logistic regression that pays for its features, which are the same for every row."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_real
+from bayescascade.costs.items import CostItems, Costs
+from bayescascade.costs.limits import check_amounts, is_within
+from bayescascade.methods.classifier_trees.growing import GrowingRows
+from bayescascade.methods.classifier_trees.leaves import logistic_leaf, no_gate
+from bayescascade.methods.classifier_trees.logistic import LogisticProblem, Solution
+from bayescascade.methods.classifier_trees.norms import CostNorms
+from bayescascade.methods.classifier_trees.parameters import CostWeightedParameters
+from bayescascade.methods.classifier_trees.reports import coefficient_table
+from bayescascade.methods.classifier_trees.scaling import Standard
+from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, Linear
+from bayescascade.methods.classifier_trees.trying import Candidate, Judges, TriedClassifier
+from bayescascade.report.page import BLANK, Page, count_of
+
+_N_PENALTIES = 30  # that are tried
+_LEAST_PENALTY = 1e-3  # of the least that leaves nothing to buy
+_MOST_DEAR = 2  # that cost more than the budget, one after the other, before smaller ones are left
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PenaltyFit:
+    """What a penalty leads to.
+
+    Attributes
+    ----------
+    penalty : float
+    duality_gap : float
+        The penalized loss is at most this much, in nats a row, above the least.
+    tree : ClassifierTree
+        A single node.
+    error, cost : float
+        Share of wrong rows, and cost of a row, where it was chosen.
+    """
+
+    penalty: float
+    duality_gap: float
+    tree: ClassifierTree
+    error: float
+    cost: float
+
+    @property
+    def features(self) -> NDArray[np.int64]:
+        """The features that are bought, the strongest first."""
+        return self.tree.nodes[0].bought
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CostWeightedLogisticClassifier(TriedClassifier):
+    """Logistic regression with a penalty on what its features cost.
+
+    The convex counterpart of buying the best set: all rows read the same features. It is what trees
+    of classifiers have to be better than.
+
+    Parameters
+    ----------
+    costs : FeatureCosts, mapping, sequence of float or None
+        What features cost; None: 1 each. See `FeatureCosts`.
+    penalty : float >= 0 or None
+        Nats a row that a cost of 1 times a coefficient of 1 is worth, of columns of variance 1.
+        None: 30 are tried, and the one is taken that errs least on other rows. Of the sum of losses
+        of n rows, as papers have it, it is lambda / n.
+    penalties : sequence of float or None
+        Those to try in place of these.
+
+    Attributes
+    ----------
+    coef_ : (n_outputs, n_columns) float64
+        In the columns' units, 0 where a column is not used: one row of two classes, else one for
+        each. Columns are those of the matrix, with steps at quantiles if `basis` is "bins".
+    intercept_ : (n_outputs,) float64
+    penalty_ : float or None
+        The penalty chosen; None if nothing of the path was within the budget.
+    duality_gap_ : float or None
+        What the penalized loss is above the least at most, in nats a row, before a refit; proved
+        up to rounding, see `logistic`.
+    path_ : tuple of PenaltyFit
+        What was tried, the largest penalty first; not in saved models.
+
+    The others are those of `TriedClassifier`.
+
+    Notes
+    -----
+    Kusner (2016), equation 2.5, with erratum 16 of the documentation. Intercepts and features that
+    cost nothing are not penalized, a group is paid as a whole, with its features inside (`norms`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import CostWeightedLogisticClassifier
+    >>> X = np.random.default_rng(0).normal(size=(400, 4))
+    >>> model = CostWeightedLogisticClassifier(penalty=0.1).fit(X, X[:, 2] > 0.5)
+    >>> np.flatnonzero(model.coef_[0]).tolist(), model.duality_gap_ <= 1e-6
+    ([2], True)
+    """
+
+    model_name: ClassVar[str] = "CostWeightedLogisticClassifier"
+    title: ClassVar[str] = "cost-weighted logistic"
+    purpose: ClassVar[str] = (
+        "Which class a row is of, by a linear classifier that weighs what its features cost."
+    )
+    declares = CostWeightedParameters
+
+    costs: Costs = CostWeightedParameters.costs.default
+    budget: float | None = CostWeightedParameters.budget.default
+    penalty: float | None = CostWeightedParameters.penalty.default
+    penalties: Sequence[float] | None = CostWeightedParameters.penalties.default
+    refit: bool = CostWeightedParameters.refit.default
+    basis: str = CostWeightedParameters.basis.default
+    missing: str = CostWeightedParameters.missing.default
+    unknown: str = CostWeightedParameters.unknown.default
+    time_limit: float | None = CostWeightedParameters.time_limit.default
+    random_state: Any = CostWeightedParameters.random_state.default
+
+    penalty_: float | None = field(init=False)
+    duality_gap_: float | None = field(init=False)
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def _candidates(
+        self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
+    ) -> Iterator[Sequence[PenaltyFit]]:
+        self.penalty_ = self.duality_gap_ = None
+        standard = Standard.of(rows.made, rows.weights)
+        problem = logistic_problem(rows, standard, self.items_)
+        dear, limits = 0, [np.inf if each is None else each for each in budgets]
+        for solution in problem.path(self._asked(problem)):
+            tree = self._tree(rows, standard, solution)
+            error, cost = judges.judge(tree, self.items_.total(self.items_.paid(tree.has)))
+            yield [PenaltyFit(solution.penalty, solution.gap, tree, error, cost)]
+            dear = 0 if is_within(cost, max(limits)) else dear + 1
+            if dear == _MOST_DEAR:
+                return
+
+    def _asked(self, problem: LogisticProblem) -> list[float]:
+        """Return the penalties to try, the largest first."""
+        if self.penalties is not None:
+            if self.penalty is not None:
+                raise ParameterError(
+                    f"penalty must be None where penalties are given, got {self.penalty!r}"
+                )
+            return sorted(set(check_amounts("penalties", self.penalties)), reverse=True)
+        if self.penalty is not None:
+            return [float(self.penalty)]
+        most = problem.largest_penalty()
+        penalties: list[float] = np.geomspace(most, _LEAST_PENALTY * most, _N_PENALTIES).tolist()
+        return penalties
+
+    @property
+    def _chooses(self) -> bool:
+        return self.budget is not None or self.penalty is None
+
+    def _tree(self, rows: GrowingRows, standard: Standard, solution: Solution) -> ClassifierTree:
+        """Return a tree of a single node, of all features that have a coefficient."""
+        own = solution.coefficients[:-1]
+        used = np.unique(rows.basis.feature[own.any(axis=1)])
+        columns = np.flatnonzero(np.isin(rows.basis.feature, used))
+        leaf = standard.linear(own, solution.coefficients[-1], columns, "softmax")
+        if self.refit:
+            leaf = _without_penalty(rows, columns)
+        scales = standard.scales[columns]
+        sizes = np.where(scales > 0, 1 / np.where(scales > 0, scales, 1.0), 0.0)
+        squares = ((leaf.coefficients * sizes) ** 2).sum(axis=0)
+        strengths = np.sqrt(
+            np.bincount(rows.basis.feature[columns], squares, used.max(initial=-1) + 1)
+        )
+        order = used[np.argsort(-strengths[used], kind="stable")]
+        node = ClassifierNode(
+            order, strengths[order], 0.0, 1.0, False, float(rows.weights.sum()), no_gate(), 0.0,
+            (-1, -1), leaf,
+        )  # fmt: skip
+        return ClassifierTree((node,), rows.basis, self.n_features_in_, rows.n_classes)
+
+    def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
+        (node,) = candidate.tree.nodes
+        if self.refit:
+            node = replace(node, leaf=_without_penalty(rows, node.leaf.columns))
+        return replace(candidate.tree, nodes=(node,))
+
+    def _become(self, candidate: Candidate) -> None:
+        assert isinstance(candidate, PenaltyFit)
+        self.penalty_, self.duality_gap_ = candidate.penalty, candidate.duality_gap
+
+    # -- what was learned --------------------------------------------------------------------------
+
+    @property
+    def path_(self) -> tuple[PenaltyFit, ...]:
+        """What was tried, the largest penalty first."""
+        check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
+        return self._trial.candidates  # type: ignore[return-value] # of `_candidates`
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Coefficients in the columns' units, (n_outputs, n_columns) float64."""
+        check_is_fitted(self)
+        leaf = self.tree_.nodes[0].leaf
+        coefficients = np.zeros((leaf.intercepts.size, self.tree_.basis.n_columns))
+        coefficients[:, leaf.columns] = leaf.coefficients
+        return coefficients
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Intercepts, (n_outputs,) float64."""
+        check_is_fitted(self)
+        return self.tree_.nodes[0].leaf.intercepts
+
+    # -- what a user sees --------------------------------------------------------------------------
+
+    def _heading(self) -> list[str]:
+        told = [] if self.penalty_ is None else [f"penalty {self.penalty_:.3g}"]
+        return [*told, count_of(len(self.classes_), "class", "classes")]
+
+    @property
+    def certificate_texts(self) -> list[str]:
+        """How near the least penalized loss it is proved to be, and what ended the fit."""
+        gap = self.duality_gap_
+        told = [] if gap is None else [f"duality gap {gap:.1g} nats a row"]
+        return [*told, *super().certificate_texts]
+
+    def _page(self) -> Page:
+        table = coefficient_table(self.tree_, self.column_texts_, self.classes_.tolist())
+        return (*table, BLANK, *super()._page())
+
+    def _how_to_read(self) -> Sequence[tuple[str, str]]:
+        return (
+            ("", "Each line is a column that the classifier weighs; every row reads all of them."),
+            ("per unit", "what one more of it adds to the log odds, or to a class's score"),
+        )
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _own_record(self) -> dict[str, Any]:
+        return {"penalty": self.penalty_, "duality_gap": self.duality_gap_}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        told = record["penalty"], record["duality_gap"]
+        self.penalty_, self.duality_gap_ = (
+            None if one is None else check_real("penalty", one, minimum=0.0) for one in told
+        )
+
+
+def _without_penalty(rows: GrowingRows, columns: NDArray[np.int64]) -> Linear:
+    """Return the logistic regression of columns of the basis."""
+    return logistic_leaf(rows.basis, rows.rows, rows.labels, rows.weights, columns, rows.n_classes)
+
+
+def logistic_problem(rows: GrowingRows, standard: Standard, items: CostItems) -> LogisticProblem:
+    """Return the regression of rows, columns of variance 1, that pays for its features."""
+    made = np.column_stack([standard.scaled(rows.made), np.ones(len(rows.labels))])
+    norms = CostNorms.of(items, rows.basis.feature, n_free=1)
+    return LogisticProblem(
+        made, np.eye(rows.n_classes)[rows.labels], rows.weights / rows.weights.sum(), norms
+    )
