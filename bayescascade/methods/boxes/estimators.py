@@ -28,7 +28,7 @@ from bayescascade.model.solution import Certificate, Solution
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import Page, Pieces, count_of
 
-_MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 200_000, 20_000, 5e9  # of each chain and phase
+_MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 1_000_000, 20_000, 1.5e9  # of each chain and phase
 _MOST_BLOCKS = 500  # draws of a chain
 _ALL_CUTS = 32_767  # for sides of an exact search, which are at values of rows
 

@@ -51,7 +51,7 @@ MOVE_WEIGHTS = {
 _CLOSED_AT_FIRST = 3.0  # sides of a box that is proposed, about
 _MOST_KNOWN = 64  # unions whose weights are remembered
 _MOST_BYTES = 4e9  # of the words of all cuts
-_MANY_ROWS, _MANY_CUTS = 20_000, 1_000  # more rows, and no more cuts: weights by words, too
+_MANY_CUTS = 1_000  # of more, the words take too much memory: weights are those of rows
 _PARAMETERS = (
     "likelihood", "negative_weight", "box_cost", "side_cost", "n_boxes", "temperature", "max_cuts",
     "prior_weight",
@@ -259,7 +259,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
             return known
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        if len(self._weights) > _MANY_ROWS and self.max_cuts <= _MANY_CUTS:
+        if self.max_cuts <= _MANY_CUTS:
             work = self._new_workspace(state)
             kernels.load(self._model, work)
             self._known[state] = work.sums[:2].copy()

@@ -117,10 +117,11 @@ def test_sums_stay_right_over_many_steps(rng):
 
 @each
 def test_weights_by_words_are_those_of_rows(problem, monkeypatch):
-    """Of many rows, weights inside are added up by kernels."""
-    by_rows = [problem.posterior().weights_inside(state) for state in problem.states()[::5]]
-    monkeypatch.setattr("bayescascade.methods.boxes.posterior._MANY_ROWS", 0)
+    """Kernels add up weights inside, unless there are too many cuts for them."""
     posterior = problem.posterior()
+    monkeypatch.setattr("bayescascade.methods.boxes.posterior._MANY_CUTS", 0)
+    by_rows = [problem.posterior().weights_inside(state) for state in problem.states()[::5]]
+    monkeypatch.undo()
     for state, expected in zip(problem.states()[::5], by_rows, strict=True):
         np.testing.assert_allclose(posterior.weights_inside(state), expected, rtol=1e-12)
         assert posterior.weights_inside(state) is posterior.weights_inside(state)
