@@ -43,6 +43,12 @@ from .methods.cascades.posterior import (
 from .methods.causal.estimators import AdditiveNoiseModel as AdditiveNoiseModel
 from .methods.causal.posterior import DirectionPosterior as DirectionPosterior
 from .methods.causal.private import PrivateAdditiveNoiseModel as PrivateAdditiveNoiseModel
+from .methods.classifier_trees.cost_sensitive import (
+    CostSensitiveTreeClassifier as CostSensitiveTreeClassifier,
+)
+from .methods.classifier_trees.cost_sensitive_posterior import (
+    CostSensitiveTreePosterior as CostSensitiveTreePosterior,
+)
 from .methods.classifier_trees.cost_weighted import (
     CostWeightedLogisticClassifier as CostWeightedLogisticClassifier,
 )

@@ -3,7 +3,7 @@
 from bayescascade.methods.boxes.parameters import BOXES
 from bayescascade.methods.cascade_mixtures.parameters import MIXTURE
 from bayescascade.methods.cascades.parameters import AUTO, BRANCH, DET, LEAF
-from bayescascade.methods.classifier_trees.parameters import ASTC, L1
+from bayescascade.methods.classifier_trees.parameters import ASTC, CSTC, L1
 from bayescascade.methods.cost_trees.parameters import SINGLE
 from bayescascade.methods.forests.parameters import GROWN, SELECTED
 from bayescascade.methods.histogram.parameters import HISTOGRAM
@@ -14,7 +14,7 @@ from bayescascade.methods.rules.parameters import RULES
 DENSITIES = {each.name: each for each in (AUTO, LEAF, BRANCH, RULES, MIXTURE, HISTOGRAM, DET)}
 """What `fit` and `compare` learn."""
 
-_LEARNERS = (GROWN, PRUNED, SELECTED, SINGLE, ASTC, L1, FMCC)
+_LEARNERS = (GROWN, PRUNED, SELECTED, SINGLE, ASTC, CSTC, L1, FMCC)
 BUDGET_LEARNERS = {each.name: each for each in _LEARNERS}
 """What `budget` learns."""
 

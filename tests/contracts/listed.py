@@ -20,6 +20,7 @@ from bayescascade import (
     BudgetPruneClassifier,
     BudgetTreeClassifier,
     CascadeMixture,
+    CostSensitiveTreeClassifier,
     CostWeightedLogisticClassifier,
     DensityEstimationTree,
     DensityRuleList,
@@ -42,7 +43,7 @@ from bayescascade import (
 from bayescascade.model.continuous import ContinuousPosterior
 from tests.methods.boxes import slow_moves as boxes
 from tests.methods.cascades.problems import MULTIWAY
-from tests.methods.classifier_trees import problems as classifiers
+from tests.methods.classifier_trees import problems as classifiers, soft_trees
 from tests.methods.cost_trees import problems as trees
 from tests.methods.neighbors import problems as neighbors
 from tests.methods.prunings import problems as prunings
@@ -141,6 +142,9 @@ ESTIMATORS = {
     ),
     "classifiers": Case(
         SubmodularTreeClassifier, {"costs": COSTS, "budget": 6.0, "random_state": 0}, True
+    ),
+    "cstc": Case(
+        CostSensitiveTreeClassifier, {"costs": COSTS, "tradeoff": 0.05, "random_state": 0}, True
     ),
     "l1": Case(CostWeightedLogisticClassifier, {"costs": COSTS, "penalty": 0.02}, True),
     "margins": Case(
@@ -260,6 +264,8 @@ CONTINUOUS: Mapping[str, Callable[..., ContinuousPosterior]] = {
     "rado moments": partial(_rados, "moments"),
     "logistic": lambda seed: LogisticPosterior(*blobs(40, seed=seed)),
     "effect": lambda seed: _effects("logistic", "mean", seed),
+    "soft tree": lambda seed: soft_trees.posterior(3, seed),
+    "soft leaves": lambda seed: soft_trees.posterior(2, seed, loss_at="leaves"),
     "effect max": lambda seed: _effects("square", "max", seed),
 }
 """Those over numbers, each of rows drawn by a `seed`."""
@@ -285,6 +291,7 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "rado": lambda: RadoPosterior(all_rados(*blobs(6)), 6),
     "logistic": lambda: LogisticPosterior(*blobs(40)),
     "effect": lambda: _effects("logistic", "mean"),
+    "soft tree": soft_trees.posterior,
     "boxes": boxes.Problem("listed", (5, 5), 2, n_rows=30).posterior,
     "gibbs": gibbs,
     "plane": Plane,

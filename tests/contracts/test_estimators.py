@@ -38,6 +38,7 @@ UNWEIGHTED = (
     "selected",
     "neighbors",
     "rado",
+    "cstc",
     "classifiers",  # whose rows to choose by are drawn
     "margins",  # whose folds are
 )
@@ -82,7 +83,7 @@ def test_completion_offers_what_users_call(name):
     assert {"fit", "score", "page", "to_dict", *model.get_params(deep=False)} <= shown
     assert {n for n in vars(model) if n.endswith("_") and not n.startswith("_")} <= shown
     for learned in ("tree_", "rules_"):
-        if learned in shown and name not in ("tree", "classifiers", "l1"):
+        if learned in shown and name not in ("tree", "classifiers", "l1", "cstc"):
             assert "plot" in dir(getattr(model, learned))
 
 

@@ -119,7 +119,7 @@ def test_plain_data_and_graphviz_have_one_name_each(name):
     if hasattr(model, "to_dot"):
         assert model.to_dot().startswith("digraph")
     for learned in ("tree_", "rules_"):
-        if learned in dir(model) and name not in ("tree", "classifiers", "l1"):
+        if learned in dir(model) and name not in ("tree", "classifiers", "l1", "cstc"):
             assert isinstance(getattr(model, learned), Shown)
             assert getattr(model, learned).plot() is not None
 

@@ -62,7 +62,7 @@ def hostile(frame):
 
 
 def test_what_is_read_by_people_is_told_to_databases():
-    assert set(ESTIMATORS) - set(TOLD) == {"neighbors", "rado", "classifiers", "l1"}
+    assert set(ESTIMATORS) - set(TOLD) == {"neighbors", "rado", "classifiers", "l1", "cstc"}
 
 
 @pytest.mark.parametrize("name", DENSITIES)

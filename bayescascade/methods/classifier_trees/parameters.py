@@ -48,6 +48,30 @@ class CostWeightedParameters(BudgetedParameters):
     unknown = unknown_choice(ignore="counts as the mean of its column")
 
 
+class CostSensitiveTreeParameters(BudgetedParameters):
+    """Of `CostSensitiveTreeClassifier`."""
+
+    tradeoff = Real(
+        None,
+        "Squared loss that a unit of cost is worth",
+        minimum=0.0,
+        none="several are tried",
+    )
+    max_depth = Integer(3, "Nodes on a path at most", minimum=1, maximum=8)
+    loss_at = Choice("all", "Nodes whose loss counts", words=("all", "leaves"))
+    penalty = Real(1e-3, "Squared loss that a coefficient of 1 is worth", minimum=0.0)
+    smoothing = Real(1e-3, "Coefficients below which norms are smooth", above=0.0)
+    temperature = Real(1.0, "Nats by which the objective of all rows is divided", above=0.0)
+    max_iter = Integer(200, "Iterations of an ascent", minimum=1)
+    basis = Choice(
+        "linear",
+        "Columns as they are, or also steps at their quantiles",
+        words=("linear", "bins"),
+    )
+    missing = missing_choice()
+    unknown = unknown_choice(ignore="counts as the mean of its column")
+
+
 ASTC = ListedBudgetLearner(
     "astc",
     "SubmodularTreeClassifier",
@@ -61,5 +85,13 @@ L1 = ListedBudgetLearner(
     "CostWeightedLogisticClassifier",
     CostWeightedParameters,
     "fit a logistic regression that pays for its features",
+    of_trees=lambda _: {},
+)
+
+CSTC = ListedBudgetLearner(
+    "cstc",
+    "CostSensitiveTreeClassifier",
+    CostSensitiveTreeParameters,
+    "learn a tree of linear classifiers all together",
     of_trees=lambda _: {},
 )

@@ -24,8 +24,10 @@ HOW_TO_READ = (
 """Terms of the page, or nothing, and what they mean."""
 
 
-def node_table(tree: ClassifierTree, names: list[str], items: CostItems) -> PrintedTable:
-    """Return a line for each node, children below their parents."""
+def node_table(
+    tree: ClassifierTree, names: list[str], items: CostItems, *, explains: bool = True
+) -> PrintedTable:
+    """Return a line for each node, children below their parents; with R², if it is known."""
     places, labels = [], []
     pending = [(0, 0, "all rows")]
     while pending:
@@ -42,9 +44,10 @@ def node_table(tree: ClassifierTree, names: list[str], items: CostItems) -> Prin
     columns = [
         Numbers("rows", count_texts([node.weight for node in nodes])),
         Numbers("adds", cost_texts(prices.tolist())),
-        Numbers("R²", [f"{node.explained:.3f}" for node in nodes]),
-        Numbers("at most", bounds),
     ]
+    if explains:
+        columns.append(Numbers("R²", [f"{node.explained:.3f}" for node in nodes]))
+        columns.append(Numbers("at most", bounds))
     return PrintedTable(labels, columns, "node: buys")
 
 

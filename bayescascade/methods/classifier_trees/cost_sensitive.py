@@ -1,0 +1,225 @@
+"""A tree of linear classifiers that learn together what to read: CSTC."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.validation import check_real
+from bayescascade.costs.items import Costs
+from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
+    CostSensitiveTreePosterior,
+)
+from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted
+from bayescascade.methods.classifier_trees.parameters import CostSensitiveTreeParameters
+from bayescascade.methods.classifier_trees.reports import node_table
+from bayescascade.methods.classifier_trees.tree import ClassifierTree
+from bayescascade.methods.classifier_trees.trying import Candidate, Judges, TriedClassifier
+from bayescascade.model.ascent import ascend
+from bayescascade.report.page import BLANK, Page, count_of
+
+_TRADEOFFS = np.geomspace(1.0, 0.01, 9)
+"""Those that are tried, as parts of one at which a feature is hardly worth its cost."""
+
+CUTS = (0.003, 0.01, 0.03, 0.1, 0.2)
+"""Norms of coefficients below which a feature is not read; labels are -1 and 1."""
+
+_START = 0.3  # of all costs: what nodes of the tree may spend that is begun from
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CutTree:
+    """A tree of a tradeoff, without its small coefficients, and how it does where it was chosen."""
+
+    tree: ClassifierTree
+    error: float
+    cost: float
+    cut: float
+    posterior: CostSensitiveTreePosterior
+    log_density: float
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CostSensitiveTreeClassifier(TriedClassifier):
+    """A tree whose linear classifiers are learned all together, by loss and by expected cost.
+
+    Where `SubmodularTreeClassifier` buys features node by node from the root, here a gradient moves
+    the classifiers of all nodes at once. Then gates become hard, small coefficients are cut, and
+    leaves are fitted anew.
+
+    Parameters
+    ----------
+    costs : FeatureCosts, mapping, sequence of float or None
+        What features cost; None: 1 each. See `FeatureCosts`.
+    tradeoff : float >= 0 or None
+        Squared loss, labels being -1 and 1, that a unit of cost is worth. None: 9 are tried, and
+        the one is taken that errs least on other rows.
+    loss_at : {"all", "leaves"}
+        Nodes whose loss counts: all, as in the paper, or those that answer.
+
+    Attributes
+    ----------
+    posterior_ : CostSensitiveTreePosterior
+        Of the tradeoff chosen; its `start` is the most probable state found, so that
+        `explore(model.posterior_, "langevin")` draws around it. Not in saved models.
+    log_posterior_ : float
+        Log density of that state; not in saved models.
+    tradeoff_, cut_ : float or None
+        The tradeoff and the cut of coefficients chosen; None if nothing was within the budget.
+
+    The others are those of `TriedClassifier`.
+
+    Notes
+    -----
+    Kusner and others (2014), equations 2 and 3; `cost_sensitive_posterior` has the formula and the
+    departures. What is found is a local maximum: it depends on where it is begun, a soft tree of
+    `SubmodularTreeClassifier` with least squares at its nodes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import CostSensitiveTreeClassifier
+    >>> X = np.random.default_rng(0).normal(size=(400, 4))
+    >>> model = CostSensitiveTreeClassifier(tradeoff=0.3, max_depth=2, random_state=0)
+    >>> np.flatnonzero(model.fit(X, X[:, 2] > 0.5).feature_shares_).tolist()
+    [2]
+    """
+
+    model_name: ClassVar[str] = "CostSensitiveTreeClassifier"
+    title: ClassVar[str] = "cost-sensitive tree"
+    purpose: ClassVar[str] = (
+        "Which class a row is of, by a tree of linear classifiers that were learned together by "
+        "loss and cost."
+    )
+    declares = CostSensitiveTreeParameters
+
+    costs: Costs = CostSensitiveTreeParameters.costs.default
+    budget: float | None = CostSensitiveTreeParameters.budget.default
+    tradeoff: float | None = CostSensitiveTreeParameters.tradeoff.default
+    max_depth: int = CostSensitiveTreeParameters.max_depth.default
+    loss_at: str = CostSensitiveTreeParameters.loss_at.default
+    penalty: float = CostSensitiveTreeParameters.penalty.default
+    smoothing: float = CostSensitiveTreeParameters.smoothing.default
+    temperature: float = CostSensitiveTreeParameters.temperature.default
+    max_iter: int = CostSensitiveTreeParameters.max_iter.default
+    basis: str = CostSensitiveTreeParameters.basis.default
+    missing: str = CostSensitiveTreeParameters.missing.default
+    unknown: str = CostSensitiveTreeParameters.unknown.default
+    time_limit: float | None = CostSensitiveTreeParameters.time_limit.default
+    random_state: Any = CostSensitiveTreeParameters.random_state.default
+
+    tradeoff_: float | None = field(init=False)
+    cut_: float | None = field(init=False)
+
+    _found: CutTree = field(init=False)
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def _candidates(
+        self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
+    ) -> Iterator[Sequence[CutTree]]:
+        del budgets  # each tradeoff may lead to any cost
+        self.tradeoff_ = self.cut_ = None
+        self.__dict__.pop("_found", None)  # of an earlier fit
+        items = self.items_
+        least = min(float(items.costs[items.of_column(f)].sum()) for f in range(items.n_columns))
+        amount = max(_START * float(items.costs.sum()), least)
+        how = Growth((amount,), "greedy", self.max_depth, "soft", "least_squares")
+        names = ("penalty", "loss_at", "smoothing", "temperature")
+        given = {name: getattr(self, name) for name in names}
+        begun = CostSensitiveTreePosterior(grow(rows, items, how), rows, items, **given)
+        asked = np.unique(begun.dearest_tradeoff() * _TRADEOFFS).tolist()
+        if self.tradeoff is not None:
+            asked = [float(self.tradeoff)]
+        for tradeoff in asked:
+            posterior = begun.with_tradeoff(tradeoff)
+            run = ascend(posterior, [begun.start], max_iter=self.max_iter)
+            posterior.start = run.best_state
+            yield self._cut(posterior, run.best_log_density, rows, judges)
+            if run.interrupted:
+                raise KeyboardInterrupt
+
+    def _cut(
+        self,
+        posterior: CostSensitiveTreePosterior,
+        log_density: float,
+        rows: GrowingRows,
+        judges: Judges,
+    ) -> list[CutTree]:
+        """Return the trees of several cuts, leaves fitted anew."""
+        found: list[CutTree] = []
+        seen = None
+        for cut in CUTS:
+            tree = posterior.learned(posterior.start, cut)
+            reads = [node.gate.columns.tolist() for node in tree.nodes], tree.has.tolist()
+            if reads == seen:
+                continue
+            seen = reads
+            tree = refitted(tree, rows, "logistic")
+            error, cost = judges.judge(tree, self.items_.total(self.items_.paid(tree.has)))
+            found.append(CutTree(tree, error, cost, cut, posterior, log_density))
+        return found
+
+    def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
+        return refitted(candidate.tree, rows, "logistic")
+
+    def _become(self, candidate: Candidate) -> None:
+        assert isinstance(candidate, CutTree)
+        self._found, self.cut_ = candidate, candidate.cut
+        self.tradeoff_ = candidate.posterior.tradeoff
+
+    # -- what was learned --------------------------------------------------------------------------
+
+    @property
+    def posterior_(self) -> CostSensitiveTreePosterior:
+        """The Gibbs posterior of the tradeoff chosen, of the rows learned from."""
+        return self._best_found("posterior_").posterior
+
+    @property
+    def log_posterior_(self) -> float:
+        """Log density of the most probable state found, nats, unnormalized."""
+        return self._best_found("log_posterior_").log_density
+
+    def _best_found(self, name: str) -> CutTree:
+        check_is_fitted(self)
+        if "_found" not in self.__dict__:
+            raise AttributeError(
+                f"{name} is not in a model that was read from a file, nor where nothing is within "
+                "the budget"
+            )
+        return self._found
+
+    # -- what a user sees --------------------------------------------------------------------------
+
+    def _heading(self) -> list[str]:
+        n_leaves = sum(node.is_leaf for node in self.tree_.nodes)
+        told = [] if self.tradeoff_ is None else [f"tradeoff {self.tradeoff_:.3g}"]
+        classes = count_of(len(self.classes_), "class", "classes")
+        return [*told, count_of(n_leaves, "leaf", "leaves"), classes]
+
+    def _size_facts(self) -> list[str]:
+        return [count_of(len(self.tree_.nodes), "node")]
+
+    def _page(self) -> Page:
+        table = node_table(self.tree_, self.feature_texts, self.items_, explains=False)
+        return (table, BLANK, *super()._page())
+
+    def _how_to_read(self) -> Sequence[tuple[str, str]]:
+        nodes = (
+            "The first table has a line for each node, with what it reads beside what was read "
+            "above it. A node scores a row by what it reads, and sends it to its high or low child."
+        )
+        return (("", nodes), ("adds", "what a row pays more at this node"), *super()._how_to_read())
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _own_record(self) -> dict[str, Any]:
+        return {"chosen_tradeoff": self.tradeoff_, "cut": self.cut_}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        told = record["chosen_tradeoff"], record["cut"]
+        self.tradeoff_, self.cut_ = (
+            None if one is None else check_real("tradeoff", one, minimum=0.0) for one in told
+        )

@@ -1,0 +1,365 @@
+"""CSTC as a Gibbs posterior: all classifiers of a tree at once, by loss and by expected cost.
+
+With linear classifiers f_k(x) = b_k + B_k' x at the nodes, the probability p_k(x) to reach a node
+is the product of sigma(f - theta) or 1 - sigma(f - theta) at the nodes above it; over rows of
+weights w of sum 1, the objective is
+
+    J = sum_k sum_i w_i p_k(x_i) ``|y_i - f_k(x_i)|^2`` + penalty sum ``|B|``
+        + tradeoff sum_(leaves l) p_l sum_a c_a ``|B_ka : k on the path to l|``,
+
+p_l the mean of p_l(x_i), c_a the cost of item a (a feature or a group), and B_ka the coefficients
+at node k of the columns that incur it (Kusner and others, "Feature-Cost Sensitive Learning with
+Submodular Trees of Classifiers", 2014, equations 2 and 3; Kusner 2016, 2.6 and 2.7): the number of
+features that a row pays for is replaced by norms. The log density is -n J / temperature, n the
+number of rows: **no posterior of a model of the rows**, but weights by J.
+
+Departures: p_k is the product above the node, as erratum 13 of the documentation has it; all nodes
+move together, along the gradient through all descendants, not block by block; norms and absolute
+values are sqrt(v^2 + e^2) - e, e the `smoothing`; labels are -1 and 1, of several classes one such
+column each, and the score that is compared with theta is then a fixed combination of the f_k.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from bayescascade.base.validation import check_choice, check_real
+from bayescascade.costs.items import CostItems
+from bayescascade.methods.classifier_trees.growing import GrowingRows
+from bayescascade.methods.classifier_trees.leaves import no_gate
+from bayescascade.methods.classifier_trees.scaling import Standard
+from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
+from bayescascade.model.continuous import ContinuousPosterior, Floats
+from bayescascade.model.draws import TraceLegend
+
+Places = NDArray[np.int64]
+
+LENGTH = 0.1
+"""How far numbers of a state are apart: columns have variance 1, and labels are -1 and 1."""
+
+
+class _Forward(NamedTuple):
+    """What rows meet: outputs (K, c, n), reach (K, n) with weights, up (K, n), errors (K, n)."""
+
+    outputs: Floats
+    reach: Floats
+    up: Floats
+    errors: Floats
+
+
+class CostSensitiveTreePosterior(ContinuousPosterior):
+    """The Gibbs posterior of the classifiers of a tree; the module has the formulas.
+
+    Parameters
+    ----------
+    tree : ClassifierTree
+        Its shape is that of all states; its leaves' least squares are `start`.
+    rows : GrowingRows
+    items : CostItems
+        What the features cost.
+    tradeoff : float >= 0
+        Squared loss that a unit of cost is worth.
+    penalty : float >= 0
+        Of the absolute values of coefficients.
+    loss_at : {"all", "leaves"}
+        Nodes whose loss counts.
+    smoothing : float > 0
+    temperature : float > 0
+
+    Attributes
+    ----------
+    start : (n_numbers,) float64
+        A state: of each node the coefficients (p, c) of columns of variance 1 and c intercepts,
+        then the thresholds of nodes that have children.
+    """
+
+    def __init__(
+        self,
+        tree: ClassifierTree,
+        rows: GrowingRows,
+        items: CostItems,
+        *,
+        tradeoff: float = 0.0,
+        penalty: float = 0.0,
+        loss_at: str = "all",
+        smoothing: float = 1e-3,
+        temperature: float = 1.0,
+    ) -> None:
+        self.tradeoff = check_real("tradeoff", tradeoff, minimum=0.0)
+        self.penalty = check_real("penalty", penalty, minimum=0.0)
+        self.loss_at = check_choice("loss_at", loss_at, ("all", "leaves"))
+        self.smoothing = check_real("smoothing", smoothing, above=0.0)
+        self.temperature = check_real("temperature", temperature, above=0.0)
+        self.tree, self.items = tree, items
+        self.n_rows = float(rows.weights.sum())
+        self._weights = rows.weights / self.n_rows
+        self.standard = Standard.of(rows.made, rows.weights)
+        made = np.column_stack([self.standard.scaled(rows.made), np.ones(len(rows.labels))])
+        self._columns = np.ascontiguousarray(made.T)  # (p + 1, n)
+        self._targets = np.ascontiguousarray(2.0 * rows.targets.T - 1.0)  # (c, n)
+        incurs = np.zeros((items.n_items, rows.basis.n_columns))
+        for column, feature in enumerate(rows.basis.feature.tolist()):
+            incurs[items.of_column(feature), column] = 1.0
+        self._incurs = incurs
+        self._children = np.array([node.children for node in tree.nodes], np.int64)
+        self._inner = np.flatnonzero(self._children[:, 0] >= 0)
+        self._parent = np.full(len(tree.nodes), -1)
+        for place in self._inner:
+            self._parent[self._children[place]] = place
+        counts = np.ones(len(tree.nodes), np.bool_)
+        if self.loss_at == "leaves":
+            counts[self._inner] = False
+        self._counts = counts
+        self._directions = np.ones((len(tree.nodes), self._targets.shape[0]))
+        self.start = self._begun()
+
+    def with_tradeoff(self, tradeoff: float) -> "CostSensitiveTreePosterior":
+        """Return the same posterior with another tradeoff."""
+        other = copy.copy(self)
+        other.tradeoff = check_real("tradeoff", tradeoff, minimum=0.0)
+        return other
+
+    def dearest_tradeoff(self) -> float:
+        """Return a tradeoff at which a single classifier has hardly any use of the best feature.
+
+        At coefficients of 0 the loss falls by twice the covariance of a column with the labels;
+        that of a feature over its own cost, the largest.
+        """
+        away = self._targets - (self._targets @ self._weights)[:, np.newaxis]
+        squares = ((self._columns[:-1] @ (away * self._weights).T) ** 2).sum(axis=1)
+        prices = self.items.costs @ self._incurs
+        paid = prices > 0
+        slopes = 2.0 * np.sqrt(squares[paid]) / prices[paid]
+        return float(slopes.max(initial=0.0))
+
+    # -- states ------------------------------------------------------------------------------------
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        """Nodes, numbers of an output, outputs."""
+        return len(self._parent), len(self._columns), len(self._targets)
+
+    def parts(self, state: Floats) -> tuple[Floats, Floats]:
+        """Return the coefficients of nodes, (K, p + 1, c), intercepts last, and thresholds (K,)."""
+        n_nodes, n_numbers, n_outputs = self._shape
+        size = n_nodes * n_numbers * n_outputs
+        thresholds = np.zeros(n_nodes)
+        thresholds[self._inner] = state[size:]
+        return state[:size].reshape(n_nodes, n_numbers, n_outputs), thresholds
+
+    def _begun(self) -> Floats:
+        """Return the tree's least squares, gates at the middle of the rows that come there.
+
+        Sets the directions of scores, those in which the outputs differ most.
+        """
+        n_nodes, n_numbers, n_outputs = self._shape
+        coefficients = np.zeros((n_nodes, n_numbers, n_outputs))
+        thresholds = np.zeros(n_nodes)
+        reach = np.zeros((n_nodes, self._weights.size))
+        reach[0] = self._weights
+        scales = np.where(self.standard.scales > 0, self.standard.scales, np.inf)
+        for place, node in enumerate(self.tree.nodes):
+            own = coefficients[place]
+            leaf = node.leaf
+            own[leaf.columns] = 2 * (leaf.coefficients / scales[leaf.columns]).T
+            means = self.standard.means[leaf.columns]
+            own[-1] = 2 * (leaf.intercepts + leaf.coefficients @ means) - 1
+            if node.is_leaf:
+                continue
+            outputs = own.T @ self._columns
+            if n_outputs > 1:
+                _, vectors = np.linalg.eigh(np.cov(outputs, aweights=reach[place]))
+                largest = vectors[np.abs(vectors[:, -1]).argmax(), -1]
+                self._directions[place] = vectors[:, -1] * np.sign(largest)
+            scores = self._directions[place] @ outputs
+            order = np.argsort(scores)
+            total = np.cumsum(reach[place][order])
+            middle = order[np.searchsorted(total, total[-1] / 2)]
+            thresholds[place] = scores[middle]
+            up = expit(scores - thresholds[place])
+            above, below = node.children
+            reach[above], reach[below] = reach[place] * up, reach[place] * (1 - up)
+        return np.concatenate([coefficients.ravel(), thresholds[self._inner]])
+
+    def initial_state(self, rng: np.random.Generator) -> Floats:
+        """Return the start, each number moved at random."""
+        lengths, _ = self._blocks()
+        return np.asarray(self.start + lengths * rng.normal(size=lengths.size))
+
+    # -- densities ---------------------------------------------------------------------------------
+
+    def log_prior(self, state: Floats) -> float:
+        """Return minus penalty and expected cost, in nats."""
+        coefficients, thresholds = self.parts(state)
+        forward = self._forward(coefficients, thresholds)
+        value = self.penalty * self._smooth(coefficients[:, :-1])[0].sum()
+        _, costs = self._norms(coefficients)
+        value += self.tradeoff * float(forward.reach.sum(axis=1) @ costs)
+        return -self.n_rows * float(value) / self.temperature
+
+    def log_likelihood(self, state: Floats) -> float:
+        """Return minus the expected loss, in nats."""
+        forward = self._forward(*self.parts(state))
+        losses = np.einsum("kn,kn->k", forward.reach, forward.errors)
+        return -self.n_rows * float(losses @ self._counts) / self.temperature
+
+    def log_density_and_gradient(self, state: Floats) -> tuple[float, Floats]:
+        """Return the log density, nats, and its gradient, (n_numbers,) float64."""
+        coefficients, thresholds = self.parts(state)
+        outputs, reach, up, errors = self._forward(coefficients, thresholds)
+        norms, costs = self._norms(coefficients)
+        sizes, slopes = self._smooth(coefficients[:, :-1])
+        ahead = errors * self._counts[:, np.newaxis]  # what a row has still to expect at a node
+        ahead += self.tradeoff * costs[:, np.newaxis]
+        by_output = outputs  # turned into the derivatives
+        by_output -= self._targets
+        by_output *= (2.0 * self._counts)[:, np.newaxis, np.newaxis] * reach[:, np.newaxis]
+        by_threshold = np.zeros(len(self._parent))
+        for place in self._inner[::-1]:
+            above, below = self._children[place]
+            difference = ahead[above] - ahead[below]
+            ahead[place] += ahead[below] + up[place] * difference
+            difference *= reach[place] * up[place] * (1.0 - up[place])
+            by_threshold[place] = -difference.sum()
+            by_output[place] += self._directions[place][:, np.newaxis] * difference
+        value = float(self._weights @ ahead[0]) + self.penalty * float(sizes.sum())
+        n_nodes, n_numbers, n_outputs = self._shape
+        flat = by_output.reshape(n_nodes * n_outputs, -1)
+        gradient = (flat @ self._columns.T).reshape(n_nodes, n_outputs, n_numbers)
+        gradient = gradient.transpose(0, 2, 1).copy()
+        gradient[:, :-1] += self.penalty * slopes
+        gradient[:, :-1] += self._cost_slopes(norms, reach.sum(axis=1)) * coefficients[:, :-1]
+        whole = np.concatenate([gradient.ravel(), by_threshold[self._inner]])
+        return -self.n_rows * value / self.temperature, -self.n_rows * whole / self.temperature
+
+    def _forward(self, coefficients: Floats, thresholds: Floats) -> _Forward:
+        n_nodes, n_numbers, n_outputs = self._shape
+        flat = coefficients.transpose(0, 2, 1).reshape(n_nodes * n_outputs, n_numbers)
+        outputs = (flat @ self._columns).reshape(n_nodes, n_outputs, -1)
+        errors = np.zeros((n_nodes, self._weights.size))
+        for target, output in zip(self._targets, outputs.swapaxes(0, 1), strict=True):
+            away = output - target
+            errors += away * away
+        reach, up = np.empty_like(errors), np.empty_like(errors)
+        reach[0] = self._weights
+        for place in self._inner:
+            scores = self._directions[place] @ outputs[place]
+            up[place] = expit(scores - thresholds[place])
+            above, below = self._children[place]
+            np.multiply(reach[place], up[place], out=reach[above])
+            np.subtract(reach[place], reach[above], out=reach[below])
+        return _Forward(outputs, reach, up, errors)
+
+    def _smooth(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return smoothed absolute values, and their slopes."""
+        roots = np.sqrt(values**2 + self.smoothing**2)
+        return roots - self.smoothing, values / roots
+
+    def _norms(self, coefficients: Floats) -> tuple[Floats, Floats]:
+        """Return the smoothed norm of each item on the path to each leaf, and what leaves cost.
+
+        (K, n_items) and (K,); the costs of other nodes are 0.
+        """
+        squares = (coefficients[:, :-1] ** 2).sum(axis=2) @ self._incurs.T
+        for place, parent in enumerate(self._parent):
+            if parent >= 0:
+                squares[place] += squares[parent]
+        norms = np.sqrt(squares + self.smoothing**2)
+        costs = (norms - self.smoothing) @ self.items.costs
+        costs[self._inner] = 0.0
+        return norms, costs
+
+    def _cost_slopes(self, norms: Floats, reach: Floats) -> Floats:
+        """Return the slope of the expected cost by coefficients, over these, (K, p, 1)."""
+        weights = self.tradeoff * reach[:, np.newaxis] * self.items.costs / norms
+        weights[self._inner] = 0.0
+        for place in reversed(range(1, len(self._parent))):
+            weights[self._parent[place]] += weights[place]
+        slopes: Floats = (weights @ self._incurs)[:, :, np.newaxis]
+        return slopes
+
+    # -- what a user sees --------------------------------------------------------------------------
+
+    def objective(self, state: Floats) -> float:
+        """Return J."""
+        return -self.log_density(state) * self.temperature / self.n_rows
+
+    def describe(self, state: Floats) -> Mapping[str, float]:
+        """Return the expected loss, and all that is added to it."""
+        unit = -self.temperature / self.n_rows
+        return {
+            "loss": unit * self.log_likelihood(state),
+            "price": unit * self.log_prior(state),
+        }
+
+    def legend(self) -> TraceLegend:
+        """Return what the traces mean."""
+        return TraceLegend(words={"loss": "expected loss", "price": "penalty and expected cost"})
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the parameters by name."""
+        names = ("tradeoff", "penalty", "loss_at", "smoothing", "temperature")
+        return {name: getattr(self, name) for name in names}
+
+    def learned(self, state: Floats, cut: float = 0.0) -> ClassifierTree:
+        """Return the tree of a state, without what is small.
+
+        A feature whose coefficients at a node have a norm of at most `cut` is not read there. Gates
+        are hard; leaves have their least squares, of all that is read on the path.
+        """
+        coefficients, thresholds = self.parts(state)
+        basis, n_features = self.tree.basis, self.tree.n_features
+        n_nodes = len(self._parent)
+        squares = (coefficients[:, :-1] ** 2).sum(axis=2)
+        norms = np.array(
+            [np.sqrt(np.bincount(basis.feature, square, n_features)) for square in squares]
+        )
+        reads = norms > cut
+        reach = self._forward(coefficients, thresholds).reach.sum(axis=1)
+        has = np.zeros((n_nodes, n_features), np.bool_)
+        nodes = []
+        for place, parent in enumerate(self._parent):
+            inherited = has[parent] if parent >= 0 else np.zeros(n_features, np.bool_)
+            has[place] = inherited | reads[place]
+            bought = np.flatnonzero(reads[place] & ~inherited)
+            bought = bought[np.argsort(-norms[place][bought], kind="stable")]
+            own = coefficients[place]
+            known = np.flatnonzero(has[place][basis.feature])
+            leaf = self.standard.linear(0.5 * own[:-1], 0.5 * own[-1] + 0.5, known, "shares")
+            is_inner = self._children[place, 0] >= 0
+            gate = no_gate()
+            if is_inner:
+                columns = np.flatnonzero(reads[place][basis.feature])
+                along = own @ self._directions[place][:, np.newaxis]
+                gate = self.standard.linear(along[:-1], along[-1], columns, "shares")
+            above, below = self._children[place].tolist()
+            nodes.append(
+                ClassifierNode(
+                    bought,
+                    norms[place][bought],
+                    0.0,
+                    1.0,
+                    False,
+                    float(reach[place]) * self.n_rows,
+                    gate,
+                    float(thresholds[place]),
+                    (above, below),
+                    leaf,
+                )
+            )
+        return ClassifierTree(tuple(nodes), basis, n_features, self.tree.n_classes)
+
+    def _blocks(self) -> tuple[Floats, ArrayLike]:
+        n_nodes, n_numbers, n_outputs = self._shape
+        ends = np.arange(n_nodes + 1) * n_numbers * n_outputs
+        size = int(ends[-1]) + self._inner.size
+        return np.full(size, LENGTH), [*ends.tolist(), *([size] if self._inner.size else [])]
+
+    def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
+        arrays = (self._columns, self._targets, self._weights, self._children, self._incurs)
+        told = dict(self.parameters()), self.items.costs.tolist()
+        return (*arrays, self._directions), told
