@@ -41,6 +41,10 @@ BESIDE = {
         "bayescascade.methods.cascades.shallow_trees.ShallowTrees",
         "bayescascade.methods.causal.release.DirectionRelease",
         "bayescascade.methods.causal.protection.PrivacyPlan",
+        "bayescascade.methods.margin_neighbors.box_policy.BoxPolicy",
+        "bayescascade.methods.margin_neighbors.boxes.BoxTable",
+        "bayescascade.methods.margin_neighbors.boxes.Policy",
+        "bayescascade.methods.margin_neighbors.rule.Rule",
         "bayescascade.methods.rado.protection.Promise",
     )
 }

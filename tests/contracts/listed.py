@@ -45,6 +45,7 @@ from tests.methods.boxes import slow_moves as boxes
 from tests.methods.cascades.problems import MULTIWAY
 from tests.methods.classifier_trees import problems as classifiers, soft_trees
 from tests.methods.cost_trees import problems as trees
+from tests.methods.margin_neighbors import problems as policies
 from tests.methods.neighbors import problems as neighbors
 from tests.methods.prunings import problems as prunings
 from tests.methods.rado.problems import all_rados, blobs
@@ -156,6 +157,11 @@ ESTIMATORS = {
             "n_neighbors": 9,
             "random_state": 0,
         },
+        True,
+    ),
+    "policies": Case(
+        MarginNeighborsClassifier,
+        {"neighborhood": "boxes", "costs": COSTS, "tradeoff": 0.02, "random_state": 0},
         True,
     ),
     "neighbors": Case(
@@ -292,6 +298,7 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "logistic": lambda: LogisticPosterior(*blobs(40)),
     "effect": lambda: _effects("logistic", "mean"),
     "soft tree": soft_trees.posterior,
+    "policy": policies.small,
     "boxes": boxes.Problem("listed", (5, 5), 2, n_rows=30).posterior,
     "gibbs": gibbs,
     "plane": Plane,

@@ -121,7 +121,16 @@ def test_generic_engines_run_on_the_moves(name):
 
 
 # whose moves are not compiled
-IN_PYTHON = ("gibbs", "prototypes", "direction", "rado", "logistic", "effect", "soft tree")
+IN_PYTHON = (
+    "gibbs",
+    "prototypes",
+    "direction",
+    "rado",
+    "logistic",
+    "effect",
+    "soft tree",
+    "policy",
+)
 
 
 @pytest.mark.parametrize("name", [name for name in HOUSE if name not in IN_PYTHON])

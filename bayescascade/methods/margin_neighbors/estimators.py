@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -23,6 +23,12 @@ from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.forests.reports import path_words
+from bayescascade.methods.forests.rows import CELLS
+from bayescascade.methods.forests.walk import ForestWalk
+from bayescascade.methods.margin_neighbors.box_fitting import BoxFit, ChosenBoxes, choose
+from bayescascade.methods.margin_neighbors.box_policy import BoxPolicy
+from bayescascade.methods.margin_neighbors.boxes import Policy
 from bayescascade.methods.margin_neighbors.choosing import (
     MOST_JUDGES,
     Asked,
@@ -39,13 +45,19 @@ from bayescascade.methods.margin_neighbors.margins import (
     out_of_fold,
 )
 from bayescascade.methods.margin_neighbors.parameters import MarginNeighborsParameters
+from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 from bayescascade.methods.margin_neighbors.records import rows_from_record, rows_record
 from bayescascade.methods.margin_neighbors.reports import HOW_TO_READ, step_table
-from bayescascade.methods.margin_neighbors.rule import Neighborhoods, Rule
+from bayescascade.methods.margin_neighbors.rule import Ends, Neighborhoods, Rule
 from bayescascade.methods.margin_neighbors.walk import NeighborWalk
+from bayescascade.model.draws import PosteriorRun
+from bayescascade.model.explore import explore_by
+from bayescascade.model.search import Search
+from bayescascade.model.solution import Certificate
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
 _NEIGHBORS = (8, 25, 75)
+_LEVELS = CellPolicy(missing="level")
 _GAINS = (0.0, 0.01, 0.05)
 """Tradeoffs that are tried, by what a feature of mean cost must add to the accuracy."""
 
@@ -64,14 +76,21 @@ class MarginNeighborsClassifier(BudgetedClassifier):
 
     Attributes
     ----------
-    rule_ : Rule
+    rule_ : Rule or None
         How rows are led, and when they stop; `n_neighbors_`, `tradeoff_`, `stop_` and
-        `predict_by_` are parts of it.
+        `predict_by_` are parts of it. None with boxes.
     steps_ : (3, n_features_in_ + 1) float64
         By the number of features measured: the share of the rows that judge that go so far, the
         accuracy that neighbors estimate for all of them, and the actual one, of margins.
-    certificate_, posterior_
-        There are none: the rule is a heuristic that minimizes nothing over ways to ask.
+    policy_ : BoxPolicy or None
+        The best policy over boxes: of least error rate plus tradeoff times mean cost. None of
+        nearest neighbors, whose rule is a heuristic that minimizes nothing over ways to ask.
+    certificate_ : Certificate or None
+        The proof that none is better.
+    posterior_ : PolicyPosterior or None
+        The Gibbs posterior over policies; not in saved models.
+    run_ : PosteriorRun or None
+        Its draws, independent of each other; not in saved models.
 
     The others are those of every `BudgetedClassifier`.
 
@@ -80,6 +99,12 @@ class MarginNeighborsClassifier(BudgetedClassifier):
     Nan (2018), chapter 2, with errata 17 to 19 of the documentation. A saved file holds the rows,
     as predicting needs them. Costs, shares and choices are measured on at most 2,000 validation
     rows; without labels of such, training rows choose, each left out of its own neighborhoods.
+
+    With ``neighborhood="boxes"``, numbers are cut into `n_bins` bins and neighbors agree on those
+    that are measured. The policy is then exact, of the tradeoff that is given or that other rows
+    choose within a budget; its leaves name the commonest class, or with ``predict_by="margin"``
+    what the classifier's mean in their bins says. `n_neighbors`, `stop` and what goes with them,
+    `margins`, `rest` and `ties` are of no effect.
 
     Features that cost the same are asked for as printed with ``margins="in_sample"``,
     ``ties="first"``, ``stop="threshold"`` and ``predict_by="margin"``.
@@ -105,7 +130,6 @@ class MarginNeighborsClassifier(BudgetedClassifier):
         "Which class a row is of, by asking for one feature after the other: that which would "
         "settle most of the training rows that are like it so far."
     )
-    cells: ClassVar[CellPolicy] = CellPolicy(missing="level")
     ignored: ClassVar[str] = "missing"
     missing: ClassVar[str] = "level"  # type: ignore[misc] # not a parameter here
     declares = MarginNeighborsParameters
@@ -125,15 +149,22 @@ class MarginNeighborsClassifier(BudgetedClassifier):
     margins: str = MarginNeighborsParameters.margins.default
     rest: str = MarginNeighborsParameters.rest.default
     ties: str = MarginNeighborsParameters.ties.default
+    neighborhood: str = MarginNeighborsParameters.neighborhood.default
+    n_bins: int = MarginNeighborsParameters.n_bins.default
+    temperature: float = MarginNeighborsParameters.temperature.default
     unknown: str = MarginNeighborsParameters.unknown.default
     time_limit: float | None = MarginNeighborsParameters.time_limit.default
     random_state: Any = MarginNeighborsParameters.random_state.default
 
-    rule_: Rule = field(init=False)
+    rule_: Rule | None = field(init=False)
     steps_: NDArray[np.float64] = field(init=False)
+    policy_: BoxPolicy | None = field(init=False)
+    certificate_: Certificate | None = field(init=False)
+    posterior_: PolicyPosterior | None = field(init=False)
+    run_: PosteriorRun[Policy] | None = field(init=False)
 
     _around: Neighborhoods = field(init=False)
-    _tried: "_Tried" = field(init=False)
+    _tried: "_Tried | _TriedBoxes" = field(init=False)
 
     def fit(
         self,
@@ -168,12 +199,14 @@ class MarginNeighborsClassifier(BudgetedClassifier):
         ParameterError
             If a parameter is out of its range, `estimator` does not add up over columns, or
             `n_neighbors` is more than the rows weigh.
+        TooLargeError
+            If there are more than 4,000,000 boxes.
         DataError
             If rows, labels or weights cannot be used.
         """
         self._check_parameters()
         training = self._read_rows(X, y, sample_weight, X_val, y_val)
-        self._tried = self._try_each(training)
+        self._tried = self._try_boxes(training) if self._has_boxes else self._try_each(training)
         self.__dict__.update(self._chosen(self.budget).__dict__)
         return self
 
@@ -209,6 +242,22 @@ class MarginNeighborsClassifier(BudgetedClassifier):
                 raise ParameterError(
                     f'{name} must be None unless stop is "{stop}", got {getattr(self, name)!r}'
                 )
+
+        if self._has_boxes:
+            no_effect = ("n_neighbors", "threshold", "max_features")
+            given = [name for name in no_effect if getattr(self, name) is not None]
+            if given:
+                raise ParameterError(f'{given[0]} must be None with neighborhood "boxes", '
+                                     f"got {getattr(self, given[0])!r}")  # fmt: skip
+
+    @property
+    def _has_boxes(self) -> bool:
+        return self.neighborhood == "boxes"
+
+    @property
+    def cells(self) -> CellPolicy:  # type: ignore[override] # of boxes, those of forests
+        """What it takes for a cell."""
+        return CELLS if self._has_boxes else _LEVELS
 
     def _policy(self) -> CellPolicy:
         return self.cells
@@ -303,11 +352,27 @@ class MarginNeighborsClassifier(BudgetedClassifier):
             ["margin", "vote"] if self.predict_by == "auto" else [self.predict_by],
         )
 
+    def _try_boxes(self, training: TrainingRows) -> "_TriedBoxes":
+        """Return the policies of boxes that are asked for, as the rows that judge found them."""
+        self.n_rows_ = int((training.weights > 0).sum())
+        estimator = None
+        if self.predict_by == "margin":
+            estimator = default_classifier(0) if self.estimator is None else self.estimator
+        fit = BoxFit(
+            self._encoder, self.items_, training.classes, self.n_bins, self.temperature, estimator
+        )
+        tradeoff = 0.0 if self.tradeoff is None and not self.items_.n_items else self.tradeoff
+        return _TriedBoxes(choose(fit, training, tradeoff, self.random_state), training)
+
     def _chosen(self, budget: float | None) -> Self:
-        """Return the classifier of the best rule within a budget, or of what reads nothing."""
-        tried = self._tried
+        """Return the classifier of the best rule or policy within a budget, or of nothing."""
         model = copy.copy(self)
         model.budget = budget
+        if isinstance(self._tried, _TriedBoxes):
+            model._become_policy(self._tried, budget)
+            return model
+        tried = self._tried
+        model.policy_ = model.certificate_ = model.posterior_ = model.run_ = None
         best = best_within(tried.judged, budget)
         rule = _nothing(tried.judged[0].rule) if best is None else best.rule
         ways = tried.ways[rule.n_neighbors, rule.tradeoff]
@@ -321,20 +386,56 @@ class MarginNeighborsClassifier(BudgetedClassifier):
             model._settle(Choice.of(tried.judges.words, best.wrong, nothing, tried.training))
         return model
 
+    def _become_policy(self, tried: "_TriedBoxes", budget: float | None) -> None:
+        """Become the exact policy of the tradeoff that is best within a budget, or of nothing."""
+        boxes, training = tried.boxes, tried.training
+        self.rule_, self.steps_ = None, np.zeros((3, 0))
+        found = boxes.within(budget)
+        posterior = boxes.rows.posterior(tried.boxes.tried[-1][0] if found is None else found[0])
+        how = Search("exact", None, 4, 1, self._seed, None, False, None)
+        explored = explore_by(how, posterior, solve=PolicyPosterior.solve, title=self.title)
+        self.posterior_, self.run_ = posterior, explored.run_
+        self.certificate_ = explored.certificate
+        self.policy_ = boxes.rows.policy(posterior, Policy() if found is None else None)
+        self._measure(training.validation_rows)
+        if found is not None and budget is not None and not self._reads_nothing:
+            self._settle(boxes.choice(found[1], training))
+
+    @property
+    def _seed(self) -> Any:
+        return None if isinstance(self.random_state, np.random.Generator) else self.random_state
+
     # -- hooks of budgeted classifiers -------------------------------------------------------------
 
+    @property
+    def _way(self) -> tuple[Neighborhoods, Rule]:
+        if self.rule_ is None:
+            raise AttributeError("a policy of boxes has no rule of nearest neighbors")
+        return self._around, self.rule_
+
+    def _ends(self, rows: Matrix) -> Ends:
+        around, rule = self._way
+        return around.ends(rows, rule)
+
     def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
-        return self._around.ends(rows, self.rule_).used
+        return self._ends(rows).used if self.policy_ is None else self.policy_.used(rows)
 
     def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
-        return partial(NeighborWalk, self._around, self.rule_, encoder)
+        if self.policy_ is not None:
+            return partial(ForestWalk, self.policy_.forest, encoder)
+        return partial(NeighborWalk, *self._way, encoder)
 
     @property
     def _reads_nothing(self) -> bool:
-        return not NeighborWalk(self._around, self.rule_, self._encoder).waiting
+        return not self._walk(self._encoder)().waiting
 
     def _cut_down(self) -> None:
-        self.rule_ = _nothing(self.rule_)
+        if isinstance(self._tried, _TriedBoxes):
+            assert self.posterior_ is not None, "it was fitted"
+            self.policy_ = self._tried.boxes.rows.policy(self.posterior_, Policy())
+            self.certificate_ = None
+            return
+        self.rule_ = _nothing(self._way[1])
         self.steps_ = self.steps_.copy()
         self.steps_[0, 1:] = 0.0
 
@@ -344,38 +445,56 @@ class MarginNeighborsClassifier(BudgetedClassifier):
     def n_neighbors_(self) -> int:
         """Neighbors, by weight."""
         check_is_fitted(self)
-        return self.rule_.n_neighbors
+        return self._way[1].n_neighbors
 
     @property
     def tradeoff_(self) -> float:
         """Share of neighbors that must be right beside for a unit of cost."""
         check_is_fitted(self)
-        return self.rule_.tradeoff
+        return self._way[1].tradeoff
 
     @property
     def stop_(self) -> tuple[str, float]:
         """The kind of stop rule, and its number."""
         check_is_fitted(self)
-        return self.rule_.stop, self.rule_.value
+        rule = self._way[1]
+        return rule.stop, rule.value
 
     @property
     def predict_by_(self) -> str:
         """What predicts, "margin" or "vote"."""
         check_is_fitted(self)
-        return self.rule_.predict_by
+        return self._way[1].predict_by
 
     @property
     def commonest_class_(self) -> Any:  # a label
         """The commonest class of the training rows."""
         check_is_fitted(self)
-        return self.classes_.tolist()[int(self._around.start.votes.argmax())]
+        shares = self._shares
+        return self.classes_.tolist()[int(shares.argmax())]
+
+    @property
+    def _shares(self) -> NDArray[np.float64]:
+        """Shares of the classes, (n_classes,)."""
+        if self.policy_ is not None:
+            counts: NDArray[np.float64] = self.policy_.forest.counts[0]
+            return counts
+        votes: NDArray[np.float64] = self._around.start.votes
+        return votes
 
     def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
-        return self._around.ends(rows, self.rule_).probabilities
+        if self.policy_ is not None:
+            return self.policy_.forest.predict_proba(rows)
+        return self._ends(rows).probabilities
 
     def _reasons(self, X: Any) -> list[str]:
         matrix = self._matrix(X)
-        ends = self._around.ends(matrix, self.rule_)
+        if self.policy_ is not None:
+            forest = self.policy_.forest
+            leaves = forest.apply(matrix)[:, 0].tolist()
+            words = {leaf: path_words(forest, leaf, self._encoder) for leaf in {*leaves}}
+            return [words[leaf] for leaf in leaves]
+        ends = self._ends(matrix)
         names = np.array(self.feature_texts, object)
         return [
             f"asks for {', '.join(names[used]) or 'nothing'}; {100 * right:.0f} % of its neighbors "
@@ -389,10 +508,16 @@ class MarginNeighborsClassifier(BudgetedClassifier):
         return [count_of(len(self.classes_), "class", "classes")]
 
     def _size_facts(self) -> list[str]:
-        return [f"{self.rule_.n_neighbors} neighbors"]
+        return [f"{self.n_neighbors_} neighbors" if self.policy_ is None else "boxes"]
 
     def _how_made(self) -> Page:
-        rule = self.rule_
+        if self.policy_ is not None:
+            told = [f"tradeoff {self.policy_.tradeoff:.3g}", f"temperature {self.temperature:.3g}"]
+            proof = self.certificate_
+            if proof is not None:
+                told.insert(0, f"exact: no policy of {proof.extent} has a lower objective")
+            return (*super()._how_made(), Pieces(told))
+        rule = self._way[1]
         by = "the neighbors' labels" if rule.predict_by == "vote" else "the sum of what is known"
         told = [f"{rule.n_neighbors} neighbors", f"stops at {rule.stop_text}", f"predicts by {by}"]
         if rule.tradeoff > 0:
@@ -401,14 +526,23 @@ class MarginNeighborsClassifier(BudgetedClassifier):
         return (*super()._how_made(), Pieces(told), Pieces(held))
 
     def _page(self) -> Page:
+        if self.policy_ is not None:
+            return (*self.policy_.page(), BLANK, *super()._page())
         return (step_table(self.steps_), BLANK, *super()._page())
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:
+        if self.policy_ is not None:
+            return super()._how_to_read()
         return (*HOW_TO_READ, *super()._how_to_read())
 
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
+        if self.policy_ is not None:
+            proof = None if self.certificate_ is None else asdict(self.certificate_)
+            told = self.policy_.to_record()
+            return {**super()._fields(), "policy": told, "certificate": proof}
+        assert self.rule_ is not None, "of nearest neighbors"
         return {
             **super()._fields(),
             "rule": self.rule_._asdict(),
@@ -418,6 +552,15 @@ class MarginNeighborsClassifier(BudgetedClassifier):
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
+        self.policy_ = self.certificate_ = self.posterior_ = self.run_ = None
+        if self._has_boxes:
+            self.rule_, self.steps_ = None, np.zeros((3, 0))
+            self.policy_ = BoxPolicy.from_record(
+                record["policy"], self._encoder, self.items_, self.classes_
+            )
+            proof = record["certificate"]
+            self.certificate_ = None if proof is None else Certificate.from_dict(proof)
+            return
         self.rule_ = Rule.from_record(record["rule"])
         self.steps_ = np.array(record["steps"], np.float64)
         is_share = ((self.steps_ >= 0) & (self.steps_ <= 1)).all()
@@ -431,7 +574,7 @@ class MarginNeighborsClassifier(BudgetedClassifier):
             raise ModelFileError("a saved model must have as many rows as neighbors")
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "rule_")
+        return hasattr(self, "policy_")
 
 
 class _Tried(NamedTuple):
@@ -443,6 +586,13 @@ class _Tried(NamedTuple):
     training: TrainingRows
     seen: Matrix | None  # validation rows without labels, which costs are measured on
     watch: Watch
+
+
+class _TriedBoxes(NamedTuple):
+    """The policies that `fit` tried, and the rows."""
+
+    boxes: ChosenBoxes
+    training: TrainingRows
 
 
 def _nothing(rule: Rule) -> Rule:

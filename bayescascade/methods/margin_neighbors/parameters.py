@@ -49,6 +49,18 @@ class MarginNeighborsParameters(BudgetedParameters):
         "All rows at the distance of the last neighbor are neighbors, or the first of them",
         words=("all", "first"),
     )
+    neighborhood = Choice(
+        "nearest",
+        "Neighbors are the nearest rows, or those in the same bins: the best policy is then known",
+        words=("nearest", "boxes"),
+    )
+    n_bins = Integer(3, "Bins of a column of numbers, of boxes", minimum=2, maximum=20)
+    temperature = Real(
+        1.0,
+        "Of the posterior over policies of boxes: one that is wrong in as many more rows is e "
+        "times less probable",
+        above=0.0,
+    )
     unknown = unknown_choice(ignore="counts as not measured")
 
 

@@ -1,0 +1,160 @@
+"""Policies of boxes for rows: bins, tables, and the tradeoff that rows which judge choose."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.costs.choice import Choice
+from bayescascade.costs.items import CostItems
+from bayescascade.costs.limits import is_within
+from bayescascade.data.labels import TrainingRows
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.splitting import split_by_class
+from bayescascade.methods.margin_neighbors.bins import FeatureBins, bins_of, codes_of
+from bayescascade.methods.margin_neighbors.box_policy import BoxPolicy
+from bayescascade.methods.margin_neighbors.boxes import BoxTable, Policy
+from bayescascade.methods.margin_neighbors.margins import fit_additive
+from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
+
+Numbers = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_HELD_OUT = 0.25  # of the rows, where none are given to choose by
+_TRADEOFFS = tuple(np.geomspace(1e-4, 1.0, 30))
+"""Tradeoffs that are tried, times the mean cost of a feature."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoxFit:
+    """How rows are made boxes of: bins at most of numbers, a temperature, and what leaves say."""
+
+    encoder: MatrixEncoder
+    items: CostItems
+    classes: NDArray[Any]
+    n_bins: int
+    temperature: float
+    estimator: Any | None  # None: leaves say their commonest class
+
+    def learn(self, rows: NDArray[np.float32], labels: Ints, weights: Numbers) -> "BoxRows":
+        """Return the boxes of rows (n, p) of the matrix; TooLargeError if they are too many."""
+        source = np.asarray(self.encoder.source, np.int64)
+        bins = bins_of(rows, weights, source, self.n_bins)
+        codes = codes_of(bins, rows, source)
+        counts = [each.n_bins for each in bins]
+        n_classes = len(self.classes)
+        # which may be too many, before anything is fitted
+        table = BoxTable.of(codes, counts, labels, weights, n_classes, self.items)
+        scores = None
+        if self.estimator is not None:
+            scores = self._scores(rows, labels, weights, codes, counts)
+            table = BoxTable.of(codes, counts, labels, weights, n_classes, self.items, scores)
+        return BoxRows(self, bins, table, scores)
+
+    def _scores(
+        self,
+        rows: NDArray[np.float32],
+        labels: Ints,
+        weights: Numbers,
+        codes: Ints,
+        counts: Sequence[int],
+    ) -> tuple[Numbers, list[Numbers]]:
+        """Return the offset, and the mean of what each feature adds in each of its bins."""
+        cells = rows.astype(np.float64)
+        sizes = np.where(np.isnan(cells), 0.0, weights[:, np.newaxis])
+        totals = np.maximum(sizes.sum(axis=0), np.finfo(float).tiny)
+        center = np.nansum(sizes * cells, axis=0) / totals
+        cells = np.where(np.isnan(cells), 0.0, cells - center)
+        scale = np.sqrt(weights @ cells**2 / weights.sum())
+        scale[scale <= 1e-12 * np.abs(center)] = 1.0
+        cells /= scale
+        full = fit_additive(self.estimator, cells, labels, weights)
+        source = np.asarray(self.encoder.source, np.int64)
+        starts = np.searchsorted(source, np.arange(source[-1] + 2)).astype(np.int64)
+        added = full.of_features(cells, starts)
+        parts = []
+        for feature, count in enumerate(counts):
+            inside = codes[:, feature] == np.arange(count)[:, np.newaxis]
+            weighed = inside * weights
+            total = np.maximum(weighed.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+            parts.append(weighed @ added[:, feature] / total)
+        return full.offset, parts
+
+
+class BoxRows(NamedTuple):
+    """Rows in boxes."""
+
+    fit: BoxFit
+    bins: tuple[FeatureBins, ...]
+    table: BoxTable
+    scores: tuple[Numbers, list[Numbers]] | None
+
+    def posterior(self, tradeoff: float) -> PolicyPosterior:
+        """Return the posterior over policies."""
+        return PolicyPosterior(self.table, tradeoff, self.fit.temperature)
+
+    def policy(self, posterior: PolicyPosterior, policy: Policy | None = None) -> BoxPolicy:
+        """Return the best policy, or another, as users have it."""
+        chosen = posterior.best if policy is None else policy
+        wrong, paid = self.table.errors_and_cost(chosen)
+        best = posterior.objective(chosen)
+        return BoxPolicy.of(
+            chosen, self.table, self.bins, self.scores, error=wrong / posterior.weight,
+            cost=paid / posterior.weight, tradeoff=posterior.tradeoff,
+            greedy_gap=max(0.0, posterior.objective(posterior.greedy) - best),
+            first_questions=posterior.first_questions, encoder=self.fit.encoder,
+            classes=self.fit.classes,
+        )  # fmt: skip
+
+
+class ChosenBoxes(NamedTuple):
+    """The rows that policies are of, a tradeoff for each budget, and what chose."""
+
+    rows: BoxRows
+    tried: tuple[tuple[float, float, float, NDArray[np.bool_]], ...]
+    nothing: NDArray[np.bool_]
+    words: str
+
+    def within(self, budget: float | None) -> tuple[float, NDArray[np.bool_]] | None:
+        """Return the tradeoff that errs least within a budget, and where; None if none is."""
+        possible = [one for one in self.tried if budget is None or is_within(one[2], budget)]
+        best = min(possible, key=lambda one: (one[1], one[2]), default=None)
+        return None if best is None else (best[0], best[3])
+
+    def choice(self, wrong: NDArray[np.bool_], training: TrainingRows) -> Choice:
+        """Return what decided between a policy and buying nothing."""
+        return Choice.of(self.words, wrong, self.nothing, training)
+
+
+def choose(
+    fit: BoxFit, training: TrainingRows, tradeoff: float | None, random_state: Any
+) -> ChosenBoxes:
+    """Return policies for several tradeoffs, or the one given, judged on rows."""
+    kept = training.weights > 0
+    rows, labels, weights = training.rows[kept], training.labels[kept], training.weights[kept]
+    everything = fit.learn(rows, labels, weights)
+    items = fit.items
+    mean = float(np.mean([items.costs[items.of_column(j)].sum() for j in range(items.n_columns)]))
+    tradeoffs = [each / (mean or 1.0) for each in _TRADEOFFS] if tradeoff is None else [tradeoff]
+    learned, words = everything, "validation rows"
+    judges, judged = training.validation_rows, training.validation_labels
+    if judged is None:
+        words = "held-out rows"
+        generator = np.random.default_rng(random_state)
+        chooses = split_by_class(labels, [1 - _HELD_OUT, _HELD_OUT], generator) == 1
+        judges, judged = rows[chooses], labels[chooses]
+        if not judged.size:
+            judges, judged, words = rows, labels, "training rows"
+        else:
+            learned = fit.learn(rows[~chooses], labels[~chooses], weights[~chooses])
+    tried = []
+    for each in tradeoffs:
+        policy = learned.policy(learned.posterior(each))
+        wrong = policy.forest.predict_proba(judges).argmax(axis=1) != judged
+        cost = float(items.total(items.paid(policy.used(judges))).mean())
+        if learned is not everything:  # the policy of all rows must be within a budget, too
+            cost = max(cost, everything.policy(everything.posterior(each)).cost)
+        tried.append((each, float(wrong.mean()), cost, wrong))
+    return ChosenBoxes(everything, tuple(tried), judged != training.commonest, words)

@@ -1,0 +1,228 @@
+r"""Policies over boxes: neighbors are the rows that agree on the bins of what is measured.
+
+A policy is then a finite tree: at a box it stops, and names a class, or measures a feature and goes
+on in the boxes inside. Its objective, with n rows of weights that sum to W, is
+
+    error rate + tradeoff * mean cost,      policy(box) = leaf errors, or
+                                            tradeoff * cost * rows + sum over bins of policy(inside)
+
+in rows, times W. Rows inside different bins share nothing, so the least objective of a box is the
+minimum over its features of the sum of the least ones inside: dynamic programming is exact. With
+sums of ``exp(-objective / temperature)`` in place of minima, the same recursion sums over all
+policies, and so draws from their Gibbs posterior. Every number is a sum of at most
+``d * (bins + items + 2)`` terms >= 0, so that rounding is at most as many times 2^-53 of it.
+
+The thesis defines the neighborhood so in its example (448-455); it has no policy but the greedy
+one, which asks for argmax p_i - tradeoff * cost as long as that exceeds p.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import TooLargeError
+from bayescascade.costs.items import CostItems
+from bayescascade.methods.margin_neighbors.kernels.boxes import sum_boxes
+
+Numbers = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LEAF = -1
+"""What stands in the place of a feature at a leaf."""
+
+MOST_BOXES = 4_000_000
+"""Boxes at most, with those that no row is in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A tree of questions in preorder: a question is followed by its bins' subtrees, in order.
+
+    Equal policies are equal, and hash alike.
+
+    Parameters
+    ----------
+    nodes : tuple of int
+        The feature that each node measures, -1 at leaves.
+    """
+
+    nodes: tuple[int, ...] = (LEAF,)
+
+
+class Solved:
+    """What the recursion says of every box, for a tradeoff and a temperature; see `sum_boxes`."""
+
+    def __init__(self, table: "BoxTable", tradeoff: float, temperature: float) -> None:
+        n, items = table.weights.size, table.items
+        self.best, self.log_sums = np.empty(n), np.empty(n)
+        self.choices, self.greedy = np.empty(n, np.int64), np.empty(n, np.int64)
+        self.n_filled = sum_boxes(
+            table.sizes, table.strides, table.weights, table.errors, items.starts, items.items,
+            items.costs, float(tradeoff), float(temperature), np.zeros_like(table.sizes),
+            np.zeros(items.n_items, np.bool_), self.best, self.choices, self.log_sums, self.greedy,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class BoxTable:
+    """Rows in all boxes, and which class a box names if it is a leaf.
+
+    sizes (d,) int64: bins of each feature, and one digit more; counts (n_boxes, n_classes) float64;
+    labels (n_boxes,) int64.
+    """
+
+    sizes: Ints
+    counts: Numbers
+    labels: Ints
+    items: CostItems = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        bins: Ints,
+        n_bins: Sequence[int],
+        labels: Ints,
+        weights: Numbers,
+        n_classes: int,
+        items: CostItems,
+        scores: tuple[Numbers, Sequence[Numbers]] | None = None,
+    ) -> "BoxTable":
+        """Return the boxes of rows whose features are in bins (n, d).
+
+        scores: the offset (c,) and what each feature's bins add (n_bins, c), by which boxes name a
+        class; else they name their commonest, and without rows that of all. TooLargeError if there
+        are more than `MOST_BOXES`.
+        """
+        sizes = [count + 1 for count in n_bins]
+        total = prod(sizes)
+        if total > MOST_BOXES:
+            raise TooLargeError(
+                f"boxes must be at most {MOST_BOXES:,}, got {total:,} of {len(sizes)} features: "
+                "take fewer bins (n_bins) or features",
+                f"{total:,} boxes",
+            )
+        strides = _strides(sizes)
+        flat = np.zeros((total, n_classes))
+        np.add.at(flat, ((bins + 1) @ strides, labels), weights)
+        counts = flat.reshape(*sizes, n_classes)
+        for axis in range(len(sizes)):
+            inside = np.moveaxis(counts, axis, 0)
+            inside[0] = inside[1:].sum(axis=0)
+        counts = counts.reshape(total, n_classes)
+        if scores is None:
+            named = counts.argmax(axis=1)
+            named[counts.sum(axis=1) <= 0] = int(counts[0].argmax())
+        else:
+            named = _by_scores(sizes, *scores)
+        return cls(np.array(sizes, np.int64), counts, named.astype(np.int64), items)
+
+    @cached_property
+    def strides(self) -> Ints:
+        """Place value of each feature's digit, (d,)."""
+        return _strides(self.sizes.tolist())
+
+    @cached_property
+    def weights(self) -> Numbers:
+        """Weight of the rows in each box."""
+        total: Numbers = self.counts.sum(axis=1)
+        return total
+
+    @cached_property
+    def errors(self) -> Numbers:
+        """Weight of the rows in each box that are not of the class that it names."""
+        wrong: Numbers = self.weights - self.counts[np.arange(self.labels.size), self.labels]
+        return wrong
+
+    def bins(self, feature: int) -> range:
+        """Return the digits of a feature that is measured."""
+        return range(1, int(self.sizes[feature]))
+
+    def measured(self, box: int) -> list[int]:
+        """Return the features that a box has measured."""
+        digits = (box // self.strides) % self.sizes
+        measured: list[int] = np.flatnonzero(digits).tolist()
+        return measured
+
+    def price(self, box: int, feature: int) -> float:
+        """Return what a feature costs a row in a box."""
+        paid = {item for j in self.measured(box) for item in self._incurred[j]}
+        return sum(cost for item, cost in self._incurred[feature].items() if item not in paid)
+
+    def walk(self, policy: Policy) -> Iterator[tuple[int, int, float]]:
+        """Yield box, feature and its price at each node, in preorder.
+
+        Raises ValueError if a feature is none or measured twice, a box without rows asks, or the
+        nodes are no tree.
+        """
+        weights, sizes, strides = self.weights, self.sizes.tolist(), self.strides.tolist()
+        pending: list[tuple[int, frozenset[int], frozenset[int]]] = [(0, frozenset(), frozenset())]
+        for feature in policy.nodes:
+            if not pending:
+                raise ValueError("nodes must be one tree in preorder")
+            box, measured, paid = pending.pop()
+            if feature == LEAF:
+                yield box, LEAF, 0.0
+                continue
+            if type(feature) is not int or not 0 <= feature < len(sizes):
+                raise ValueError(f"features must be from 0 to {len(sizes) - 1}")
+            if feature in measured or weights[box] <= 0:
+                raise ValueError("a policy must ask once for a feature, and only where rows are")
+            incurred = self._incurred[feature]
+            yield box, feature, sum(cost for item, cost in incurred.items() if item not in paid)
+            after = measured | {feature}, paid | incurred.keys()
+            stride = strides[feature]
+            pending += [(box + digit * stride, *after) for digit in reversed(self.bins(feature))]
+        if pending:
+            raise ValueError("nodes must be one tree in preorder")
+
+    @cached_property
+    def _incurred(self) -> list[dict[int, float]]:
+        """What each feature costs, by item."""
+        items = self.items
+        return [
+            {item: float(items.costs[item]) for item in items.of_column(j).tolist()}
+            for j in range(items.n_columns)
+        ]
+
+    def errors_and_cost(self, policy: Policy) -> tuple[float, float]:
+        """Return the weight of the rows that are wrong, and what all rows pay; see `walk`."""
+        wrong = paid = 0.0
+        for box, feature, price in self.walk(policy):
+            if feature == LEAF:
+                wrong += float(self.errors[box])
+            else:
+                paid += price * float(self.weights[box])
+        return wrong, paid
+
+    def policy_by(self, choices: Ints) -> Policy:
+        """Return the policy that asks in each box what `choices` (n_boxes,) says."""
+        nodes, pending = [], [0]
+        while pending:
+            box = pending.pop()
+            feature = int(choices[box])
+            nodes.append(feature)
+            if feature != LEAF:
+                stride = int(self.strides[feature])
+                pending += [box + digit * stride for digit in reversed(self.bins(feature))]
+        return Policy(tuple(nodes))
+
+
+def _strides(sizes: Sequence[int]) -> Ints:
+    return np.array([prod(sizes[j + 1 :]) for j in range(len(sizes))], np.int64)
+
+
+def _by_scores(sizes: Sequence[int], offset: Numbers, parts: Sequence[Numbers]) -> Ints:
+    """Return the class of each box by the sum of what its bins add; of equals the first."""
+    total = np.broadcast_to(offset, (*sizes, offset.size)).copy()
+    for axis, part in enumerate(parts):
+        added = np.concatenate([np.zeros((1, offset.size)), part])
+        shape = [1] * len(sizes) + [offset.size]
+        shape[axis] = sizes[axis]
+        total += added.reshape(shape)
+    flat = total.reshape(-1, offset.size)
+    named: Ints = (flat[:, 0] > 0).astype(np.int64) if offset.size == 1 else flat.argmax(axis=1)
+    return named
