@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,8 @@ from bayescascade.report.page import Page, Pieces, count_of
 _MOST_STEPS, _LEAST_STEPS, _ROW_STEPS = 1_000_000, 20_000, 1.5e9  # of each chain and phase
 _MOST_BLOCKS = 500  # draws of a chain
 _ALL_CUTS = 32_767  # for sides of an exact search, which are at values of rows
+_MOST_WORK = 1.5e9  # of an exact search without a time limit: about five seconds
+_STEPS_OF_START, _BLOCKS_OF_START = 100_000, 125  # of the chains that an exact search begins from
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -50,8 +52,9 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     predictive : {"map", "average"}
         By the union shown, or the average of 1,000 draws.
     search : str
-        "exact" finds the best union by the objective of "gibbs", with a proof or a bound; others,
-        see `explore`.
+        "exact" finds the best union by the objective of "gibbs", with a proof or a bound; where a
+        proof for all boxes is beyond reach, each box is proved the best given the others. It takes
+        ten seconds at most or so, unless a `time_limit` says how long. Others: see `explore`.
     solver : {"branch", "program"}
         Of an exact search. HiGHS proves nothing to the last digit, and so is not called exact.
     memory_limit : float > 0
@@ -179,14 +182,20 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
             if self.solver == "program":
                 found = solve_program(rows, self.n_boxes, search.watch)
             else:
+                start, is_ended = self._start(training, search)
                 found = best_union(
-                    rows, self.n_boxes, watch=search.watch, memory_limit=self.memory_limit * 1e9,
-                    progress=self._reporting(search),
+                    rows, self.n_boxes, start=start, watch=search.watch,
+                    memory_limit=self.memory_limit * 1e9, progress=self._reporting(search),
+                    most_work=0.0 if is_ended else self._most_work(),
                 )  # fmt: skip
+                found = replace(found, interrupted=found.interrupted or is_ended)
             state = posterior.state(found.union)
+            looked = f"{found.n_visited:,} ranges of boxes"
+            if not (found.is_optimal or found.interrupted) and self.time_limit is None:
+                looked += " looked at, and more with a time_limit"
             certificate = Certificate(
                 found.gap / self.temperature,
-                f"{found.n_visited:,} ranges of boxes",
+                "; ".join([*found.local_words, looked]),
                 None,
                 f"of up to {count_of(self.n_boxes, 'box', 'boxes')}",
             )
@@ -201,6 +210,20 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
             )
 
         return solve
+
+    def _start(self, training: RareRows, search: Search) -> tuple[BoxUnion | None, bool]:
+        """Return the best of several boxes by short chains, and whether Ctrl-C ended them."""
+        if self.n_boxes == 1:
+            return None, False
+        posterior = self._posterior_of("gibbs", training)
+        chains = replace(search, search="anneal", checkpoint=None, resume=False, random_state=0,
+                         n_steps=None)  # fmt: skip
+        with search.watch.part(0.1):
+            run = chains.run(posterior, default_steps=_STEPS_OF_START, n_blocks=_BLOCKS_OF_START)
+        return posterior.union(run.best_state), run.interrupted
+
+    def _most_work(self) -> float:
+        return _MOST_WORK if self.time_limit is None else inf
 
     def _learned(self, state: BoxState, training: RareRows) -> LearnedBoxes:
         """Return a union with its counts; sides are those of the one that is shown."""
@@ -218,7 +241,8 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     ) -> BoxPath:
         """Return the best union for each of several weights of negatives, by exact searches.
 
-        Each search begins with the union of the weight before. `time_limit` is for all of them.
+        Each search begins with the union of the weight before. `time_limit` is for all of them;
+        without one, they take ten seconds or so.
 
         Parameters
         ----------
@@ -237,16 +261,17 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
         given = WEIGHTS if weights is None else np.atleast_1d(np.asarray(weights, np.float64))
         for weight in given.tolist():
             check_real("weights", weight, above=0.0)
-        watch, found, start = search.watch, [], None
+        watch, found, start, work = search.watch, [], None, 2.0 * self._most_work()
         for left, weight in zip(range(len(given), 0, -1), given.tolist(), strict=True):
             rows = LevelRows(*training, Costs(weight, self.box_cost, self.side_cost))
             with watch.part(1.0 / left):
                 one = best_union(
                     rows, self.n_boxes, start=start, watch=watch,
                     memory_limit=self.memory_limit * 1e9, progress=self._reporting(search),
+                    most_work=max(work, 0.0) / left,
                 )  # fmt: skip
             found.append(one)
-            start = one.union
+            start, work = one.union, work - one.work
             if one.interrupted:
                 break
         unions = [one.union.halfway(training.rows) for one in found]

@@ -47,6 +47,7 @@ def test_no_union_is_worth_more(rng, costs, size):
         found, expected = by_brute_force(problem, costs, n_boxes)
         assert found.is_optimal
         assert found.is_best_given_others
+        assert found.n_proved == n_boxes
         assert found.gap <= found.rounding
         assert found.objective == pytest.approx(expected, rel=1e-12, abs=1e-12)
         boxes = [list(zip(*box, strict=True)) for box in zip(found.union.lower, found.union.upper,
@@ -139,10 +140,10 @@ def hard(rng, n_rows=300, n_columns=6):
 def test_a_search_that_ends_early_keeps_union_and_bound(rng):
     """By the number of ranges, by time, and by Ctrl-C."""
     rows = hard(rng)
-    few = best_union(rows, 2, most_visited=50)
+    few = best_union(rows, 2, most_work=4e5)
     assert not few.is_optimal
     assert few.objective <= few.upper_bound < np.inf
-    more = best_union(rows, 2, most_visited=2000)
+    more = best_union(rows, 2, most_work=1.4e7)
     assert max(few.objective, more.objective) <= min(few.upper_bound, more.upper_bound)
     assert more.gap == more.upper_bound - more.objective > 0.0
     late = best_union(rows, 2, watch=Watch(1e-9))
@@ -163,8 +164,12 @@ def test_each_box_is_the_best_given_the_others(rng):
     """Beyond reach of a proof for all boxes, there is one for each."""
     rows, is_positive, weights = small(rng, 2, 14, 6)
     read = LevelRows(rows, is_positive, weights, Costs(0.5, 0.1, 0.05))
-    found = best_union(read, 3, most_visited=60)
+    found = best_union(read, 3, most_work=1e4)
     assert found.is_best_given_others
+    costs, proved = (0.5, 0.1, 0.05), found.n_proved
+    assert proved == 2
+    best = best_worth(rows, is_positive, weights, costs, proved)
+    assert found.objective >= best - 1e-9
     for place in range(found.union.n_boxes):
         others = BoxUnion(*(np.delete(sides, place, axis=0)
                             for sides in (found.union.lower, found.union.upper)))  # fmt: skip

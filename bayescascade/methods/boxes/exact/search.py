@@ -1,9 +1,9 @@
 """The best union of boxes by branch and bound, with a proof, or a bound if that takes too long.
 
-Unions of one box come first, then those of two, and so on, each search with the best union of all
-before as what is to be beaten; `kernels.ranges` has the bound. Where the search for K boxes is not
-through, `improve` makes each box the best one given the others, which is a search for one box among
-the rows that the others do not cover, and so is proved.
+Unions of one box come first. Then `improve` makes each box the best one given the others, which is
+a search for one box among the rows that the others do not cover, and so is proved. Then come unions
+of two boxes, of three, and so on, each search with the best union of all before as what is to be
+beaten; `kernels.ranges` has the bound.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,9 @@ from bayescascade.methods.boxes.kernels.ranges import (
 from bayescascade.methods.boxes.parameters import MOST_BOXES
 from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.guard import certified, shown_gap
+from bayescascade.report.page import count_of
 
-_ROW_VISITS = 2e7  # between looks at the clock: about a tenth of a second
+_ROW_VISITS = 2e7  # between looks at the clock: less than a tenth of a second
 _FIRST_VISITS = 500  # ranges looked at before the first look, and made better there
 _SHARE = 0.8  # of the time that may go into the proof; the rest is for one box at a time
 
@@ -51,10 +52,14 @@ class CertifiedUnion:
         Whether the search ended: none is worth more by more than `rounding`.
     is_best_given_others : bool
         Whether it is proved of each box that no other in its place is worth more.
+    n_proved : int
+        No union of at most as many boxes is worth more, if any.
     interrupted, timed_out : bool
         Whether Ctrl-C or the time limit ended the search.
     n_visited : int
         Ranges looked at; of a program, nodes of the solver.
+    work : float
+        What `most_work` of `best_union` limits.
     seconds : float
     """
 
@@ -68,6 +73,8 @@ class CertifiedUnion:
     timed_out: bool
     n_visited: int
     seconds: float
+    work: float = 0.0
+    n_proved: int = 0
     solver: str = "branch"
 
     @property
@@ -76,6 +83,16 @@ class CertifiedUnion:
         open_gap = 0.0 if self.is_optimal else self.upper_bound - self.objective
         return shown_gap(open_gap, self.rounding)
 
+    @property
+    def local_words(self) -> list[str]:
+        """What is proved where it is not that none is worth more, in words."""
+        if self.is_optimal:
+            return []
+        told = ["each box is proved the best given the others"] * self.is_best_given_others
+        if self.n_proved > 0:
+            told.append(f"no union of up to {count_of(self.n_proved, 'box', 'boxes')} is better")
+        return told
+
 
 @dataclass
 class _Search:
@@ -83,13 +100,16 @@ class _Search:
 
     rows: LevelRows
     watch: Watch
-    most_visited: float
+    most_work: float
     progress: Callable[[float, float], object] | None
     best: Levels
     gain: float
     ceiling: float = inf  # of unions looked for
+    work: float = 0.0  # ranges by the cells of a range's rows
     n_visited: int = 0
+    n_proved: int = 0
     interrupted: bool = False
+    is_improved: bool = False  # whether each box is the best given the others
 
     def look(self, rows: LevelRows, n_boxes: int, gain: float) -> tuple[float, Levels | None, bool]:
         """Search for a union of some boxes that gains more than `gain`.
@@ -98,14 +118,17 @@ class _Search:
         looked at.
         """
         read, work = _arrays(rows, n_boxes, gain)
-        n_most = max(1, int(_ROW_VISITS / (_n_cells(rows) * n_boxes)))
+        of_one = _n_cells(rows) * n_boxes
+        n_most = max(1, int(_ROW_VISITS / of_one))
         n_each = min(n_most, _FIRST_VISITS)
         is_over, polished = False, gain
         try:
-            while not is_over and self.n_visited < self.most_visited and not self.watch.is_over():
+            while not is_over and self.work < self.most_work and not self.watch.is_over():
                 before = int(work.numbers[VISITED])
-                is_over = search(read, work, int(min(n_each, self.most_visited - self.n_visited)))
-                self.n_visited += int(work.numbers[VISITED]) - before
+                left = min(self.most_work - self.work, 1e18)
+                is_over = search(read, work, min(n_each, 1 + int(left / of_one)))
+                n_now = int(work.numbers[VISITED]) - before
+                self.n_visited, self.work = self.n_visited + n_now, self.work + n_now * of_one
                 n_each = min(n_most, 2 * n_each)
                 if not is_over and work.best[0] > polished:
                     better = rows.polished(work.best_levels)
@@ -131,24 +154,24 @@ class _Search:
 
     def prove(self, n_boxes: int) -> bool:
         """Look for unions of one box, two, ..., and return whether none is better than the best."""
-        ceiling, is_through = self.gain, True
+        ceiling = self.gain
         for count in range(1, n_boxes + 1):
-            if count > 1:  # soon, and the better the best is, the more is left out
-                self.improve(count)
+            if self.interrupted:
+                ceiling = max(ceiling, float(self.rows.positive_weights.sum()))
+                break
             bound, found, is_over = self.look(self.rows, count, self.gain)
             if found is not None:
-                self.best, self.gain = found, self.rows.gain(found)
+                self.best, self.gain, self.is_improved = found, self.rows.gain(found), False
             ceiling = max(ceiling, bound)
-            is_through = is_through and is_over
-            if self.interrupted:
-                if count < n_boxes:
-                    ceiling = max(ceiling, float(self.rows.positive_weights.sum()))
-                break
+            if is_over and self.n_proved == count - 1:
+                self.n_proved = count
+            if n_boxes > 1 and (count == 1 or found is not None):
+                self.improve(n_boxes)
         self.ceiling = max(ceiling, self.gain)
-        return is_through and not self.interrupted
+        return self.n_proved == n_boxes and not self.interrupted
 
-    def improve(self, n_boxes: int) -> bool:
-        """Replace box after box by the best one given the others; return whether none can be."""
+    def improve(self, n_boxes: int) -> None:
+        """Replace box after box by the best one given the others, until none can be."""
         place, n_kept = 0, 0
         while n_kept < n_boxes and not self.interrupted:
             others = np.delete(self.best, place, axis=0) if place < len(self.best) else self.best
@@ -158,7 +181,7 @@ class _Search:
             if left is not None:
                 _, found, is_over = self.look(left, 1, max(self.gain - base, 0.0))
             if not is_over:
-                return False
+                return
             if left is not None and found is not None:
                 box = self.rows.levels(left.tight(found))
                 better = np.concatenate([others, box])
@@ -170,7 +193,7 @@ class _Search:
             else:
                 n_kept += 1
             place = (place + 1) % n_boxes
-        return not self.interrupted
+        self.is_improved = not self.interrupted
 
 
 def best_union(
@@ -180,16 +203,17 @@ def best_union(
     start: BoxUnion | None = None,
     watch: Watch | None = None,
     memory_limit: float = 2e9,
-    most_visited: int | None = None,
+    most_work: float = inf,
     progress: Callable[[float, float], object] | None = None,
 ) -> CertifiedUnion:
     """Return the best union of at most `n_boxes` boxes, or the best found and a bound.
 
-    Nothing is random. The time of `watch` and `most_visited` ranges end the search early, and so
-    does Ctrl-C; the union and the bound are then those by then. It begins with `start`, such as the
-    best that chains found. `progress` is called several times a second with the best gain over the
-    empty union, and a bound on it. Raises TooLargeError if the search takes more than
-    `memory_limit` bytes.
+    Nothing is random. The time of `watch`, and as much work as `most_work`, end the search early,
+    and so does Ctrl-C; the union and the bound are then those by then. Work is ranges by rows,
+    sides and boxes, 3e8 in a second or so. The search begins with `start`, such as the best that
+    chains found. `progress` is called several times a second with the best gain over the empty
+    union, and a bound on it. Raises TooLargeError if the search takes more than `memory_limit`
+    bytes.
     """
     check_integer("n_boxes", n_boxes, 1, MOST_BOXES)
     _check_memory(rows, n_boxes, memory_limit)
@@ -198,15 +222,16 @@ def best_union(
     best = none if start is None else rows.polished(rows.levels(start)[:n_boxes])
     if rows.gain(best) <= 0.0:
         best = none
-    most = inf if most_visited is None else most_visited
     watch = Watch(None) if watch is None else watch
-    state = _Search(rows, watch, most, progress, best, rows.gain(best))
+    state = _Search(rows, watch, most_work, progress, best, rows.gain(best))
     if start is None and rows.costs.side_cost > 0.0:
         state.begin()
     with watch.part(_SHARE if n_boxes > 1 else 1.0):
         is_optimal = state.prove(n_boxes)
     timed_out = watch.is_up
-    is_local = is_optimal or (not state.interrupted and n_boxes > 1 and _improved(state, n_boxes))
+    if not (is_optimal or state.is_improved or state.interrupted) and n_boxes > 1:
+        state.most_work += state.work  # as much again
+        state.improve(n_boxes)
     union = rows.tight(state.best)
     claimed = state.gain + rows.constant
     objective = certified(rows.worth, union, claimed, rows.rounding)
@@ -217,17 +242,14 @@ def best_union(
         upper_bound=ceiling + rows.rounding,
         rounding=rows.rounding,
         is_optimal=is_optimal,
-        is_best_given_others=is_local,
+        is_best_given_others=is_optimal or state.is_improved,
         interrupted=state.interrupted,
         timed_out=timed_out or watch.is_up,
         n_visited=state.n_visited,
         seconds=perf_counter() - started,
+        work=state.work,
+        n_proved=state.n_proved,
     )
-
-
-def _improved(state: _Search, n_boxes: int) -> bool:
-    state.most_visited += state.n_visited  # as many again
-    return state.improve(n_boxes)
 
 
 def _n_cells(rows: LevelRows) -> int:
@@ -282,7 +304,9 @@ def _arrays(rows: LevelRows, n_boxes: int, gain: float) -> tuple[RangeRows, Rang
     )
     work.lows[0] = 0 if rows.costs.side_cost > 0.0 else 1
     work.highs[0] = n_levels
-    work.bounds[0] = rows.positive_weights.sum() - rows.costs.box_cost * n_boxes
+    # of several boxes each has a closed side: with one that has none, a union is that box alone
+    of_each = rows.costs.box_cost + (rows.costs.side_cost if n_boxes > 1 else 0.0)
+    work.bounds[0] = rows.positive_weights.sum() - of_each * n_boxes
     work.alive[0] = n_positives, n_negatives
     return read, work
 
