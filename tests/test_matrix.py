@@ -256,8 +256,8 @@ def test_missing_cells_are_levels_and_medians():
     np.testing.assert_array_equal(matrix_of(again, gaps().iloc[::-1]), expected[::-1])
     assert again.column_texts == encoder.column_texts
     assert encoder.missing_texts == [
-        "missing cells are a level of ward, sex",
-        "missing cells are the median and a column of age, pain, empty",
+        "missing ward, sex: a level of its own",
+        "missing age, pain, empty: imputed by the median, plus an indicator column",
     ]
     array = np.array([[1.0, NAN], [2.0, 5.0], [6.0, 9.0]])
     of_array = learned(array, CellPolicy("level"))

@@ -109,6 +109,20 @@ def test_readme_links_to_files_that_exist() -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_readme_is_short_enough_to_be_read() -> None:
+    """What is longer stands in docs/, once."""
+    readme = (ROOT / "README.md").read_bytes()
+    assert len(readme) <= 12_000
+    assert readme.count(b"\n") <= 200
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
+def test_pages_avoid_words_that_are_read_twice(path: Path) -> None:
+    """Such a sentence has a plainer one beside it."""
+    words = r"\b(told|so many|as of|is put on|none such|likewise|dear)\b"
+    assert re.findall(words, path.read_text(encoding="utf-8")) == []
+
+
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
 

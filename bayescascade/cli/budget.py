@@ -47,7 +47,7 @@ _TREES = 40
 @click.option(
     "--costs",
     metavar="FILE.csv",
-    help="What columns cost, name,cost,group; those not in it cost 1, those not used are ignored.",
+    help="Costs of columns, as name,cost,group; columns that are not listed cost 1.",
 )
 @click.option(
     "--method",
@@ -62,11 +62,12 @@ _TREES = 40
     type=Integer(1),
     default=_TREES,
     show_default=True,
-    help="Most trees to grow, or trees of the forest that is pruned.",
+    help="Number of trees to prune, or maximum number to grow.",
 )
 @test_share_option(
-    "Part of the rows that test; as many measure costs and choose, the rest is learned from. If "
-    "less than 1,000 rows do not test, all of them are learned from, and cross-validation chooses."
+    "Share of the rows for the test; as many measure costs and choose, the rest is for learning. "
+    "With fewer than 1,000 rows for both, all of them are for learning, and cross-validation "
+    "chooses."
 )
 @with_options(option_of("unknown", MODELS), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)

@@ -34,8 +34,7 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
     "n_folds",
     type=Integer(0),
     metavar="FOLDS",
-    help="Folds that measure the accuracy on rows held out (5; of a large table only one of them); "
-    "0: none.",
+    help="Folds that measure held-out accuracy (default: 5, or one of a large table); 0: none.",
 )
 @with_options(
     *options_of(MODELS, of_runs=False), *COLUMN_OPTIONS, *options_of(MODELS, of_runs=True),

@@ -28,7 +28,7 @@ _GIVEN = (
 @click.argument("data")
 @TARGET_OPTION
 @with_options(*(option_of(name, MODELS) for name in _GIVEN))
-@test_share_option("Part of the rows that test; the rest is learned from.")
+@test_share_option("Share of the rows for the test; the rest is for learning.")
 @with_options(*CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
 @SPLIT_SEED

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bayescascade.methods.cascades.evidence_grid import EvidenceGrid
 
 LIMITS: Models = {"": MemoryParameters}
-_ENDED = "only what was finished is told"
+_ENDED = "only finished models are listed"
 
 
 @click.command(short_help="Compare models and parameters by their evidence.")

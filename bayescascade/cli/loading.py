@@ -16,8 +16,8 @@ _SLOW_ROWS = 10_000
 UNKNOWN_OPTION = click.option(
     "--unknown",
     type=Words(["ignore", "rare", "error"], FORMER_UNKNOWN),
-    help="A level that the model has not seen says nothing (ignore), makes its row as rare as that "
-    "none such was seen (rare, of densities), or is an error. By default what the fit said.",
+    help="A level that the model has not seen says nothing (ignore), gives its row a very low "
+    "density (rare, of densities), or is an error. By default as when the model was fitted.",
 )
 """How rows are read, if not as the model was told when it was fitted."""
 

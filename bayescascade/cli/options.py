@@ -256,7 +256,7 @@ CHOICE_OPTIONS: tuple[Option, ...] = (
 COLUMN_OPTIONS: tuple[Option, ...] = (
     *CHOICE_OPTIONS,
     click.option(
-        "--weights", metavar="NAME", help="Column of how many rows each row stands for."
+        "--weights", metavar="NAME", help="Column of weights: how many rows each row stands for."
     ),
     click.option(
         "--nominal",
@@ -268,7 +268,7 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
         "--ordinal",
         multiple=True,
         metavar="NAME[:LEVEL,...]",
-        help="Column whose levels have one, given here unless they are numbers: age:child,adult.",
+        help="Column whose levels have an order, listed unless they are numbers: age:child,adult.",
     ),
     click.option(
         "--continuous",
@@ -307,7 +307,7 @@ OUTPUT_OPTIONS: tuple[Option, ...] = (
     click.option("--out", metavar="FILE.json", help="Save the model."),
     FULL_OPTION,
     click.option(
-        "--quiet", is_flag=True, help="Nothing of the progress, nor on stdout but --json."
+        "--quiet", is_flag=True, help="Print no progress, and nothing on stdout except --json."
     ),
 )
 """Where the result goes."""

@@ -173,7 +173,8 @@ def _check_private(options: dict[str, Any]) -> None:
         must(not (options[name] and like), f"{called(name)} must not come with --like, got both")
     must(
         options["missing"] != "level" or not is_private,
-        "--missing must be error with --epsilon, got level: what fills gaps would tell of the rows",
+        "--missing must be error with --epsilon, got level: imputed values would reveal "
+        "something about the rows",
     )
     must(
         options["time_limit"] is None or not is_private,

@@ -20,13 +20,13 @@ _FILE_OPTIONS = (
     click.option(
         "--sep",
         metavar="CHAR",
-        help='What is between cells of text files, or "tab" (found by default, as the next two).',
+        help='Delimiter of text files, or "tab" (detected by default, as the next two).',
     ),
     click.option("--encoding", metavar="NAME", help="Encoding of text files, such as cp1252."),
     click.option(
         "--decimal",
         type=click.Choice([".", ","]),
-        help="What is before the decimals of numbers in text files.",
+        help="Decimal separator in text files.",
     ),
     click.option(
         "--na",
@@ -40,8 +40,8 @@ _LEARNED_OPTIONS = (
         "--rare",
         multiple=True,
         metavar="[NAME:]SHARE",
-        help='Group levels of text in under this share of the rows as "other levels": 0.01; with '
-        "NAME also levels that are numbers. Later, unseen levels are such, too.",
+        help='Group text levels in under this share of the rows as "other levels", such as 0.01; '
+        "with NAME also numeric levels. Unseen levels then belong to them.",
     ),
     click.option(
         "--dates",

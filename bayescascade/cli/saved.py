@@ -155,7 +155,9 @@ def show(
     metavar="NAME",
     help="Column of the labels (by default that which rules were learned from).",
 )
-@click.option("--weights", metavar="NAME", help="Column of how many rows each row stands for.")
+@click.option(
+    "--weights", metavar="NAME", help="Column of weights: how many rows each row stands for."
+)
 @with_decision
 @UNKNOWN_OPTION
 @with_reading(learns=False, labels=True)
@@ -176,7 +178,7 @@ def score(
 
     Of a tree or a density rule list, a row's log density is in nats; empty cells are integrated
     out. Of a classifier, DATA must have the labels too: the log loss is in nats. Of a budgeted
-    forest, --target must name them, and what its features cost is told.
+    forest, --target must name them, and the cost of its features is printed.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     from bayescascade.cli.scoring import ScoredLabels, ScoredRows

@@ -283,7 +283,7 @@ class FeatureCosts(Printed):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "FeatureCosts":
-        """Return the costs that `to_dict` told.
+        """Return the costs from what `to_dict` returned.
 
         Raises
         ------

@@ -168,17 +168,13 @@ class MatrixEncoder:
     def missing_texts(self) -> list[str]:
         """What missing cells were taken for, in words; empty if there were none."""
         named = list(enumerate(zip(self.names, self.levels, strict=True)))
-        taken = {
-            "a level": [name for _, (name, one) in named if one and one.has_missing_level],
-            "the median and a column": [
+        treated = {
+            "a level of its own": [n for _, (n, one) in named if one and one.has_missing_level],
+            "imputed by the median, plus an indicator column": [
                 name for place, (name, _) in named if self._median(place) is not None
             ],
         }
-        return [
-            f"missing cells are {what} of {_listed(names)}"
-            for what, names in taken.items()
-            if names
-        ]
+        return [f"missing {_listed(names)}: {how}" for how, names in treated.items() if names]
 
     def treating(self, unknown: str) -> "MatrixEncoder":
         """Return the encoder with another policy for unknown levels; see `CellPolicy`."""

@@ -32,7 +32,7 @@ class ReadAs:
     encoding : str, optional
         That of text files, such as "cp1252".
     decimal : {".", ","}, optional
-        What is before the decimals of numbers in text files.
+        Decimal separator in text files.
     na : list, or mapping of str to list, optional
         Values that stand for missing cells: [-9, -8] in all columns, {"income": [-9]} in one;
         there, the key None is about all others.

@@ -272,7 +272,7 @@ class Table:
 
         It equals the table of all rows read at once, if columns are declared, or their kinds do
         not depend on which rows are seen: levels of nominal columns, and numbers of ordinal ones,
-        are joined; levels of ordered text, and bins, must be the same, as of tables that were read
+        are joined; levels of ordered text, and bins, must be the same, as in tables that were read
         with one schema. Columns of numbers of which nothing is declared may be levels in each part
         and bins in all rows: declare these when the parts are read, or read them with one schema.
         Of weights that are no counts, the last bit may differ, as each table has rounded its sums.

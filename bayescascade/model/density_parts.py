@@ -164,8 +164,8 @@ class DensityParts(Pictured):
 
         A row with missing cells that could be in several parts gets one line for each. Of an
         independent leaf the density is the average over it, followed by levels that rows there
-        mostly have and those of this row that they rarely have. Cells outside the domain are told
-        first; the rest is told as if they were missing.
+        mostly have and those of this row that they rarely have. Cells outside the domain are named
+        first; the rest is explained as if they were missing.
         """
         unknown = UnknownCells()
         codes = self.schema.encode_row(row, unknown)

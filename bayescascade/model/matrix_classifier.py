@@ -116,7 +116,7 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
 
         Parameters
         ----------
-        X : as of `predict`
+        X : as for `predict`
             Files, too.
         y : (n_rows,) array, or str
             Labels; of files, perhaps the column that holds them, which is then no feature.

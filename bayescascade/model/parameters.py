@@ -35,7 +35,7 @@ def unknown_choice(more: str = "", **meanings: str) -> Choice[str]:
 
 def missing_choice() -> Choice[str]:
     """Return the parameter `missing` of models that take numbers."""
-    about = "Empty cells are a level, of numbers the median and a column that says so, or an error"
+    about = "Missing cells are a level (numbers: the median, plus an indicator column), or an error"
     return Choice("level", about, words=("level", "error"))
 
 
@@ -81,7 +81,7 @@ class ChainParameters(RunParameters):
     )
     n_steps = Integer(
         None,
-        "Proposals per chain and phase, of searches by chains",
+        "Proposals per chain and phase",
         minimum=1,
         none="",
         more="The phases are annealing and sampling; a quarter of the sampling is discarded as "
@@ -107,8 +107,7 @@ class SearchParameters(ChainParameters):
 
     until = Choice(
         "agreed",
-        "Without --steps, chains go on until they agree, or for a number of steps that the rows "
-        "say",
+        "Without --steps, run chains until they agree, or for a default number of steps",
         words=("agreed", "steps"),
         more='Where `n_steps` is None, "agreed" is: until R-hat is at most 1.01 and the effective '
         "sample size at least 400, in up to four rounds; see `bayescascade.explore`. No further "
@@ -136,7 +135,7 @@ class DensityParameters(Parameters):
     """Of a density, and of the rows that it scores."""
 
     unknown = unknown_choice(
-        rare="makes its row as rare as that none such was seen",
+        rare="gives its row a very low density",
         ignore="counts as missing",
         more="So is a number beyond the outer edges. The first two are said in an "
         "`UnknownLevelWarning`; how rare such a row is, and why, says "
@@ -149,7 +148,7 @@ class LearnedDensityParameters(DensityParameters):
 
     density = Choice(
         "posterior_mean",
-        "Probability of a leaf or rule: posterior mean, or its part of the rows",
+        "Probability of a leaf or rule: posterior mean, or its share of the rows",
         words=("posterior_mean", "empirical"),
         more="The mean is ``(n_l + alpha) / (n + K alpha)``, the part ``n_l / n``, which is zero "
         "where no row is.",

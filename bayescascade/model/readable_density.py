@@ -70,7 +70,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
     ----------
     unknown : {"rare", "ignore", "error"}
         What a cell of a row to be scored is whose level fit has not seen, or whose number is beyond
-        the outer edges: outside the domain, which makes the row as rare as that none such was seen
+        the outer edges: outside the domain, which gives the row a very low density
         (the module says how rare); missing; or an error. The first two are said in an
         `UnknownLevelWarning`.
     columns, drop, nominal, ordinal, continuous, missing
@@ -242,7 +242,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         Parameters
         ----------
         X : DataFrame, array, mapping, Series or paths
-            Rows as of `score_samples`; all columns of the model must be there.
+            Rows as for `score_samples`; all columns of the model must be there.
         how : {"mode", "draw"}
             "mode": the most probable values. Of several missing cells in a row these are the ones
             most probable together, if there are at most 256 combinations of them; else each
@@ -275,8 +275,8 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         Parameters
         ----------
         X : DataFrame, array, mapping, Series, paths or Table
-            Rows as of `score_samples`. The target's own cells are not looked at, and its column may
-            be left out. Other missing cells are integrated out.
+            Rows as for `score_samples`. The target's own cells are ignored, and its column may be
+            left out. Other missing cells are integrated out.
         target : str
             Name of a column of the model.
 
@@ -310,7 +310,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         -------
         (n_rows,) array
             Of the levels' type, or float64. A level for missing cells is never predicted: what is
-            told is given that the cell is there.
+            returned is given that the cell is there.
 
         Raises
         ------
@@ -356,7 +356,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return in words the rule that holds for a row, by the density that is shown.
 
-        What is unknown of the row is told first, unless `unknown` is "error".
+        Unknown levels of the row are named first, unless `unknown` is "error".
         """
         row = as_frame(row)
         if isinstance(row, pd.DataFrame):

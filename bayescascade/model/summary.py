@@ -35,7 +35,7 @@ _SEARCHES = {
 }
 _AT_BOUNDS = "best found when its bounds came no closer"  # no time limit, no Ctrl-C
 _FELL = "annealing ended below where a chain had been at its first temperature"
-_NOTHING = "nothing sampled: no posterior"
+_NOTHING = "point estimate, no posterior draws"
 
 
 class DataFacts(Protocol):
@@ -143,7 +143,7 @@ class FitSummary:
     def objection(self) -> str:
         """What a warning says of `warnings`: nothing that differs from fit to fit, "" if nothing.
 
-        Equal texts can be told for one, by readers and filters; the figures are in `warnings`.
+        Readers and filters can treat equal texts as one; the figures are in `warnings`.
         """
         if not self.warnings:
             return ""
@@ -186,7 +186,7 @@ class FitSummary:
                 how = f"{n_draws:,} independent draws" if n_draws else _NOTHING
                 return [*reason, how]
         if not self.diagnostics:
-            return [*reason, "nothing sampled: no R-hat, no posterior"]
+            return [*reason, _NOTHING]
         found = self.diagnostics.items()
         r_hats = [f"{trace_words(name)} {diagnostic_text(d.r_hat, 3)}" for name, d in found]
         return [

@@ -215,7 +215,7 @@ class Trace(Printed):
 
         Group ``posterior`` has what the posterior's `describe` says of a state, without its log
         prior; whole numbers are int64 where they vary. A trace of codes, such as ``first_feature``
-        (the column split first, -1 for none), is told by the coordinates ``first_feature_code`` and
+        (the column split first, -1 for none), has the coordinates ``first_feature_code`` and
         ``first_feature_label``. Group ``sample_stats`` has ``lp`` (log posterior, nats),
         ``total_log_likelihood`` and ``log_prior`` where these are known, ``acceptance_rate``,
         ``feature_used`` per column and, per move, ``proposed`` and ``accepted`` since the draw

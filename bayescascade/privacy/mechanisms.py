@@ -35,7 +35,7 @@ _BLUR = 3.0  # tau in the proof of `gaussian`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Release:
+class NoisyValues:
     """What was released, and nothing else: no true value, no distance, no noise."""
 
     values: NDArray[np.float64]  # (k,)
@@ -55,7 +55,7 @@ class Choice:
 
 def laplace(
     values: ArrayLike, sensitivity: float, epsilon: float, noise: NoiseSource, *, error: float = 0.0
-) -> Release:
+) -> NoisyValues:
     """Release values with Laplace noise: (epsilon, 0)-private.
 
     Proof: on the grid neighbors are at most D apart in L1. With noise of scale D / epsilon,
@@ -70,7 +70,7 @@ def laplace(
     grid = grid_for(sensitivity, error, numbers.size, 1.0 / epsilon)
     scale = at_least(Fraction(grid.moves) / Fraction(epsilon))
     drawn = grid.units(grid.rounded(numbers) + noise.laplace(scale, numbers.size))
-    return Release(drawn, grid.length(scale), Cost(epsilon), noise.is_private)
+    return NoisyValues(drawn, grid.length(scale), Cost(epsilon), noise.is_private)
 
 
 def gaussian(
@@ -81,7 +81,7 @@ def gaussian(
     noise: NoiseSource,
     *,
     error: float = 0.0,
-) -> Release:
+) -> NoisyValues:
     """Release values with Gaussian noise: (epsilon, delta)-private, and rho-concentrated.
 
     With k values at most D apart in L2 on the grid, continuous noise of deviation sigma would be
@@ -111,7 +111,7 @@ def gaussian(
     scale = math.hypot(deviation * grid.moves, _BLUR) * UP
     drawn = grid.units(grid.rounded(numbers) + noise.gaussian(scale, numbers.size))
     cost = Cost(epsilon, delta, UP * (grid.moves / scale) ** 2 / 2.0)
-    return Release(drawn, grid.length(scale), cost, noise.is_private)
+    return NoisyValues(drawn, grid.length(scale), cost, noise.is_private)
 
 
 def exponential(
@@ -144,7 +144,7 @@ def propose_test_release(
     noise: NoiseSource,
     *,
     error: float = 0.0,
-) -> Release | None:
+) -> NoisyValues | None:
     """Release values with noise for a proposed sensitivity, if the data are stable enough, or None.
 
     Tested is whether `distance` with Laplace noise of scale 1 / epsilon_1 reaches

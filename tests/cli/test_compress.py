@@ -81,5 +81,5 @@ def test_cells_may_be_missing(data):
     rows.to_csv(data, index=False)
     found = run("compress", data, *QUICK)
     assert found.exit_code == 0
-    assert "missing cells are the median and a column of v" in found.stdout
+    assert "missing v: imputed by the median, plus an indicator column" in found.stdout
     assert_error(run("compress", data, *QUICK, "--missing", "error"), 'column "v"')

@@ -21,7 +21,7 @@ from bayescascade import PrivateAdditiveNoiseModel
 from bayescascade.base.errors import BayesCascadeError
 from bayescascade.methods.causal import private as rooms, regression
 from bayescascade.privacy.accounting import Cost
-from bayescascade.privacy.mechanisms import Release
+from bayescascade.privacy.mechanisms import NoisyValues
 from tests.fuzz.neighbors import check_alike
 from tests.fuzz.running import Found, Problem
 
@@ -132,10 +132,10 @@ def _answering(
         if at and answers.random() < 0.4:
             return None
         drawn = answers.uniform(0, 0.3 if values.size == 2 else 9, values.size)
-        if isinstance(released, Release):
+        if isinstance(released, NoisyValues):
             return replace(released, values=drawn)
         scale = args[at + 1] / args[at + 2]
-        return Release(drawn, scale, Cost(float(args[at + 2]), float(args[at + 3])), False)
+        return NoisyValues(drawn, scale, Cost(float(args[at + 2]), float(args[at + 3])), False)
 
     return fake
 

@@ -117,7 +117,7 @@ class BoxesClassifier(MatrixClassifier):
         Parameters
         ----------
         label : object, optional
-            The class whose probability is told; by default it is the most probable class.
+            The class whose probability is returned; by default it is the most probable class.
 
         Raises
         ------

@@ -9,7 +9,7 @@ class MixtureParameters(DensityParameters, RunParameters):
     """Of `CascadeMixture`."""
 
     n_components = Integer(
-        "auto", "Number of classes, or as many as rows held out prefer", minimum=1, words=("auto",)
+        "auto", "Number of classes; auto: chosen on held-out rows", minimum=1, words=("auto",)
     )
     kind = Choice(
         "auto",
@@ -17,10 +17,10 @@ class MixtureParameters(DensityParameters, RunParameters):
         "class",
         words=("auto", "independent", "dependent", "cascade"),
     )
-    smoothing = Real("auto", "Rows imagined in each class", above=0.0, words=("auto",))
+    smoothing = Real("auto", "Pseudo-rows added to each class", above=0.0, words=("auto",))
     n_starts = Integer(6, "Starts of EM, the best is kept", minimum=1)
-    max_iter = Integer(100, "Most steps of EM from a start", minimum=1)
-    tol = Real(1e-4, "Nats a row below which a step of EM is the last", above=0.0)
+    max_iter = Integer(100, "Maximum number of EM steps per start", minimum=1)
+    tol = Real(1e-4, "EM stops when a step gains fewer nats per row than this", above=0.0)
     n_jobs = ChainParameters.n_jobs
 
 

@@ -77,9 +77,9 @@ class JoinedPair(NamedTuple):
         return [schema.columns[j].condition_words((code,)) for j, code in pairs]
 
     def words(self, schema: Schema) -> str:
-        """Return it in words, such as "sky is grey with wind is gale 0.40, apart 0.12"."""
+        """Return it in words, such as "sky is grey with wind is gale 0.40 (0.12)"."""
         together, apart = probability_text(self.together), probability_text(self.apart)
-        return f"{' with '.join(self.levels(schema))} {together}, apart {apart}"
+        return f"{' with '.join(self.levels(schema))} {together} ({apart})"
 
 
 class DependentLeaf:
@@ -265,8 +265,8 @@ class DependentTree(LearnedDensityTree):
         """What else a reader of the table has to know."""
         if not any(self.pairs(leaf) for leaf in self.tree.leaves.tolist()):
             return super().key
-        told = "with: levels of columns that are probably joined, how probable they are together, "
-        return (*super().key, f"{told}and would be apart")
+        with_ = "with: levels of columns that are probably joined, joint probability "
+        return (*super().key, f"{with_}(if independent)")
 
     def _inside_words(self, leaf: int) -> list[str]:
         pairs = [pair.words(self.schema) for pair in self.pairs(leaf)[:_MOST_PAIRS]]

@@ -190,9 +190,9 @@ class BranchCascade(Cascade):
         leaf. Rows are best scored by the average over all trees,
         `predictive` "average", which in a loaded model is one over the draws kept.
     temper
-        In such a search, boxes of more rows decide what to do as if they held that many. That
-        is no posterior, which likelihoods of many rows make too sure of a few trees. "auto": that
-        of none, 400, 200, 100 and 50 by which rows held out have the largest averaged density.
+        In such a search, caps the number of rows that count when a split is chosen. That is no
+        posterior, which likelihoods of many rows make too sure of a few trees. "auto": the cap
+        of none, 400, 200, 100 and 50 that gives held-out rows the largest averaged density.
         Rows are split at random, with a seed of its own, in five parts; each, or where that takes
         minutes a part the first, is scored by what is learned from the others. All rows are then
         learned from. ``exact_.temper`` is what was chosen, ``exact_.tempered(c)`` what another one

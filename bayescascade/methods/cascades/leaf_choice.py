@@ -88,13 +88,16 @@ class LeafChoice:
         return self.sums if self.is_by_evidence else self.best
 
     def words(self) -> str:
-        """Return such as "leaf dependent by evidence (nats over uniform 12.3, independent 4.5)"."""
+        """Return such as "dependent leaves fit best by evidence, by 12.3 nats over uniform"."""
         if len(self.best) == 1:
             return f"leaf {self.leaf}, as no others were compared"
         own = self._compared[self.leaf]
-        others = [f"{k} {own - v:,.1f}" for k, v in self._compared.items() if k != self.leaf]
-        by = "evidence" if self.is_by_evidence else "the best tree found"
-        return f"leaf {self.leaf} by {by}" + (f" (nats over {', '.join(others)})" if others else "")
+        others = [
+            f"{own - v:,.1f} nats over {k}" for k, v in self._compared.items() if k != self.leaf
+        ]
+        by = "by evidence" if self.is_by_evidence else "by the best trees"
+        over = f", by {' nats and '.join(others)}" if others else ""
+        return f"{self.leaf} leaves fit best {by}{over}"
 
     def to_record(self) -> dict[str, dict[str, float]]:
         """Return plain data, as `from_record` reads it."""

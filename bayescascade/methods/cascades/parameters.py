@@ -21,7 +21,7 @@ PARTITIONS = ("subsets", "levels")
 PRIORS = ("poisson", "generative", "size")
 """What weighs the trees; "size" only those of the leaf model."""
 
-_BRANCHES = "Most branches of a split"
+_BRANCHES = "Maximum number of branches per split"
 
 
 class ShownParameters(Parameters):
@@ -37,12 +37,12 @@ class ShownParameters(Parameters):
 class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters, SearchParameters):
     """Of both cascades."""
 
-    concentration = Real(2.0, "Dirichlet parameter of a leaf, branch or rule", above=0.0)
+    concentration = Real(2.0, "Dirichlet parameter of each leaf, branch or rule", above=0.0)
     prior = Choice(
         "poisson",
-        "What weighs trees: a Poisson of leaves or branches, a process that stops at each node "
-        "with probability --stop, or a Poisson of leaves that all trees with as many share (size, "
-        "of the leaf model alone)",
+        "Prior on trees: Poisson numbers of leaves or branches (poisson), a process that stops at "
+        "each node with probability --stop (generative), or a Poisson number of leaves, with all "
+        "trees of a size equally probable (size; leaf model only)",
         words=PRIORS,
     )
     stop = Real(0.5, "Probability of a leaf under the generative prior", above=0.0, below=1.0)
@@ -51,8 +51,8 @@ class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters
     )
     leaf = Choice(
         "uniform",
-        "Rows inside a leaf: all alike, each column by itself, any two together, or what has the "
-        "largest evidence",
+        "Distribution inside a leaf: uniform, independent columns, dependent columns, or the one "
+        "with the largest evidence (auto)",
         words=(*LEAVES, "auto"),
         in_commands="auto",
     )
@@ -80,15 +80,15 @@ class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters
 class LeafParameters(TreeParameters):
     """Of the leaf model."""
 
-    expected_leaves = Real(8.0, "Leaves expected", above=0.0)
+    expected_leaves = Real(8.0, "Expected number of leaves (prior mean)", above=0.0)
     max_branches = Integer(2, _BRANCHES, minimum=2, none="all")
-    max_leaves = Integer(None, "Most leaves of a tree", minimum=1, none="all")
+    max_leaves = Integer(None, "Maximum number of leaves", minimum=1, none="all")
 
 
 class BranchParameters(TreeParameters):
     """Of the branch model."""
 
-    expected_branches = Real(2.0, "Branches expected of a node", above=0.0)
+    expected_branches = Real(2.0, "Expected number of branches per node (prior mean)", above=0.0)
     max_branches = Integer(None, _BRANCHES, minimum=2, none="all")
     feature_inclusion = Real(
         None, "Probability that a column is used at all", above=0.0, below=1.0, none="no such prior"
@@ -101,8 +101,8 @@ class BranchParameters(TreeParameters):
     )
     temper = Real(
         None,
-        "Decide on splits above dependent leaves as if by at most this many rows, or as rows held "
-        "out score best (auto)",
+        "Cap on the number of rows that count when a split above dependent leaves is chosen; auto: "
+        "the cap that scores held-out rows best",
         words=("auto",),
         above=0.0,
         none="all",
@@ -114,7 +114,7 @@ class AutoParameters(ShownParameters, DensityParameters, MemoryParameters, Chain
 
     effort = Choice(
         "normal",
-        "How much is tried to find what suits: seconds, a minute, or half an hour",
+        "How long to look for a suitable kind: seconds, a minute, or half an hour",
         words=("quick", "normal", "thorough"),
     )
     predictive = Choice("average", ChainParameters.predictive.about, words=("map", "average"))

@@ -75,7 +75,7 @@ class ShallowTrees:
     max_depth : int >= 0
         Most columns that a path from the root may fix.
     temper : float > 0 or None
-        A box of more rows decides as if it held so many; None for the posterior.
+        Cap on the number of rows that count when a split is chosen; None for the posterior.
     columns : sequence of int, optional
         Those that trees may fix; None for all.
 

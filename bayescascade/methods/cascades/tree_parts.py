@@ -93,7 +93,7 @@ class TreeParts(DensityParts):
     def branch_words(self, node: int, *, is_full: bool = False) -> str:
         """Return what leads to a node from its parent, "class is crew, 3rd"; else "everyone".
 
-        Many levels are told in short unless `is_full`.
+        Many levels are shortened unless `is_full`.
         """
         if node == 0:
             return "everyone"

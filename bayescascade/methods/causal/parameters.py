@@ -26,7 +26,7 @@ class DirectionParameters(Parameters):
         "hsic", "How the dependence of residuals on the cause is measured", words=SCORE_NAMES
     )
     random_state = LooseInteger(
-        None, "Splits the rows; no seed is taken for noise", minimum=0, none="", option="seed"
+        None, "Seed for splitting the rows; the noise has none", minimum=0, none="", option="seed"
     )
 
 
@@ -36,7 +36,7 @@ class AdditiveNoiseParameters(DirectionParameters):
     regression = Other("kernel_ridge", "Of the effect on the cause")
     bandwidth = Real("half median", "Of the kernels of hsic", words=("half median",), minimum=0.01)
     n_folds = Integer(5, "Parts that rows are split into, for a regressor", minimum=2)
-    temperature = Real(None, "Of the posterior", above=0.0, none="as of independent rows")
+    temperature = Real(None, "Of the posterior", above=0.0, none="as for independent rows")
 
 
 class PrivateNoiseParameters(DirectionParameters):
@@ -46,7 +46,9 @@ class PrivateNoiseParameters(DirectionParameters):
     epsilon: Real[Any] = Real(
         1.0, "Publish privately, with this budget", minimum=1e-8, maximum=1e6, in_commands=None
     )
-    delta = Real(0.0, "Of the budget, where stability is tested", minimum=0.0, below=1.0)
+    delta = Real(
+        0.0, "Part of the privacy budget for the test of stability", minimum=0.0, below=1.0
+    )
     protect = Choice(
         "both",
         "Whose rows are protected: all, those that test, or are learned from",
@@ -66,8 +68,8 @@ class PrivateNoiseParameters(DirectionParameters):
         "By how much a row is proposed to change a score, where stability is tested",
         minimum=1e-9,
         maximum=1e3,
-        none="as of normal rows",
+        none="as for normal rows",
     )
-    test_share = Real(0.5, "Part of the rows that test", above=0.0, below=1.0)
+    test_share = Real(0.5, "Share of the rows for the test", above=0.0, below=1.0)
     noise = Choice("opendp", "Where noise comes from", words=("opendp", "simulated"))
     ledger = Other(None, "Whose budget is spent", none="its own")

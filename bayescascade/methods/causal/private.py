@@ -55,7 +55,7 @@ from bayescascade.methods.causal.sensitivity import iqr_distance
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.privacy.accounting import LostLedger, PrivacyLedger
-from bayescascade.privacy.mechanisms import Release, exponential, laplace, propose_test_release
+from bayescascade.privacy.mechanisms import NoisyValues, exponential, laplace, propose_test_release
 from bayescascade.privacy.noise import NoiseSource, noise_source
 from bayescascade.report.page import Page
 
@@ -347,8 +347,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
                 self.ledger.spend(protection.cost, what)
             elif self._is_spent:
                 raise PrivacyError(
-                    "the budget of this model is spent: each release of the same rows adds to what "
-                    "is told of them; give it a ledger that has more, or make another model if the "
+                    "the budget of this model is spent: each release reveals more about the "
+                    "same rows; use a ledger with a larger budget, or make another model if the "
                     "budget of these people allows for it"
                 )
             self._is_spent = True
@@ -379,7 +379,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
                 distance, finite, 2 * each, epsilon, protection.delta, noise, error=ROUNDING
             )
         elif not each:  # of test rows that are not protected, by regressions that are private
-            release = Release(np.array(scores), 0.0, protection.cost, noise.is_private)
+            release = NoisyValues(np.array(scores), 0.0, protection.cost, noise.is_private)
         else:
             release = laplace(scores, 2 * each, epsilon, noise, error=ROUNDING)
         if release is None:

@@ -192,8 +192,8 @@ class PrivacyPlan(Readable):
             "n_rows": f"{self.n_rows:,} rows",
             "margin": f"scores that differ by {self.margin:.3g}",
             "epsilon": f"epsilon {self.epsilon:.3g}",
-            "probability": f"probability {self.probability:.3f} that the published direction is "
-            "the one without noise",
+            "probability": f"probability {self.probability:.3f} that noise does not change the "
+            "direction",
         }
         found = told.pop(self.asked)
         tested = ["if the rows pass the test of stability"] if self.protection.is_tested else []

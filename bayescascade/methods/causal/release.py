@@ -143,7 +143,9 @@ class DirectionRelease(Readable):
         if self.scores is None:
             found.append("drawn by the exponential mechanism; how sure it is, it cannot tell")
         elif self.scale and self.probability is not None:
-            found.append(f"that without noise on scores with probability {self.probability:.3f}")
+            found.append(
+                f"without noise the answer would be the same (probability {self.probability:.3f})"
+            )
         blocks: list[Block] = [heading, Pieces(found)]
         error = f"noise puts the regressions off by about {self.regression_error:.2g}"
         if self.regression_error > MOST_ERROR:

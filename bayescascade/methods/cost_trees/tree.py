@@ -78,7 +78,7 @@ class BudgetTree:
         Raises
         ------
         ValueError
-            If they are no tree in preorder over so many candidates.
+            If they are no tree in preorder over this many candidates.
         """
         n_open = 1  # subtrees still to come
         for place, node in enumerate(nodes):

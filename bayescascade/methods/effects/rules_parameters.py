@@ -8,8 +8,8 @@ class EffectRulesParameters(MemoryParameters):
     """Of `EffectRules`."""
 
     kind = Choice("list", "A rule list, or a tree of depth 2", words=("list", "tree"))
-    max_size = Integer(2, "Most conditions of a rule", minimum=1)
-    min_support = Real(0.1, "Least part of the rows for a rule's conditions", above=0.0, below=1.0)
-    n_bins = Integer(4, "Quantiles that numbers are cut at", minimum=2, maximum=65_535)
+    max_size = Integer(2, "Maximum number of conditions per rule", minimum=1)
+    min_support = Real(0.1, "Minimum share of the rows that satisfy a rule", above=0.0, below=1.0)
+    n_bins = Integer(4, "Number of quantile bins for numbers", minimum=2, maximum=65_535)
     n_associations = Integer(5, "Most associations shown of each side", minimum=0)
     random_state = RunParameters.random_state

@@ -214,7 +214,7 @@ class ForestClassifier(BudgetedClassifier):
         Parameters
         ----------
         label : object, optional
-            The class whose probability is told; by default it is the most probable class, of a
+            The class whose probability is returned; by default it is the most probable class, of a
             forest of one tree.
 
         Raises

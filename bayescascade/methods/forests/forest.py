@@ -326,7 +326,7 @@ class Forest:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], n_columns: int, n_classes: int) -> "Forest":
-        """Return the forest that `to_dict` told, over so many columns and classes.
+        """Return the forest from what `to_dict` returned, over this many columns and classes.
 
         Raises
         ------

@@ -21,7 +21,7 @@ class BudgetedForestParameters(ForestParameters):
     alpha = Other("auto", "Slack of the impurity; of several, the best is chosen")
     order = Integer(2, "Order of a polynomial impurity", minimum=2, maximum=30)
     cost_exponent = Other("auto", "Exponent of costs; of several, the best is chosen")
-    max_trees = Integer(100, "Most trees to grow", minimum=1)
+    max_trees = Integer(100, "Maximum number of trees to grow", minimum=1)
     thresholds = Choice("exact", "Where numbers may be split", words=THRESHOLDS)
     reuse_is_free = Flag(True, "What a row has paid for costs nothing again")
     max_features = Other("auto", "Features that a split chooses among")

@@ -100,7 +100,7 @@ class NeighborCompressionClassifier(
         Of each chain that samples; 2,000 by default, and no more where chains do not agree,
         which four times as many did not mend. A chain keeps 100 draws.
     n_chains : int >= 1
-        Starts to climb from, and chains to sample by; take 4 to be told R-hat.
+        Starts to climb from, and chains to sample by; take 4 for R-hat.
     n_jobs, random_state, checkpoint, resume, progress
         See `explore`; cores share the rows of one climb.
     time_limit : float > 0 or None
@@ -233,7 +233,7 @@ class NeighborCompressionClassifier(
             self._units.scaled(rows),
             self.classes_[labels],
             counts,
-            held=None if self.joint else best.metric,
+            fixed_metric=None if self.joint else best.metric,
             **self._options() | {"prior_scale": best.prior_scale},
         )
         drawn = [best.points, *(start.draw() for _ in range(self.n_chains - 1))]

@@ -30,7 +30,7 @@ def around(
     """Return the posterior of further rows, whose prior is around prototypes that were learned.
 
     A prototype of class c is as sure as the mean of ``n_rows[c]`` rows, (n_classes,); the metric
-    is held. rows (n_rows, n_columns), in the units of `learned`; labels (n_rows,) array. See
+    is fixed. rows (n_rows, n_columns), in the units of `learned`; labels (n_rows,) array. See
     `PrototypePosterior` for `how`.
     """
     sureness = np.sqrt(n_rows)[learned.labels, np.newaxis]
@@ -39,7 +39,7 @@ def around(
         rows,
         labels,
         np.bincount(learned.labels),
-        held=learned.factor.ravel() if is_linear else np.log(learned.factor),
+        fixed_metric=learned.factor.ravel() if is_linear else np.log(learned.factor),
         around=(learned.points, np.ones_like(learned.points) / sureness),
         metric="linear" if is_linear else "diagonal",
         rank=len(learned.factor) if is_linear else None,

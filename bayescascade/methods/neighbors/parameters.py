@@ -13,9 +13,9 @@ class CompressionParameters(ChainParameters):
     """Of `NeighborCompressionClassifier`."""
 
     compression = Real(
-        0.04, "Prototypes, as a part of the rows that are learned from", above=0.0, maximum=1.0
+        0.04, "Number of prototypes, as a share of the training rows", above=0.0, maximum=1.0
     )
-    n_prototypes = LooseInteger(None, "How many prototypes, instead", minimum=2, none="")
+    n_prototypes = LooseInteger(None, "Number of prototypes, instead", minimum=2, none="")
     metric = Choice("scaled", "One scale for all columns, one for each, or a matrix", words=METRICS)
     rank = Other(None, "Rows of the matrix", none="all")
     start = Choice("kmeans", "Prototypes start as centers or rows", words=("kmeans", "sample"))
@@ -23,8 +23,8 @@ class CompressionParameters(ChainParameters):
     joint = Flag(False, "The metric is learned with the prototypes")
     prior_scale = Real(
         AUTO,
-        "How far prototypes may be from the mean of their class, in standard deviations of its "
-        "rows; rows held out choose between 2 and 16 (auto)",
+        "Prior scale of prototypes around their class mean, in standard deviations; auto: 2 or "
+        "16, chosen on held-out rows",
         words=(AUTO,),
         none="any",
         above=0.0,

@@ -52,7 +52,7 @@ class PrototypePosterior(ContinuousPosterior):
         See `prototypes`.
     rank : int >= 1, optional
         Rows of a linear metric's matrix; by default as many as there are columns.
-    held : (n_metric,) array, optional
+    fixed_metric : (n_metric,) array, optional
         The metric's numbers, see `Layout`, where they are given; states are then prototypes alone.
     prior_scale : float > 0 or None
         Spread of the prototypes around their class's mean, in standard deviations of rows within
@@ -91,7 +91,7 @@ class PrototypePosterior(ContinuousPosterior):
         *,
         metric: str = "scaled",
         rank: int | None = None,
-        held: ArrayLike | None = None,
+        fixed_metric: ArrayLike | None = None,
         prior_scale: float | None = 2.0,
         around: tuple[Floats, Floats] | None = None,
         classes: NDArray[Any] | None = None,
@@ -123,13 +123,13 @@ class PrototypePosterior(ContinuousPosterior):
         self.metric, self.rank, self.prior_scale, self.dtype = metric, rank, prior_scale, dtype
         self.n_threads = n_threads
         labels_of = np.repeat(np.arange(len(counts)), counts)
-        given = None if held is None else np.array(held, np.float64)
+        given = None if fixed_metric is None else np.array(fixed_metric, np.float64)
         self.layout = Layout(labels_of, n_columns, metric, rank, given)
         if given is not None and (
             given.shape != (self.layout.n_metric,) or not np.isfinite(given).all()
         ):
             raise ParameterError(
-                f"held must be {self.layout.n_metric} finite numbers, got {held!r}"
+                f"fixed_metric must be {self.layout.n_metric} finite numbers, got {fixed_metric!r}"
             )
         self.starts = np.concatenate([[0], np.cumsum(counts)])
         self.rows = ClassedRows.of(rows, labels, len(self.classes), dtype)
@@ -190,7 +190,7 @@ class PrototypePosterior(ContinuousPosterior):
         found = rows.pulls(self.weights(state), self.starts, self.n_threads)
         # the sum over rows of w_ij v_ij
         moved = found.weighted_rows - found.weights[:, np.newaxis] * points
-        if layout.held is not None:
+        if layout.fixed_metric is not None:
             scatter = np.empty(0)
         elif self.metric == "linear":
             scatter = -(found.weighted_rows.T @ points) - points.T @ moved
@@ -228,9 +228,9 @@ class PrototypePosterior(ContinuousPosterior):
         return self.layout.state(np.concatenate(points).astype(np.float64), metric)
 
     def describe(self, state: State) -> Mapping[str, float]:
-        """Return the log prior and, unless it is held, the metric's mean log scale."""
+        """Return the log prior and, unless it is fixed, the metric's mean log scale."""
         told = {"log_prior": self.log_prior(state)}
-        if self.layout.held is None:
+        if self.layout.fixed_metric is None:
             factor = self.layout.factor(self.layout.metric_of(state))
             told["log_scale"] = float(0.5 * np.log(np.sum(factor**2) / self.rank))
         return told
@@ -261,9 +261,9 @@ class PrototypePosterior(ContinuousPosterior):
         return self.lengths, np.append(begins, len(self.lengths))
 
     def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
-        held = None if self.layout.held is None else self.layout.held.tolist()
-        told = (self.starts.tolist(), held, sorted(self.parameters().items()))
-        return (self.rows.rows, self.rows.ends), told
+        fixed = None if self.layout.fixed_metric is None else self.layout.fixed_metric.tolist()
+        parts = (self.starts.tolist(), fixed, sorted(self.parameters().items()))
+        return (self.rows.rows, self.rows.ends), parts
 
 
 def _checked_counts(

@@ -25,7 +25,7 @@ class Layout:
     metric: str  # "scaled", "diagonal" or "linear"
     rank: int  # rows of the matrix A; `n_columns` unless the metric is "linear"
     # the metric's numbers, (n_metric,), if given: states are prototypes alone
-    held: Floats | None = None
+    fixed_metric: Floats | None = None
 
     @property
     def n_prototypes(self) -> int:
@@ -41,15 +41,15 @@ class Layout:
     @property
     def n_parameters(self) -> int:
         """Numbers of a state."""
-        n_metric = self.n_metric if self.held is None else 0
+        n_metric = self.n_metric if self.fixed_metric is None else 0
         return self.n_prototypes * self.n_columns + n_metric
 
     def state(self, points: Floats, metric: Floats) -> State:
         """Return a state of prototypes (n_prototypes, n_columns) and the metric's numbers.
 
-        The numbers of a metric that is held are left out.
+        The numbers of a metric that is fixed are left out.
         """
-        return np.concatenate([points.ravel(), metric if self.held is None else ()])
+        return np.concatenate([points.ravel(), metric if self.fixed_metric is None else ()])
 
     def points(self, state: State) -> Floats:
         """Return the prototypes, (n_prototypes, n_columns), a view."""
@@ -58,7 +58,7 @@ class Layout:
 
     def metric_of(self, state: State) -> Floats:
         """Return the metric's numbers, (n_metric,), a view."""
-        return state[-self.n_metric :] if self.held is None else self.held
+        return state[-self.n_metric :] if self.fixed_metric is None else self.fixed_metric
 
     def metric_like(self, scale: float) -> Floats:
         """Return the numbers of the metric that is `scale` > 0 times the identity.

@@ -271,7 +271,7 @@ class Start:
     def _climbed_in(self, step: int, prior_scale: float | None) -> Tried:
         """Return what a climb in one metric comes to."""
         metric = self._scaled(self._numbers, _STEP**step)
-        posterior = self._posterior(self._seen, held=metric, prior_scale=prior_scale)
+        posterior = self._posterior(self._seen, fixed_metric=metric, prior_scale=prior_scale)
         layout = posterior.layout
         state = _climbed(posterior, layout.state(self._points, metric))
         found = Compressed(layout.points(state), layout.labels, layout.factor(metric))

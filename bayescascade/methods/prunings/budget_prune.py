@@ -57,12 +57,11 @@ class BudgetPruneClassifier(ForestPruner):
     forest, costs, n_jobs, random_state
         As of every `ForestPruner`.
     tradeoff : float >= 0 or None
-        Error rate that a unit of cost is worth. At 0, only what does harm is cut. None: what rows
-        decide on that neither trees nor prunings were fitted to, which are those of `y_val` or,
-        without it, those out of the trees' bags, if the forest has any; of these two, `errors` may
-        not be measured on the one that decides, and a forest must not have been chosen by `y_val`,
-        as a `BudgetedForestClassifier` of several `alpha` is. Of tradeoffs that double, it is the
-        one of the cheapest pruning whose error there is within a standard error of the least.
+        Error rate that a unit of cost is worth. At 0, only what does harm is cut. None: the
+        tradeoff is picked on held-out rows: those of `y_val`, else the out-of-bag ones. We try 1x,
+        2x, 4x ... and take the cheapest pruning within one standard error of the best. `errors`
+        may not be measured on the rows that pick, and a forest must not have been chosen by
+        `y_val`, as a `BudgetedForestClassifier` of several `alpha` is.
     budget : float >= 0 or None
         The most that a row may cost, on average over the validation rows, instead of a tradeoff:
         that becomes the least one at which a best pruning is within the budget, and what is left
@@ -189,7 +188,7 @@ class BudgetPruneClassifier(ForestPruner):
         Parameters
         ----------
         tradeoffs : sequence, array or Series of float >= 0, optional
-        budgets : likewise, optional
+        budgets : the same, optional
             Instead of tradeoffs.
 
         Returns

@@ -39,8 +39,9 @@ _HOTTEST = 1000.0  # times the tolerance: if that is not hot enough, all pruning
 
 _APART = 1.1  # R-hat of chains that were hardly ever in the same place
 _GROUPS = (
-    "chains are far apart: there may be groups of prunings, say cheap and dear ones, between which "
-    "they hardly pass; every draw is near-optimal, but how probable each group is stays unknown"
+    "chains are far apart: there may be groups of prunings, such as cheap and expensive "
+    "ones, between which they hardly pass; every draw is near-optimal, but how probable each group "
+    "is stays unknown"
 )
 
 

@@ -294,7 +294,7 @@ class RadoBoostClassifier(MatrixClassifier):
     def _how_found(self) -> Page:
         about = self._about
         if self.learner_ == "boost" and (about["support"] or about["n_rows"] / 2) > _MANY:
-            return (Pieces(['of sums of so many rows learner "moments" errs less'], "dim"),)
+            return (Pieces(['for sums of this many rows learner "moments" errs less'], "dim"),)
         return ()
 
     def _page(self) -> Page:

@@ -168,7 +168,7 @@ class Rados(Printed):
         Parameters
         ----------
         parts : iterable of (X, y)
-        n_rados, like, random_state : as of `sample`
+        n_rados, like, random_state : as for `sample`
 
         Raises
         ------
@@ -211,7 +211,7 @@ class Rados(Printed):
 
         Parameters
         ----------
-        X, y, standardize, intercept, like : as of `sample`
+        X, y, standardize, intercept, like : as for `sample`
             No cell is missing in a column that has no missing cells in `like`.
         feature : str or int
             Name of a column of two values, or index where columns have none.
@@ -282,7 +282,7 @@ class Rados(Printed):
 
         Parameters
         ----------
-        X, y : as of `sample`
+        X, y : as for `sample`
             Text must be categories, whose levels are declared and not taken from the rows, or come
             with `like`. All else are numbers, also where they are written as text.
         epsilon, delta : float > 0
@@ -294,7 +294,7 @@ class Rados(Printed):
             Between which cells are known to be, from elsewhere than these rows: of all columns, or
             by name ("x0", "x1", ... where they have none). Others are clipped. Not needed of
             columns of levels, nor with `like`.
-        n_rados, support, intercept : as of `sample`
+        n_rados, support, intercept : as for `sample`
         noise_on : {"edges", "rados"}
         like : Rados, optional
             Made by this function, too: whose columns, classes and bounds to use.

@@ -273,7 +273,7 @@ time_limit, until, checkpoint, resume, progress
         Parameters
         ----------
         label : object, optional
-            The class whose probability is told; by default it is the most probable class.
+            The class whose probability is returned; by default it is the most probable class.
 
         Raises
         ------

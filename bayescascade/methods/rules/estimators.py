@@ -101,7 +101,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     def feature_importances_(self) -> NDArray[np.float64]:
         """Share of each column in what the rules of `rules_` win, (n_features_in_,) float64.
 
-        A rule wins the log likelihood, in nats, of the rows that come to it, told apart by it, over
+        A rule wins the log likelihood, in nats, of the rows that come to it, divided by it, over
         that of these rows together; the columns of its conditions share that equally. The sum is 1,
         or 0 of a list without rules.
         """
@@ -153,7 +153,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
             memory_limit=self.memory_limit * 1e9,
             progress=report,
         )
-        extent = f"{found.n_visited:,} beginnings of lists"
+        extent = f"searched {found.n_visited:,} prefixes"
         is_rounding = found.is_optimal and found.gap > 0
         return Solution(
             result=found,

@@ -201,7 +201,7 @@ class LabelList(ListedRules):
         Parameters
         ----------
         label : object, optional
-            The class whose probability is told.
+            The class whose probability is returned.
         missing, unknown
             What missing cells and unknown levels are; see `encode_for_labels`.
 
@@ -252,7 +252,7 @@ class LabelList(ListedRules):
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
         """Return the rule that fires for a row and the probabilities that it gives, in words.
 
-        Of two classes the second one's probability is told, of more all, most probable first. A
+        Of two classes the second one's probability is named, of more all, most probable first. A
         missing cell satisfies no condition unless missing cells are a level of their column. A
         DataFrame must have one row.
 

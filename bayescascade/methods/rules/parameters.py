@@ -18,15 +18,24 @@ _MOST_EXPECTED = 10_000.0
 class PriorParameters(Parameters):
     """Of the prior on lists."""
 
-    expected_rules = Real(3.0, "Rules expected of a list", above=0.0, maximum=_MOST_EXPECTED)
-    expected_size = Real(1.0, "Conditions expected of a rule", above=0.0, maximum=_MOST_EXPECTED)
+    expected_rules = Real(
+        3.0, "Expected number of rules (prior mean)", above=0.0, maximum=_MOST_EXPECTED
+    )
+    expected_size = Real(
+        1.0,
+        "Expected number of conditions per rule (prior mean)",
+        above=0.0,
+        maximum=_MOST_EXPECTED,
+    )
 
 
 class ListParameters(PriorParameters, MemoryParameters, SearchParameters):
     """Of both lists."""
 
-    concentration: Real[Any] = Real(1.0, "Dirichlet parameter of a leaf, branch or rule", above=0.0)
-    max_size = Integer(2, "Most conditions of a rule", minimum=1)
+    concentration: Real[Any] = Real(
+        1.0, "Dirichlet parameter of each leaf, branch or rule", above=0.0
+    )
+    max_size = Integer(2, "Maximum number of conditions per rule", minimum=1)
     search = Choice(
         SAMPLED[0],
         "How to search: exact proves that nothing is more probable, the others look for the best "
@@ -44,15 +53,15 @@ class LabelListParameters(ListParameters):
 
     concentration = Real(
         "auto",
-        "Dirichlet parameter of a class; auto: 1 of two classes, of more that of most evidence",
+        "Dirichlet parameter per class; auto: 1 for two classes, else the one of most evidence",
         words=("auto",),
         above=0.0,
     )
     min_support = Real(
-        0.05, "Least part of the rows that a rule's conditions hold for", minimum=0.0, below=1.0
+        0.05, "Minimum share of the rows that satisfy a rule", minimum=0.0, below=1.0
     )
     n_bins = Integer(
-        4, "Quantiles that numbers are cut at unless declared otherwise", minimum=2, maximum=65_535
+        4, "Number of quantile bins for numbers that are not declared", minimum=2, maximum=65_535
     )
     unknown = unknown_choice(ignore="meets no condition")
 

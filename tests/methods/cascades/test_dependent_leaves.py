@@ -60,7 +60,7 @@ def test_leaves_are_printed_with_the_levels_that_go_together():
     text = str(fitted())
     assert "with: levels of columns that are probably joined" in text
     assert "wind is" in text
-    assert ", apart 0." in text
+    assert " (0." in text
     assert "leaf dependent" in " ".join(text.split())
     assert "tempered" not in text
     tempered = " ".join(str(fitted(temper=50.0)).split())
@@ -145,7 +145,7 @@ def test_explanations_tell_joined_columns_and_the_rows_own_density():
     row = {"sky": "grey", "wind": "gale", "rain": "much", "town": "Ayr"}
     words = fitted().explain(row)
     assert "; joined " in words
-    assert ", apart 0." in words
+    assert " (0." in words
     assert f", density {np.exp(fitted().score_samples(row)[0]):.4g}, " in words
     assert ", average density " in fitted().explain({**row, "rain": None})
 
@@ -175,8 +175,8 @@ def test_evidence_leaves_the_rest_of_the_density(evidence):
     assert fits(drawn, expected)
     assert not fits(drawn, holds / holds.sum())
     assert "given " in str(given)
-    assert ", apart 0." in str(tree)
-    assert ", apart 0." not in str(given)  # the rest is no average over trees
+    assert " (0." in str(tree)
+    assert " (0." not in str(given)  # the rest is no average over trees
 
 
 def test_evidence_that_leaves_too_many_cells_is_refused():

@@ -46,7 +46,7 @@ def test_leaves_of_most_evidence_are_chosen(kind):
     assert model.leaf_choice_.is_by_evidence
     assert model.log_posterior_ == each[kind].log_posterior_
     np.testing.assert_array_equal(model.score_samples(frame), each[kind].score_samples(frame))
-    assert f"leaf {kind} by evidence (nats over " in " ".join(str(model).split())
+    assert f"{kind} leaves fit best by evidence, by " in " ".join(str(model).split())
 
 
 def test_what_is_not_summed_is_told(tmp_path):
@@ -55,7 +55,7 @@ def test_what_is_not_summed_is_told(tmp_path):
     choice = model.leaf_choice_
     assert (set(choice.best), set(choice.sums)) == (set(LEAVES), {"uniform", "independent"})
     assert model.leaf_ == "dependent"
-    assert "leaf dependent by the best tree found (nats over" in " ".join(str(model).split())
+    assert "dependent leaves fit best by the best trees, by" in " ".join(str(model).split())
     model.save(tmp_path / "model.json")
     read = load(tmp_path / "model.json")
     assert (read.leaf_, read.leaf_choice_) == ("dependent", model.leaf_choice_)
@@ -157,8 +157,8 @@ def test_long_steps_are_fewer():
 def test_words_count_nats():
     """Sums are compared with sums, and trees with trees."""
     choice = LeafChoice({"uniform": -12.0, "dependent": -9.5}, {"uniform": -8.0})
-    told = "leaf dependent by the best tree found (nats over uniform 2.5)"
+    told = "dependent leaves fit best by the best trees, by 2.5 nats over uniform"
     assert (choice.leaf, choice.words()) == ("dependent", told)
     choice.sums["dependent"] = -9.0
-    told = "leaf uniform by evidence (nats over dependent 1.0)"
+    told = "uniform leaves fit best by evidence, by 1.0 nats over dependent"
     assert (choice.leaf, choice.words()) == ("uniform", told)

@@ -29,7 +29,7 @@ def strokes(n_rows, seed, n_columns=16, n_classes=10):
 
 KINDS = [{"metric": metric} for metric in METRICS] + [
     {"metric": "linear", "rank": 2},
-    {"metric": "diagonal", "held": [0.3, -0.2, 0.1]},
+    {"metric": "diagonal", "fixed_metric": [0.3, -0.2, 0.1]},
     {"prior_scale": None},
 ]
 
@@ -44,7 +44,7 @@ def slow_probabilities(posterior, state, row):
     layout = posterior.layout
     points = np.array(state[: layout.n_prototypes * layout.n_columns])
     points = points.reshape(layout.n_prototypes, layout.n_columns)
-    numbers = state[points.size :] if layout.held is None else layout.held
+    numbers = state[points.size :] if layout.fixed_metric is None else layout.fixed_metric
     if layout.metric == "linear":
         matrix = np.array(numbers).reshape(layout.rank, layout.n_columns)
     else:

@@ -318,7 +318,7 @@ def test_rows_with_missing_cells_are_learned_from(tmp_path):
     frame.loc[:20, "v"] = None
     model = NeighborCompressionClassifier(n_prototypes=6, **QUICK).fit(frame, y)
     assert model.score(frame, y) == 1.0
-    assert "missing cells are the median and a column of u" in str(model)
+    assert "missing u: imputed by the median, plus an indicator column" in str(model)
     model.save(tmp_path / "model.json")
     again = bayescascade.load(tmp_path / "model.json")
     np.testing.assert_array_equal(again.predict(frame), y)

@@ -161,7 +161,7 @@ def test_prior_is_around_class_means():
         ({"rank": 2}, 'rank must be None unless metric is "linear"'),
         ({"metric": "linear", "rank": 4}, "rank must be an integer"),
         ({"prior_scale": 0.0}, "prior_scale must be a finite number > 0"),
-        ({"held": [np.nan]}, "held must be 1 finite numbers"),
+        ({"fixed_metric": [np.nan]}, "fixed_metric must be 1 finite numbers"),
         ({"dtype": "float16"}, "dtype must be one of"),
     ],
 )

@@ -207,11 +207,11 @@ def test_rows_with_missing_cells_are_learned_from(tmp_path):
     south = Rados.sample(X[200:], y[200:], 200, like=north, random_state=1)
     together = Rados.merge([north, south])
     assert together.reading.columns == ["x0", "x1", "x1 is missing", "x2", "(intercept)"]
-    assert "missing cells are the median and a column of x1" in str(together)
+    assert "missing x1: imputed by the median, plus an indicator column" in str(together)
     together.save(tmp_path / "sums.json")
     model = RadoBoostClassifier(learner="moments").fit_rados(Rados.load(tmp_path / "sums.json"))
     assert np.mean(model.predict(X) == y) > 0.9
-    assert "missing cells are the median" in str(RadoBoostClassifier(random_state=0).fit(X, y))
+    assert "imputed by the median" in str(RadoBoostClassifier(random_state=0).fit(X, y))
 
 
 def test_private_rados_take_no_median_of_rows():

@@ -91,6 +91,10 @@ def _drawn(passes: Passes, mixture: Mixture, n: int, rng: np.random.Generator) -
         n_tried += len(trees)
         if n_tried > _HOPELESS * (1 + len(drawn)):
             few = f"more than {_HOPELESS:,} trees for each draw"
-            raise TooLargeError(f"draws from the posterior must be had from tilts, got {few}", few)
+            raise TooLargeError(
+                f"rejection sampling accepted fewer than 1 in {_HOPELESS:,} trees; use "
+                'search="anneal+metropolis"',
+                few,
+            )
         rate = max(accepted.size / len(trees), 0.02)
     return drawn[:n]
