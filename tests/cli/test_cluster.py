@@ -20,6 +20,8 @@ from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, run, said
 from tests.cli.test_processes import COMMAND, environment
 from tests.clusters import two_workers
 
+pytestmark = pytest.mark.slow  # processes that import all of it come and go
+
 CHAINS = ("--search", "anneal+metropolis", "--steps", 3000, "--chains", 2, "--seed", 0)
 
 

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -61,20 +63,30 @@ def test_tables_are_read_without_what_estimators_need() -> None:
     assert printed_without({"sklearn", "numba", "scipy"}, code) == "2201\n"
 
 
-def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
-    """A search that is ended early must not be lost."""
-    out, trace, checkpoint = tmp_path / "m.json", tmp_path / "t.nc", tmp_path / "c"
+@contextmanager
+def searching(checkpoint: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a search that would take hours, until it has saved something; it never outlives a test."""
     process = subprocess.Popen(
         [*COMMAND, "fit", TITANIC, "--search", "anneal+metropolis", "--steps", "500000000",
-         "--seed", "0", "--out", str(out), "--trace", str(trace), "--checkpoint", str(checkpoint)],
+         "--seed", "0", "--checkpoint", str(checkpoint), *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
     )  # fmt: skip
-    deadline = time.monotonic() + 90
-    while not checkpoint.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.7)  # some rounds of the search
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 90
+        while not checkpoint.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+
+
+def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
+    """A search that is ended early must not be lost."""
+    out, trace = tmp_path / "m.json", tmp_path / "t.nc"
+    with searching(tmp_path / "c", "--out", str(out), "--trace", str(trace)) as process:
+        time.sleep(0.7)  # some rounds of the search
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted: best found so far by annealing and 4 chains" in stdout
     assert "\neveryone " in stdout
@@ -88,20 +100,13 @@ def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
 
 def test_two_signals_at_once_are_one_ctrl_c(tmp_path: Path) -> None:
     """``timeout -s INT`` signals the process and its group; the second came while saving."""
-    out, checkpoint = tmp_path / "m.json", tmp_path / "c"
-    process = subprocess.Popen(
-        [*COMMAND, "fit", TITANIC, "--search", "anneal+metropolis", "--steps", "500000000",
-         "--seed", "0", "--out", str(out), "--checkpoint", str(checkpoint)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-    )  # fmt: skip
-    deadline = time.monotonic() + 90
-    while not checkpoint.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(2.0)  # some tree is found by then on a busy machine, too
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
+    out = tmp_path / "m.json"
+    with searching(tmp_path / "c", "--out", str(out)) as process:
+        time.sleep(2.0)  # some tree is found by then on a busy machine, too
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted: best found so far" in stdout
     assert "Traceback" not in stderr
