@@ -65,7 +65,7 @@ def test_tables_are_read_without_what_estimators_need() -> None:
 
 @contextmanager
 def searching(checkpoint: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a search that would take hours, until it has saved something; it never outlives a test."""
+    """Run a search of hours until it has saved something; it never outlives its test."""
     process = subprocess.Popen(
         [*COMMAND, "fit", TITANIC, "--search", "anneal+metropolis", "--steps", "500000000",
          "--seed", "0", "--checkpoint", str(checkpoint), *options],
