@@ -34,6 +34,8 @@ from sklearn.ensemble import RandomForestClassifier
 from bayescascade import (
     BudgetedForestClassifier,
     BudgetPruneClassifier,
+    CostSensitiveTreeClassifier,
+    CostWeightedLogisticClassifier,
     FeatureCosts,
     SelectedForestClassifier,
     SubmodularTreeClassifier,
@@ -259,9 +261,11 @@ def _selected(setting: Setting) -> Iterator[Judged]:
 PRINTED = {"basis": "linear", "selection": "paper", "leaf": "least_squares", "prune": False}
 
 
-def _classifier_trees(setting: Setting, **how: Any) -> Iterator[Judged]:
+def _classifier_trees(
+    setting: Setting, make: Callable[..., Any] = SubmodularTreeClassifier, **how: Any
+) -> Iterator[Judged]:
     train, validation, _ = setting.rows
-    tree = SubmodularTreeClassifier(costs=setting.costs, random_state=setting.seed, **how)
+    tree = make(costs=setting.costs, random_state=setting.seed, **how)
     budgets = [share * setting.total for share in SHARES]
     for _, model in tree.fit_budgets(
         budgets, train.features, train.labels, validation.features, validation.labels
@@ -306,6 +310,9 @@ METHODS: Mapping[str, Callable[[Setting], Iterator[Judged]]] = {
     "ASTC, soft": partial(_classifier_trees, weights="soft"),
     "ASTC, linear": partial(_classifier_trees, basis="linear"),
     "ASTC, printed": partial(_classifier_trees, **PRINTED),
+    "CSTC": partial(_classifier_trees, make=CostSensitiveTreeClassifier),
+    "CSTC, leaves": partial(_classifier_trees, make=CostSensitiveTreeClassifier, loss_at="leaves"),
+    "l1": partial(_classifier_trees, make=CostWeightedLogisticClassifier),
 }
 if find_spec("lightgbm"):
     METHODS = {

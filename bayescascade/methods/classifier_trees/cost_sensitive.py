@@ -20,7 +20,7 @@ from bayescascade.methods.classifier_trees.trying import Candidate, Judges, Trie
 from bayescascade.model.ascent import ascend
 from bayescascade.report.page import BLANK, Page, count_of
 
-_TRADEOFFS = np.geomspace(1.0, 0.01, 9)
+_TRADEOFFS = np.geomspace(1.0, 0.002, 14)
 """Those that are tried, as parts of one at which a feature is hardly worth its cost."""
 
 CUTS = (0.003, 0.01, 0.03, 0.1, 0.2)
@@ -54,7 +54,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     tradeoff : float >= 0 or None
-        Squared loss, labels being -1 and 1, that a unit of cost is worth. None: 9 are tried, and
+        Squared loss, labels being -1 and 1, that a unit of cost is worth. None: 14 are tried, and
         the one is taken that errs least on other rows.
     loss_at : {"all", "leaves"}
         Nodes whose loss counts: all, as in the paper, or those that answer.
