@@ -190,7 +190,6 @@ class _Found:
         return figure
 
     def page(self) -> "Page":
-        from bayescascade.costs.choice import N_FOLDS
         from bayescascade.report.page import BLANK, Heading, Pieces
 
         curve, parts, model = self._curve, self.parts, self.fitted[0][1]
@@ -207,7 +206,7 @@ class _Found:
             + "".join(f"{n} to measure costs, " for n in measured)
             + f"{tested} to test"
         )
-        chosen = f"few rows: {N_FOLDS}-fold cross-validation chooses, no validation rows"
+        chosen = f"few rows: {model.few_rows_text}, no validation rows"
         few = () if measured else (Pieces([chosen]),)
         measured_on = "cost, error and features of the test rows; ±: standard error"
         told = Pieces([measured_on, *curve.nothing_texts], "dim")

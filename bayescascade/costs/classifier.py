@@ -20,7 +20,7 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walk, Walkable, acquire
-from bayescascade.costs.choice import Choice
+from bayescascade.costs.choice import N_FOLDS, Choice
 from bayescascade.costs.items import CostItems, Costs, FeatureCosts
 from bayescascade.costs.limits import BudgetError
 from bayescascade.costs.pages import (
@@ -70,7 +70,7 @@ class BudgetedClassifier(MatrixClassifier):
         Where a `budget` is given: the rows that decided between what it buys and buying nothing,
         and how often both err on them. These are validation rows with labels; of less than 1,000
         rows without such, or where trees have no bags, 5-fold cross-validation of them; else the
-        rows out of the trees' bags.
+        rows out of the trees' bags. A `TriedClassifier` holds a quarter of the rows out.
         What does not err less than the commonest class, by more than a standard error of the
         difference, is not bought. None if there are no such rows, nothing was bought anyway, or
         time was up before they decided.
@@ -250,6 +250,11 @@ class BudgetedClassifier(MatrixClassifier):
     def nothing_read_text(self) -> str:
         """What the text says where nothing is read, and what reading costs; else empty."""
         return nothing_text(self)
+
+    @property
+    def few_rows_text(self) -> str:
+        """What chooses where there are few rows, and none are given for that."""
+        return f"{N_FOLDS}-fold cross-validation chooses"
 
     def _first_features(self) -> tuple[str, NDArray[np.int64]]:
         """Return the features that may be read first, and what the cheapest is called."""

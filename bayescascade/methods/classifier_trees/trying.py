@@ -342,6 +342,11 @@ class TriedClassifier(BudgetedClassifier):
         words = path_words(self.tree_, self.feature_texts)
         return [words[leaf] for leaf in self.tree_.apply(self._matrix(X)).tolist()]
 
+    @property
+    def few_rows_text(self) -> str:
+        """What chooses where there are few rows, and none are given for that."""
+        return "a quarter of the rows, held out, chooses"
+
     def _cannot_tell(self) -> Sequence[str]:
         return (CANNOT_TELL[0], *OF_ROWS)
 
