@@ -79,7 +79,7 @@ class MarginNeighborsClassifier(BudgetedClassifier):
     rule_ : Rule or None
         How rows are led, and when they stop; `n_neighbors_`, `tradeoff_`, `stop_` and
         `predict_by_` are parts of it. None with boxes.
-    steps_ : (3, n_features_in_ + 1) float64
+    steps_ : (3, d + 1) float64
         By the number of features measured: the share of the rows that judge that go so far, the
         accuracy that neighbors estimate for all of them, and the actual one, of margins.
     policy_ : BoxPolicy or None
