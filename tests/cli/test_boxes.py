@@ -28,6 +28,7 @@ def data(tmp_path):
     return path
 
 
+FAST = ("--method", "fast", "--clusters", "2", "--expansion", "1")
 EXACT = ("--method", "exact", "--boxes", "1", "--side-cost", "0.5")
 
 
@@ -45,7 +46,7 @@ def test_exact_boxes_are_printed_and_saved(data, tmp_path):
 
 def test_fast_and_averaged_boxes(data):
     """By the same command."""
-    assert "fast boxes" in command("boxes", data, "--target", "kind", "--method", "fast")
+    assert "fast boxes" in command("boxes", data, "--target", "kind", *FAST)
     text = command(
         "boxes", data, "--target", "kind", "--likelihood", "beta", "--steps", "500", "--seed", "0"
     )
@@ -58,7 +59,7 @@ def test_paths_are_tables(data):
     assert len(text.splitlines()) == 12
 
 
-@pytest.mark.parametrize("how", [("--method", "fast"), ("--method", "path", *EXACT[2:])])
+@pytest.mark.parametrize("how", [FAST, ("--method", "path", *EXACT[2:])])
 def test_pictures_are_drawn(data, tmp_path, how):
     """Of boxes, and of a path's curve."""
     plot = tmp_path / "boxes.png"

@@ -34,7 +34,7 @@ ESTIMATORS = [
 OF_RARE_CLASSES = [
     BoxClassifier(search="exact", likelihood="gibbs", n_boxes=1, side_cost=0.5),
     BoxClassifier(likelihood="beta", n_steps=200, n_jobs=1, **CHAIN),
-    FastBoxes(random_state=0),
+    FastBoxes(n_clusters=1, expansion=1.0, random_state=0),
 ]
 OTHER_WAYS = [
     *(RadoBoostClassifier(learner=one, random_state=0) for one in ("map", "moments")),

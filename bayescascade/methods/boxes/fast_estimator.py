@@ -26,7 +26,8 @@ class FastBoxes(BoxesClassifier):
     positive : label or None
         The rare class.
     n_clusters : int >= 1 or "cv"
-        As many boxes; "cv" chooses from 1 to 12 by 3-fold cross-validation.
+        As many boxes; "cv" takes the fewest, up to 12, within a standard error of the best on rows
+        held out by 3-fold cross-validation.
     expansion : float >= 0 or "cv"
         The paper's beta, which pushes sides outward.
     negative_weight : float > 0
