@@ -106,8 +106,12 @@ class SubmodularTreeClassifier(TriedClassifier):
     ) -> Iterator[Sequence[Pruning]]:
         for node_budgets in self._node_budgets(budgets):
             how = Growth(node_budgets, self.selection, self.max_depth, self.weights, self.leaf)
-            found = prunings(grow(rows, self.items_, how), self.items_, judges.rows, judges.labels)
-            yield found if self.prune else found[:1]
+            tree = grow(rows, self.items_, how)
+            if self.prune:
+                yield prunings(tree, self.items_, judges.rows, judges.labels)
+            else:
+                costs = self.items_.total(self.items_.paid(tree.has))
+                yield [Pruning(0.0, tree, *judges.judge(tree, costs))]
 
     def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
         return refitted(candidate.tree, rows, self.leaf)

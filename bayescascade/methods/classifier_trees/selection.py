@@ -119,7 +119,9 @@ def squares_of(columns: Numbers, targets: Numbers, weights: Numbers, ridge: floa
     """
     is_present = weights > 0
     shares = weights[is_present] / weights.sum()
-    both = np.column_stack([columns, targets])[is_present]
+    if not is_present.all():
+        columns, targets = columns[is_present], targets[is_present]
+    both = np.column_stack([columns, targets])
     is_constant = both.max(axis=0) == both.min(axis=0)
     means = shares @ both
     both -= means
