@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import side_sql, side_words
 from bayescascade.data.sql import sql_case
@@ -119,13 +118,7 @@ class LearnedBoxes:
 
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types."""
-        ends = np.stack([self.union.lower, self.union.upper], axis=-1)
-        closed = np.argwhere(np.isfinite(ends)).tolist()  # few, of many columns
-        record = {
-            "n_boxes": self.union.n_boxes,
-            "closed": [[*place, float(ends[tuple(place)])] for place in closed],
-            "counts": self.counts.tolist(),
-        }
+        record = {**self.union.to_record(), "counts": self.counts.tolist()}
         return record | {"sides": [list(side) for side in self.sides]} if self.sides else record
 
     @classmethod
@@ -133,27 +126,19 @@ class LearnedBoxes:
         cls, record: Mapping[str, Any], n_columns: int, prior_weight: float
     ) -> "LearnedBoxes":
         """Return what `to_record` recorded; ModelFileError if it is nothing of that."""
-        n_boxes = check_integer("n_boxes", record["n_boxes"], 0, 2**16)
-        ends = np.tile([-np.inf, np.inf], (n_boxes, n_columns, 1))
-        for *place, cut in record["closed"]:
-            for number, size in zip(place, ends.shape, strict=True):
-                check_integer("closed", number, 0, size - 1)
-            ends[tuple(place)] = check_real("closed", cut)
-        union = BoxUnion(ends[..., 0], ends[..., 1])
         counts = np.array(record["counts"], np.float64)
         sides = tuple(Side(*side) for side in record.get("sides", ()))
-        closed = [
-            not np.isfinite((union.lower, union.upper)[int(side.is_upper)][side.box, side.column])
-            for side in sides
-        ]
-        numbers = [
-            *counts.ravel(),
-            *(float(n) for side in sides for n in side[3:5] if n is not None),
-        ]
-        are_counts = np.isfinite(numbers).all() and min(numbers, default=0.0) >= 0.0
-        if counts.shape != (2, 2) or any(closed) or not are_counts:
+        learned = cls(BoxUnion.from_record(record, n_columns), counts, prior_weight, sides)
+        told = [float(n) for side in sides for n in side[3:5] if n is not None]
+        numbers = [*counts.ravel(), *told]
+        is_fine = np.isfinite(numbers).all() and min(numbers, default=0.0) >= 0.0
+        if (
+            counts.shape != (2, 2)
+            or not is_fine
+            or not np.isfinite([*map(learned.cut, sides)]).all()
+        ):
             raise ModelFileError("a saved union's counts must be numbers >= 0, inside and outside")
-        return cls(union, counts, prior_weight, sides)
+        return learned
 
     # -- in words ----------------------------------------------------------------------------------
 

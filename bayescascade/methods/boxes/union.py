@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError
+from bayescascade.base.validation import check_integer, check_real
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -121,21 +122,25 @@ class BoxUnion:
         return BoxUnion(lower, upper)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the union as plain JSON types; None where a side is open."""
+        """Return plain JSON types: of closed sides, which are few, where they are."""
+        ends = np.stack([self.lower, self.upper], axis=-1)
+        closed = np.argwhere(np.isfinite(ends)).tolist()
         return {
-            name: [[None if np.isinf(one) else one for one in box] for box in sides.tolist()]
-            for name, sides in (("lower", self.lower), ("upper", self.upper))
+            "n_boxes": self.n_boxes,
+            "closed": [[*place, float(ends[tuple(place)])] for place in closed],
         }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "BoxUnion":
         """Return the union that `to_record` recorded; raises ModelFileError if it is none."""
-        sides = []
-        for name, opened in (("lower", -np.inf), ("upper", np.inf)):
-            rows = [[opened if one is None else float(one) for one in box] for box in record[name]]
-            sides.append(np.array(rows, np.float64).reshape(len(rows), n_columns))
+        n_boxes = check_integer("n_boxes", record["n_boxes"], 0, 2**16)
+        ends = np.tile([-np.inf, np.inf], (n_boxes, n_columns, 1))
+        for *place, cut in record["closed"]:
+            for number, size in zip(place, ends.shape, strict=True):
+                check_integer("closed", number, 0, size - 1)
+            ends[tuple(place)] = check_real("closed", cut)
         try:
-            return cls(*sides)
+            return cls(ends[..., 0], ends[..., 1])
         except DataError as error:
             raise ModelFileError(f"a saved union of boxes is not valid: {error}") from error
 

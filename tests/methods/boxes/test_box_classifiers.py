@@ -164,36 +164,16 @@ def test_the_rare_class_may_be_named(rows):
 
 @pytest.mark.parametrize("make", [lambda: BoxClassifier(**EXACT), lambda: FastBoxes(n_clusters=1)])
 def test_bad_rows_are_refused(make):
-    """One class, three, a class of weight 0, infinite cells."""
+    """Three classes, and one of weight 0; rows that are all alike, or missing, are not."""
     X = [[0.0], [1.0], [2.0], [3.0]]
-    with pytest.raises(DataError, match="at least two classes"):
-        make().fit(X, [1, 1, 1, 1])
     with pytest.raises(DataError, match="y must have two classes"):
         make().fit(X, [1, 2, 3, 1])
     with pytest.raises(DataError, match="sample_weight must be > 0 for a row of each class"):
         make().fit(X, [0, 0, 1, 1], [1.0, 1.0, 0.0, 0.0])
-    with pytest.raises(DataError, match="finite"):
-        make().fit([[np.inf], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     alike = make().fit([[1.0]] * 4, [0, 0, 1, 1])
     assert np.isfinite(alike.predict_proba([[1.0], [2.0]])).all()
     missing = make().fit([[np.nan], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     assert np.isfinite(missing.predict_proba([[np.nan]])).all()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"search": "exact"}, 'likelihood must be "gibbs" for search "exact", got \'pooled\''),
-        ({"side_cost": -1.0}, "side_cost must be a finite number >= 0, got -1.0"),
-        ({"negative_weight": -0.5}, "negative_weight must be a"),
-        ({"n_boxes": 65}, "n_boxes must be an integer from 1 to 64, got 65"),
-        ({"solver": "best"}, "solver must be"),
-    ],
-)
-def test_impossible_parameters_are_refused(rows, settings, message):
-    """At once, by name."""
-    with pytest.raises(ParameterError, match=message):
-        BoxClassifier(**settings).fit(*rows)
 
 
 def test_more_boxes_than_positives_are_allowed():
