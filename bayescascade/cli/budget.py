@@ -1,6 +1,7 @@
 """``bayescascade budget``: classifiers within budgets, measured on rows that they have not seen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -96,6 +97,7 @@ def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     model = learner.made(costs=costs, random_state=parts.seed, **given)
     learn = _Found(parts, asked).learn
     rows = (model, budgets)
+    task = task._replace(model=model)
     return task, Lesson(rows, fit=learn, figure=_Found.figure, ended=lambda found: found.ended)
 
 
@@ -149,7 +151,7 @@ class _Found:
 
         told: list[str] = []
         try:
-            with shown_count("budgets", len(budgets)) as done:
+            with self._count(model, len(budgets)) as done:
                 for amount, found in model.fit_budgets(budgets, *self.parts.learning):
                     if isinstance(found, BudgetError):
                         told.append(str(found).replace("budget", "--budgets", 1))
@@ -167,6 +169,13 @@ class _Found:
             if line:
                 note(line)
         return self
+
+    @staticmethod
+    def _count(model: Any, n_budgets: int) -> AbstractContextManager[Callable[..., object]]:
+        """Count the budgets that are done, unless the model says itself how far it is."""
+        if hasattr(model, "progress"):
+            return nullcontext(lambda *_: None)
+        return shown_count("budgets", n_budgets)
 
     @cached_property
     def _curve(self) -> "CostAccuracyCurve":

@@ -15,6 +15,9 @@ Numbers = NDArray[np.float64]
 N_STEPS = 11
 """Steps of a column at most."""
 
+MOST_COLUMNS = 1000
+"""Of a matrix with more, or nearly as many, columns have fewer steps or none."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
@@ -32,10 +35,11 @@ class Basis:
     def of(cls, kind: str, rows: Numbers, source: NDArray[np.integer[Any]]) -> Self:
         """Return the basis "linear" or "bins" of rows (n, m), of features `source`."""
         column, cut = [], []
+        n_steps = min(N_STEPS, MOST_COLUMNS // max(1, rows.shape[1]) - 1)
         for place in range(rows.shape[1]):
             cuts: list[float] = []
-            if kind == "bins" and np.unique(rows[:, place]).size > 2:
-                shares = np.arange(1, N_STEPS + 1) / (N_STEPS + 1)
+            if kind == "bins" and n_steps > 0 and np.unique(rows[:, place]).size > 2:
+                shares = np.arange(1, n_steps + 1) / (n_steps + 1)
                 steps = np.unique(np.quantile(rows[:, place], shares, method="lower"))
                 cuts = steps[steps < rows[:, place].max()].tolist()
             column += [place] * (1 + len(cuts))

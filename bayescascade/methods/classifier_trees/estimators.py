@@ -1,13 +1,15 @@
 """A tree of linear classifiers that buy features: ASTC, pruned by what is worth its cost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import check_amounts, is_within
@@ -48,6 +50,8 @@ class SubmodularTreeClassifier(TriedClassifier):
     weights : {"hard", "soft"}
         "soft": a row counts at both children, by a sigmoid of its score minus the threshold; in
         training only.
+    progress : callable, optional
+        Called with a `samplers.Progress` before each tree that is grown.
 
     Attributes
     ----------
@@ -95,6 +99,7 @@ class SubmodularTreeClassifier(TriedClassifier):
     unknown: str = SubmodularTreeParameters.unknown.default
     time_limit: float | None = SubmodularTreeParameters.time_limit.default
     random_state: Any = SubmodularTreeParameters.random_state.default
+    progress: Callable[[samplers.Progress], object] | None = None
 
     # of a tree, what is probable
     _known: tuple[ClassifierTree, NDArray[np.float64]] | None = field(init=False, default=None)
@@ -104,7 +109,10 @@ class SubmodularTreeClassifier(TriedClassifier):
     def _candidates(
         self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[Pruning]]:
-        for node_budgets in self._node_budgets(budgets):
+        tried = self._node_budgets(budgets)
+        for n_done, node_budgets in enumerate(tried):
+            if self.progress is not None:
+                self.progress(samplers.Progress("trees", n_done, len(tried), nan, nan, nan, {}))
             how = Growth(node_budgets, self.selection, self.max_depth, self.weights, self.leaf)
             tree = grow(rows, self.items_, how)
             if self.prune:
