@@ -24,6 +24,7 @@ Numbers = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 N_FOLDS = 5
+_LEAST_LEAD = 1e-6  # of the class that is named over the next
 _MOST_OFF = 1e-6  # of a score: what sums and the classifier may differ by
 
 
@@ -148,6 +149,28 @@ def probabilities_of(scores: Numbers) -> Numbers:
         return np.stack([1.0 - likely, likely], axis=-1)
     shares: Numbers = np.exp(scores - scores.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def hedged(scores: Numbers, accuracy: Numbers) -> Numbers:
+    """Return probabilities (n, n_classes) by scores (n, c): the class named is right as estimated.
+
+    accuracy (n,): how probably. The named class stays the most probable one; others share what is
+    left as the scores say. Sums of a few columns are far too sure of themselves.
+    """
+    shares = probabilities_of(scores)
+    rows = np.arange(len(shares))
+    named = shares.argmax(axis=1)
+    shares[rows, named] = 0.0
+    left = shares.sum(axis=1)
+    shares[left <= 0] = 1.0
+    shares[rows, named] = 0.0
+    shares /= shares.sum(axis=1, keepdims=True)
+    top = shares.max(axis=1)
+    least = top / (1.0 + top) + _LEAST_LEAD
+    chance = np.maximum(accuracy, least)
+    shares *= (1.0 - chance)[:, np.newaxis]
+    shares[rows, named] = chance
     return shares
 
 

@@ -33,7 +33,7 @@ from bayescascade.methods.margin_neighbors.kernels.steps import (
     follow,
     tell_start,
 )
-from bayescascade.methods.margin_neighbors.margins import Additive, probabilities_of
+from bayescascade.methods.margin_neighbors.margins import Additive, hedged
 
 Numbers = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -209,8 +209,13 @@ class Neighborhoods:
         one, step = np.nonzero(found.order >= 0)
         used[one, found.order[one, step]] = True
         at = np.arange(len(rows)), found.n_steps
-        told = found.votes[at] if rule.predict_by == "vote" else probabilities_of(found.scores[at])
-        return Ends(used, told, found.accuracy[at])
+        return Ends(used, self.predicted(found, at, rule), found.accuracy[at])
+
+    @staticmethod
+    def predicted(found: Routes, at: Any, rule: Rule) -> Numbers:
+        """Return probabilities (m, n_classes) at some steps of ways, `at` rows and steps (m,)."""
+        told: Numbers = found.votes[at]
+        return told if rule.predict_by == "vote" else hedged(found.scores[at], found.accuracy[at])
 
 
 class Ends(NamedTuple):

@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.margin_neighbors.kernels.steps import Routes
-from bayescascade.methods.margin_neighbors.margins import probabilities_of
 from bayescascade.methods.margin_neighbors.rule import Neighborhoods, Rule
 
 
@@ -54,11 +53,9 @@ class NeighborWalk:
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """What is predicted by what is known."""
-        step = self._n_taken
-        if self._rule.predict_by == "vote":
-            votes: NDArray[np.float64] = self._route.votes[0, step]
-            return votes
-        return probabilities_of(self._route.scores[0, step])
+        at = np.zeros(1, np.int64), np.array([self._n_taken])
+        told: NDArray[np.float64] = self._around.predicted(self._route, at, self._rule)[0]
+        return told
 
     @property
     def accuracy(self) -> float:

@@ -1,0 +1,226 @@
+"""What asking row by row buys: curves, whether it knows how right it is, and how long it takes.
+
+    BAYESCASCADE_DATA=folder python -m tests.benchmarks.margin_neighbors curves \
+        [--data-sets letter magic ...] [--costs unit random] [--seeds 5] [--peers BudgetPrune ...]
+    BAYESCASCADE_DATA=folder python -m tests.benchmarks.margin_neighbors estimates
+    BAYESCASCADE_DATA=folder python -m tests.benchmarks.margin_neighbors speed
+
+Splits, costs and peers are those of `budget_curves`: 60 % of the rows are learned from, 20 % choose
+within each budget, a share of what all columns cost, and at most 2,000 of the others test. Curves
+are of test accuracy in percent, with standard errors of the mean over seeds. "fixed number" stops
+after a number of features and predicts by the margin, "as printed" is the thesis's rule with 65
+neighbors, whose threshold the validation rows choose; in a fixed or random order, margins predict
+after a number of features.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade import MarginNeighborsClassifier
+from bayescascade.costs.items import CostItems
+from bayescascade.methods.margin_neighbors.boxes import BoxTable
+from bayescascade.methods.margin_neighbors.choosing import Followed, best_within as choose_within
+from bayescascade.methods.margin_neighbors.margins import probabilities_of
+from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
+from bayescascade.methods.margin_neighbors.rule import NEVER, Neighborhoods, Rule
+from tests.benchmarks import budget_curves as peers
+from tests.benchmarks.budget_curves import Judged, best_within, standard_error
+from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Split, costs_of, split
+from tests.benchmarks.figures import Figure, figures_table, parser, say, timed
+
+SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
+MOST_TESTS = 2000
+
+PRINTED: Mapping[str, Any] = {
+    "n_neighbors": 65,
+    "tradeoff": 0.0,
+    "stop": "threshold",
+    "margins": "in_sample",
+    "ties": "first",
+    "predict_by": "margin",
+}
+NUMBERS = (65, 125, 185)  # of neighbors, in the thesis's table 2.1
+STEPS = (1, 2, 5, 8)
+
+
+def main() -> None:
+    """Print what is asked for as soon as it is there."""
+    made = parser(__doc__, DATA_SETS, ("letter", "magic", "covertype"))
+    made.add_argument("what", choices=("curves", "estimates", "speed"))
+    made.add_argument("--costs", nargs="+", choices=("unit", "random", "real"), default=["unit"])
+    made.add_argument("--seeds", type=int, default=5)
+    made.add_argument("--peers", nargs="*", choices=peers.METHODS, default=[])
+    chosen = made.parse_args()
+    if chosen.what == "speed":
+        say(*figures_table([*speed(chosen.data)]))
+        return
+    for name in chosen.data_sets:
+        if chosen.what == "estimates":
+            say(*estimates(name, chosen.data))
+            continue
+        for kind in chosen.costs:
+            if kind != "real" or name in REAL_COSTS:
+                say(*curves(name, kind, chosen.data, chosen.seeds, chosen.peers))
+
+
+def _parts(name: str, folder: Path, seed: int) -> Split:
+    train, validation, test = split(DATA_SETS[name](folder), seed)
+    return Split(train, validation, type(test)(*(each[:MOST_TESTS] for each in test)))
+
+
+def curves(name: str, kind: str, folder: Path, n_seeds: int, others: list[str]) -> Iterator[str]:
+    """Yield the table of one data set."""
+    right: dict[str, list[list[float]]] = {}
+    spent: dict[str, list[list[float]]] = {}
+    seconds: dict[str, float] = {}
+    for seed in range(n_seeds):
+        rows = _parts(name, folder, seed)
+        costs = costs_of(name, kind, DATA_SETS[name](folder), folder, seed)
+        total = float(costs.resolve(list(rows.train.features.columns)).costs.sum())
+        found: dict[str, list[Judged]] = {}
+        started = process_time()
+        model = _fitted(rows, costs, seed, {})
+        seconds["FMCC"] = seconds.get("FMCC", 0.0) + process_time() - started
+        printed = _fitted(rows, costs, seed, PRINTED)
+        found["FMCC"], found["fixed number"] = _judged(model, rows, total)
+        found["as printed"], _ = _judged(printed, rows, total)
+        for order in ("fixed order", "random order"):
+            found[order] = _by_number(model, rows, order, seed, total)
+        if others:
+            setting = peers.set_up(name, kind, folder, seed)._replace(rows=rows)
+            for other in others:
+                started = process_time()
+                judged = [*peers.METHODS[other](setting), peers.commonest_label(rows)]
+                found[other] = [best_within(judged, share * total) for share in SHARES]
+                seconds[other] = seconds.get(other, 0.0) + process_time() - started
+        for variant, told in found.items():
+            right.setdefault(variant, []).append([100 * (1 - one.test_error) for one in told])
+            spent.setdefault(variant, []).append([100 * one.test_cost / total for one in told])
+    yield f"\n{name}, {kind} costs, {len(rows.train.labels):,} rows, {n_seeds} seeds"
+    yield f"{'cost at most':16}" + "".join(f"{share:>14.0%}" for share in SHARES) + "   CPU s"
+    for variant, table in right.items():
+        means, errors = np.mean(table, axis=0), standard_error(np.array(table))
+        cells = "".join(f"{m:8.1f} ({e:.1f})" for m, e in zip(means, errors, strict=True))
+        took = f"{seconds[variant] / n_seeds:8.1f}" if variant in seconds else ""
+        yield f"{variant:16}{cells}{took}"
+        yield f"{'  spent, %':16}" + "".join(f"{m:8.1f}      " for m in np.mean(spent[variant], 0))
+
+
+def _fitted(rows: Split, costs: Any, seed: int, how: Mapping[str, Any]) -> Any:
+    model = MarginNeighborsClassifier(costs=costs, random_state=seed, **how)
+    train, validation, _ = rows
+    return model.fit(train.features, train.labels, validation.features, validation.labels)
+
+
+def _judged(model: Any, rows: Split, total: float) -> list[list[Judged]]:
+    """Return what costs and errs what the validation rows choose: of all rules, and of numbers.
+
+    Test rows are led to their ends once for each number of neighbors and tradeoff that is chosen.
+    """
+    tried, cells = model._tried, model._matrix(rows.test.features)
+    labels = np.searchsorted(model.classes_, rows.test.labels.to_numpy())
+    known: dict[tuple[int, float], Followed] = {}
+    numbers = [
+        one for one in tried.judged if one.rule.stop == "number" and one.rule.predict_by == "margin"
+    ]
+    figures: list[list[Judged]] = []
+    for rules in (tried.judged, numbers):
+        figures.append([])
+        for share in SHARES if rules else ():
+            chosen = choose_within(rules, share * total)
+            assert chosen is not None, "no feature is always within a budget"
+            rule = chosen.rule
+            key = rule.n_neighbors, rule.tradeoff
+            if key not in known:
+                routes = model._around.routes(cells, rule, NEVER)
+                known[key] = Followed.of(rule, routes, labels)
+            at = np.arange(len(cells)), known[key].ends(rule.stop, rule.value)
+            cost, wrong = known[key].costs[at].mean(), known[key].wrong[rule.predict_by][at].mean()
+            figures[-1].append(Judged(chosen.cost, chosen.error, float(cost), float(wrong)))
+    return figures
+
+
+def _by_number(model: Any, rows: Split, order: str, seed: int, total: float) -> list[Judged]:
+    """Return the best numbers of features in an order that no row changes."""
+    around: Neighborhoods = model._around
+    rule = Rule(8, 0.0, "number", 0.0, "margin")
+    rng = np.random.default_rng(seed)
+    curves = []
+    for part in (rows.validation, rows.test):
+        cells = model._matrix(part.features[:MOST_TESTS])
+        labels = np.searchsorted(model.classes_, part.labels.to_numpy()[:MOST_TESTS])
+        d = around.items.n_columns
+        first = np.tile(np.argsort(-around.start.with_each, kind="stable"), (len(cells), 1))
+        if order == "random order":
+            first = rng.permuted(np.tile(np.arange(d), (len(cells), 1)), axis=1)
+        found = around.routes(cells, rule, NEVER, first=first)
+        wrong = probabilities_of(found.scores).argmax(axis=2) != labels[:, np.newaxis]
+        curves.append((found.costs.mean(axis=0), wrong.mean(axis=0)))
+    (cost, error), (test_cost, test_error) = curves
+    judged = [Judged(*each) for each in zip(cost, error, test_cost, test_error, strict=True)]
+    return [best_within(judged, share * total) for share in SHARES]
+
+
+def estimates(name: str, folder: Path) -> Iterator[str]:
+    """Yield, by step, the accuracy that neighbors estimate and the actual one (table 2.1)."""
+    rows = _parts(name, folder, 0)
+    labels = rows.test.labels.to_numpy()
+    yield f"\n{name}: estimated and actual accuracy after as many features"
+    yield f"{'neighbors':28}" + "".join(f"{step:>16}" for step in STEPS)
+    for margins in ("in_sample", "out_of_fold"):
+        model = MarginNeighborsClassifier(
+            margins=margins, n_neighbors=65, stop="number", max_features=1, predict_by="margin",
+            random_state=0,
+        ).fit(rows.train.features, rows.train.labels, rows.validation.features,
+              rows.validation.labels)  # fmt: skip
+        truth = np.searchsorted(model.classes_, labels)
+        for number in NUMBERS:
+            found = model._around.routes(
+                rows.test.features.to_numpy(np.float64), model.rule_._replace(n_neighbors=number),
+                NEVER,
+            )  # fmt: skip
+            right = probabilities_of(found.scores).argmax(axis=2) == truth[:, np.newaxis]
+            cells = [
+                f"{found.accuracy[:, step].mean():9.3f} {right[:, step].mean():.3f} "
+                for step in STEPS
+            ]
+            yield f"{margins:16}{number:12}" + "".join(cells)
+
+
+def speed(folder: Path) -> Iterator[Figure]:
+    """Yield CPU seconds of one thread; compiling is not among them."""
+    rows = _parts("letter", folder, 0)
+    fit = partial(_fitted, rows, None, 0, {})
+    model, seconds = timed(fit, 2, process_time)
+    yield Figure("fit, letter, 12,000 rows", seconds, "s", at_most=60.0)
+    cells = rows.test.features.to_numpy(np.float64)[:500]
+    rule = Rule(65, 0.0, "number", 16.0, "margin")
+    _, seconds = timed(partial(model._around.routes, cells, rule, NEVER), 2, process_time)
+    yield Figure("a row, all 16 features", 1e3 * seconds / len(cells), "ms", at_most=3.0)
+    bins, labels, items = _binned()
+
+    def solve() -> int:
+        table = BoxTable.of(bins, [3] * 8, labels, np.ones(len(bins)), 2, items)
+        return PolicyPosterior(table, 0.01).solved.n_filled
+
+    n_boxes, seconds = timed(solve, 3, process_time)
+    yield Figure(f"{n_boxes:,} boxes of 8 columns in 3 bins", seconds, "s", at_most=0.2)
+
+
+def _binned() -> tuple[NDArray[np.int64], NDArray[np.int64], CostItems]:
+    from bayescascade import FeatureCosts
+
+    rng = np.random.default_rng(0)
+    bins = rng.integers(0, 3, (3000, 8))
+    labels = (bins[:, 0] + bins[:, 1] * bins[:, 2] > 2) ^ (rng.random(3000) < 0.1)
+    return bins, labels.astype(np.int64), FeatureCosts().resolve(range(8))
+
+
+if __name__ == "__main__":
+    main()
