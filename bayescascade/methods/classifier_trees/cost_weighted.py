@@ -12,10 +12,10 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems, Costs
 from bayescascade.costs.limits import check_amounts, is_within
+from bayescascade.costs.norms import CostNorms
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.leaves import logistic_leaf, no_gate
 from bayescascade.methods.classifier_trees.logistic import LogisticProblem, Solution
-from bayescascade.methods.classifier_trees.norms import CostNorms
 from bayescascade.methods.classifier_trees.parameters import CostWeightedParameters
 from bayescascade.methods.classifier_trees.reports import coefficient_table
 from bayescascade.methods.classifier_trees.scaling import Standard

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, xlogy
 
 from bayescascade.base.watch import check_time
-from bayescascade.methods.classifier_trees.kernels.descending import descend
-from bayescascade.methods.classifier_trees.norms import CostNorms
+from bayescascade.costs.kernels.descending import descend
+from bayescascade.costs.norms import CostNorms
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]

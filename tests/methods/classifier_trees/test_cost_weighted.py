@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 import bayescascade
 from bayescascade import CostWeightedLogisticClassifier, FeatureCosts
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.costs.norms import CostNorms
 from bayescascade.methods.classifier_trees.logistic import LogisticProblem
-from bayescascade.methods.classifier_trees.norms import CostNorms
 from bayescascade.methods.classifier_trees.scaling import Standard
 
 NESTED = {"a": [0, 1, 2], "all": [0, 1, 2, 3]}

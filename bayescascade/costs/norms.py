@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.costs.items import CostItems
-from bayescascade.methods.classifier_trees.kernels.descending import Layout, shrink_all
+from bayescascade.costs.kernels.descending import Layout, shrink_all
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
