@@ -187,12 +187,16 @@ class MatrixEncoder:
 
     def codes_within(self, column: int, low: float, high: float) -> tuple[int, ...]:
         """Return the codes of levels that are encoded as numbers in [low, high]."""
+        part = self.level_values(column)
+        return tuple(np.flatnonzero((part >= low) & (part <= high)).tolist())
+
+    def level_values(self, column: int) -> Matrix:
+        """Return what levels are in a column of the matrix, (n_levels,); not of numbers."""
         place = int(self.source[column])
         levels = self.levels[place]
         assert levels is not None
-        codes = np.arange(levels.n_levels, dtype=np.int32)
-        part = self._part(levels, codes)[:, column - int(np.searchsorted(self.source, place))]
-        return tuple(codes[(part >= low) & (part <= high)].tolist())
+        part = self._part(levels, np.arange(levels.n_levels, dtype=np.int32))
+        return part[:, column - int(np.searchsorted(self.source, place))]
 
     def transform(
         self,

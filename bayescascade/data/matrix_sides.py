@@ -1,4 +1,4 @@
-"""Intervals of a column of a `MatrixEncoder`'s matrix as conditions on cells, in words and SQL.
+"""A column of a `MatrixEncoder`'s matrix, and intervals of it, as cells say it, in words and SQL.
 
 Of numbers, a side is a number. Of ordered levels it is a level; and of a column of 0 and 1, which
 says whether a cell has a level or is missing, an interval with a closed side is a condition.
@@ -77,6 +77,33 @@ def side_sql(
         known = sql_condition(levels, range(levels.n_levels))
         told += [f"NOT {known}"] * holds(mean)
     return told[0] if len(told) == 1 else f"({' OR '.join(told)})" if told else "1 = 0"
+
+
+def value_sql(encoder: MatrixEncoder, column: int, means: NDArray[np.float64] | None) -> str:
+    """Return what a row has in a column of the matrix, a number; means as in `side_sql`.
+
+    It is NULL of what cannot be read.
+    """
+    place, is_flag = _place(encoder, column)
+    levels, median = encoder.levels[place], encoder.medians[place] if encoder.medians else None
+    is_text = levels is not None and isinstance(levels.levels[0], str)
+    name = sql_cell(encoder.names[place], encoder.codes_of(place), is_text=is_text)
+    if is_flag:
+        return f"CASE WHEN {name} IS NULL THEN 1e0 ELSE 0e0 END"
+    mean = None if means is None else float(means[column])
+    missing = mean if median is None else median
+    if levels is None:
+        number = f"CAST({name} AS DOUBLE PRECISION)"
+        return number if missing is None else f"COALESCE({number}, {sql_literal(missing)})"
+    values = encoder.level_values(column)
+    cases = [
+        f"WHEN {sql_condition(levels, np.flatnonzero(values == value))} THEN {sql_literal(value)}"
+        for value in np.unique(values).tolist()
+    ]
+    if missing is not None and (median is not None or not levels.has_missing_level):
+        cases.append(f"WHEN {name} IS NULL THEN {sql_literal(missing)}")
+    otherwise = "NULL" if mean is None else sql_literal(mean)
+    return f"CASE {' '.join(cases)} ELSE {otherwise} END"
 
 
 def readable_sql(encoder: MatrixEncoder) -> str:

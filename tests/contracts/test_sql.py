@@ -23,6 +23,7 @@ from bayescascade import (
     ParameterError,
     RuleListClassifier,
     SmoothedHistogram,
+    SubmodularTreeClassifier,
     UnknownLevelWarning,
 )
 from bayescascade.data.sql import sql_literal
@@ -62,7 +63,7 @@ def hostile(frame):
 
 
 def test_what_is_read_by_people_is_told_to_databases():
-    assert set(ESTIMATORS) - set(TOLD) == {"neighbors", "rado", "classifiers", "l1", "cstc"}
+    assert set(ESTIMATORS) - set(TOLD) == {"margins", "neighbors", "policies", "rado"}
 
 
 @pytest.mark.parametrize("name", DENSITIES)
@@ -214,11 +215,8 @@ def test_trees_route_numbers_and_missing_cells_as_the_model_does(make, rng):
     assert_allclose(told, model.predict_proba(new), atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
-@pytest.mark.parametrize("unknown", ["error", "ignore"])
-def test_boxes_take_cells_as_the_model_does(unknown, rng):
-    """Numbers, ranks and levels, missing when learned or never seen to be; in two databases."""
-    n = 300
+def mixed(rng, n=300):
+    """Return columns of every kind, of which some cells are missing."""
     frame = pd.DataFrame({
         HOSTILE[0]: rng.normal(size=n).round(2),
         "whole": rng.normal(size=n).round(2),
@@ -229,25 +227,59 @@ def test_boxes_take_cells_as_the_model_does(unknown, rng):
     labels = (frame[HOSTILE[0]] > 0.2) & (frame["rank"] != "s") | (frame["kind"] == "c")
     for name in (HOSTILE[0], "rank", "kind"):
         frame.loc[rng.random(n) < 0.15, name] = None
-    labels |= frame[HOSTILE[0]].isna() & (frame["whole"] < 0.0)
-    model = FastBoxes(n_clusters=1, expansion=1.0, unknown=unknown).fit(frame, labels)
+    return frame, labels | frame[HOSTILE[0]].isna() & (frame["whole"] < 0.0)
+
+
+def with_holes(frame):
+    """Return some rows, and others with a missing or a new cell in each column."""
     holes = frame[:12].astype(object).reset_index(drop=True)
     for place, name in enumerate(frame.columns):
         holes.loc[place, name] = None
         holes.loc[place + 5, name] = "new" if name not in (HOSTILE[0], "whole") else 1e9
     new = pd.concat([frame[:40].astype(object), holes], ignore_index=True)
-    new = new.astype({HOSTILE[0]: float, "whole": float})
+    return new.astype({HOSTILE[0]: float, "whole": float})
+
+
+def row_by_row(model, rows):
+    """Return the probabilities of each row; NaN where a cell is an error."""
+    expected = np.full((len(rows), len(model.classes_)), np.nan)
+    for place in range(len(rows)):
+        try:
+            expected[place] = model.predict_proba(rows.iloc[[place]])[0]
+        except DataError:
+            assert model.unknown == "error"
+    assert np.isnan(expected).any() == (model.unknown == "error")
+    return expected
+
+
+@pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
+@pytest.mark.parametrize("unknown", ["error", "ignore"])
+@pytest.mark.parametrize("leaf", ["logistic", "least_squares"])
+def test_trees_of_classifiers_take_cells_as_the_model_does(unknown, leaf, rng):
+    """Every kind of column is a term of a score."""
+    frame, labels = mixed(rng)
+    model = SubmodularTreeClassifier(
+        unknown=unknown, leaf=leaf, max_depth=2, node_budget=3.0, prune=False
+    ).fit(frame, labels)
+    assert model.tree_.has.any(axis=0).sum() > 4
+    new = with_holes(frame)
+    told = asked(new, *(model.to_sql(label) for label in (False, True)))
+    assert_allclose(told, row_by_row(model, new), atol=1e-12)
+    assert asked(frame, model.to_sql())["answer_0"].tolist() == model.predict(frame).tolist()
+
+
+@pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
+@pytest.mark.parametrize("unknown", ["error", "ignore"])
+def test_boxes_take_cells_as_the_model_does(unknown, rng):
+    """Numbers, ranks and levels, missing when learned or never seen to be; in two databases."""
+    frame, labels = mixed(rng)
+    model = FastBoxes(n_clusters=1, expansion=1.0, unknown=unknown).fit(frame, labels)
+    new = with_holes(frame)
     for _ in range(8):  # boxes of any sides, which a fit would not have
         ends = np.sort(rng.choice([-0.5, 0.3, 0.5, 0.7, 1.5], (2, 2, 11)), axis=0)
         ends[0][rng.random((2, 11)) < 0.8], ends[1][rng.random((2, 11)) < 0.8] = -np.inf, np.inf
         model._best = replace(model._best, union=BoxUnion(*ends))
-        expected = np.full((len(new), 2), np.nan)
-        for place in range(len(new)):
-            try:
-                expected[place] = model.predict_proba(new.iloc[[place]])[0]
-            except DataError:
-                assert unknown == "error"
-        assert np.isnan(expected).any() == (unknown == "error")
+        expected = row_by_row(model, new)
         told = asked(new, *(model.to_sql(label) for label in (False, True)))
         assert_allclose(told, expected, atol=1e-12)
         in_sqlite = np.array(asked_sqlite(new, model.to_sql(True)), float)

@@ -26,14 +26,17 @@ from bayescascade.costs.limits import BudgetError, check_amounts, is_within
 from bayescascade.costs.pages import CANNOT_TELL
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
-from bayescascade.data.labels import TrainingRows
+from bayescascade.data.labels import TrainingRows, class_number
+from bayescascade.data.levels import plain_level
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.splitting import split_by_class
+from bayescascade.data.sql import sql_literal
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.leaves import constant_leaf, no_gate
 from bayescascade.methods.classifier_trees.reports import path_words
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
+from bayescascade.methods.classifier_trees.tree_sql import tree_sql
 from bayescascade.methods.classifier_trees.walk import ClassifierWalk
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.reporting import OF_ROWS
@@ -349,6 +352,34 @@ class TriedClassifier(BudgetedClassifier):
 
     def _cannot_tell(self) -> Sequence[str]:
         return (CANNOT_TELL[0], *OF_ROWS)
+
+    def to_sql(self, label: object = None) -> str:
+        """Return the class of a row, or how probable one is, as an expression of standard SQL.
+
+        Such as ``f"SELECT *, {model.to_sql('ill')} AS ill FROM patients"``. It reads columns by
+        their names, or as "x0", "x1" where they have none. NULL is a missing cell; where that, or
+        an unknown level, is an error, the answer is NULL. It is long where nodes have many columns
+        or there are many classes. Some databases refuse to raise e to powers beyond 700, such as
+        those of rows far from all that were learned from.
+
+        Parameters
+        ----------
+        label : object, optional
+            The class whose probability is returned; by default it is the most probable class.
+
+        Raises
+        ------
+        ParameterError
+            If the label is none of the classes.
+        DataError
+            If a name, level or class holds a NUL character.
+        """
+        check_is_fitted(self)
+        reader = self._reader
+        means = self._center if reader.policy.unknown == "mean" else None
+        classes = [sql_literal(plain_level("label", one)) for one in self.classes_.tolist()]
+        number = None if label is None else class_number(self.classes_, label)
+        return tree_sql(self.tree_, reader, means, classes, number)
 
     # -- files -------------------------------------------------------------------------------------
 
