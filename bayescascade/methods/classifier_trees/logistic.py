@@ -17,8 +17,9 @@ e_i)' for the others. As log sum exp(f) is at least f' q + H(q), H the entropy,
 
 wherever the pulls of `norms` show that -<G, B> <= penalty Omega(B) for all B. Such q are made of
 the model's own probabilities: one step along their derivatives meets the equations (it leaves them
-probabilities if it is below 1, else there is no proof, and the gap is infinite), and then q becomes
-e + s (q - e), s <= 1 what the pulls ask for. All up to rounding.
+probabilities if it is below 1; else 0 is what is proved), and then q becomes e + s (q - e), s <= 1
+what the pulls ask for. All up to rounding. Where free columns separate the classes there is no
+least loss, and the search ends near 0.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +43,7 @@ GAP = 1e-7
 _MOST_STEPS = 500
 _MOST_WORK = 3e8  # multiplications within a step
 _MOST_WHOLE = 1000  # coefficients whose second derivatives are all computed
-_ENOUGH = 1e-18  # gain of a block's step, nats a row
+_ENOUGH = 1e-12  # of the gap: a sweep whose blocks gain no more is the last
 _ROUNDING = 1e-12
 _SINGULAR = 1e-13  # of the largest eigenvalue
 
@@ -110,7 +111,7 @@ class LogisticProblem:
         step: others are best left at 0. Then it is shortened until the whole has decreased.
         """
         here = self._at(start)
-        best, bound = Solution(penalty, start, np.inf), -np.inf
+        best, bound = Solution(penalty, start, np.inf), 0.0  # neither part is ever below
         for _ in range(_MOST_STEPS):
             check_time()
             value = here.loss + penalty * self.norms.total(here.coefficients)
@@ -118,7 +119,9 @@ class LogisticProblem:
             best = Solution(penalty, here.coefficients, max(value - bound, 0.0))
             if best.gap <= GAP:
                 break
-            there = self._step(here, value, penalty)
+            there = self._step(here, value, penalty, _ENOUGH * best.gap)
+            if there is None:
+                there = self._step(here, value, penalty, 0.0)
             if there is None:
                 break
             here = there
@@ -139,13 +142,13 @@ class LogisticProblem:
         """Return weighted changes of probabilities, (n, n_outputs)."""
         return self.weights[:, np.newaxis] * changes[:, -self.n_outputs :]
 
-    def _step(self, here: _Point, value: float, penalty: float) -> _Point | None:
+    def _step(self, here: _Point, value: float, penalty: float, enough: float) -> _Point | None:
         """Return where a step leads, None if none is better."""
         proximal, _ = self.norms.split(here.coefficients - here.gradient, penalty)
         used = np.flatnonzero(here.coefficients.any(axis=1) | proximal.any(axis=1))
         norms, old = self.norms.among(used), here.coefficients[used]
         found = _quadratic_best(
-            self._curvature(here, used), here.gradient[used], old, norms, penalty
+            self._curvature(here, used), here.gradient[used], old, norms, penalty, enough
         )
         change = np.zeros_like(here.coefficients)
         change[used] = found - old
@@ -217,11 +220,17 @@ class LogisticProblem:
 
 
 def _quadratic_best(
-    curvature: Numbers, gradient: Numbers, start: Numbers, norms: CostNorms, penalty: float
+    curvature: Numbers,
+    gradient: Numbers,
+    start: Numbers,
+    norms: CostNorms,
+    penalty: float,
+    enough: float,
 ) -> Numbers:
     """Return the best of a quadratic function plus penalty; gradient, start (u, c).
 
-    What is free is eliminated: given the others it is the solution of linear equations.
+    The last sweep is one whose blocks gain no more than `enough`. What is free is eliminated: given
+    the others it is the solution of linear equations.
     """
     (n_columns, n_outputs), n_blocks = start.shape, len(curvature)
     per = n_outputs if n_blocks == 1 else 1  # numbers of a column in a block of the curvature
@@ -244,7 +253,7 @@ def _quadratic_best(
         pulls = np.zeros((layout.incurring.size, n_outputs))
         sweeps = int(np.clip(_MOST_WORK / (values.size * left.shape[1]), 100, 1e5))
         down = np.ascontiguousarray((slope if n_blocks > 1 else slope.reshape(-1, n_outputs).T).T)
-        descend(left, down, values, work, pulls, layout, sweeps, _ENOUGH)
+        descend(left, down, values, work, pulls, layout, sweeps, enough)
         found[kept] = values
     moved = (found - start)[kept]
     for b, inverse in enumerate(solved):

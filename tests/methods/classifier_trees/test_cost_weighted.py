@@ -135,6 +135,15 @@ def test_every_row_reads_the_same_and_units_do_not_matter():
     assert model.within(0.5).predict(X).tolist() == [model.commonest_class_] * len(X)
 
 
+def test_free_features_that_separate_classes_leave_no_loss():
+    X = np.random.default_rng(1).normal(size=(100, 3))
+    for costs in ([0.0, 1.0, 1.0], [0.0, 0.0, 0.0]):
+        model = CostWeightedLogisticClassifier(costs=costs, penalties=[0.1, 0.01], refit=False)
+        model.fit(X, X[:, 0] > 0)
+        assert all(one.duality_gap <= 1e-6 for one in model.path_)
+        assert model.score(X, X[:, 0] > 0) > 0.97
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
