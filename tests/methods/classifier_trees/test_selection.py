@@ -91,3 +91,39 @@ def test_no_set_exceeds_the_certificate() -> None:
             assert best <= bought.bound + 1e-9
             tightest = max(tightest, best / bought.bound if bought.bound else 0.0)
     assert tightest > 0.999
+
+
+EXTREMES = {
+    "weights": lambda x, w: (x, w * 10.0 ** np.linspace(-12, 12, len(w))),
+    "huge weights": lambda x, w: (x, w * 1e15),
+    "copies": lambda x, w: (x[:, [0, 0, 1, 1, 4]], w),
+    "nearly copies": lambda x, w: (x[:, [0, 0, 0, 3, 4]] + 1e-9 * x, w),
+    "constants": lambda x, w: (x * [1, 0, 1, 0, 1] + [0, 1e9, 0, -3e-9, 0], w),
+    "all constant": lambda x, w: (0 * x + 7.1, w),
+    "scales": lambda x, w: (x * 10.0 ** np.array([-150, 150, 0, 80, -80]), w),
+    "far": lambda x, w: (x + 1e8, w),
+    "one outlier": lambda x, w: (np.where(np.arange(len(x))[:, None] == 3, 1e12, x), w),
+}
+
+
+@pytest.mark.parametrize("kind", EXTREMES)
+@pytest.mark.parametrize("n", [12, 1_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_certificates_hold_at_extremes(kind: str, n: int) -> None:
+    generator = np.random.default_rng(n)
+    x = generator.normal(size=(n, 5)) @ generator.normal(size=(5, 5))
+    x, weights = EXTREMES[kind](x, generator.random(n))
+    with np.errstate(invalid="ignore"):
+        scaled = (x - x.mean(axis=0)) / np.where(np.ptp(x, axis=0) > 0, np.ptp(x, axis=0), 1.0)
+    y = (scaled @ [1.0, 0.5, -0.7, 0.2, 0.1] + generator.normal(size=n) * 0.1 > 0)[:, None] * 1.0
+    y[:2] = [[0.0], [1.0]]
+    items = FeatureCosts(dict(enumerate([1.0, 1.0, 0.5, 2.0, 0.0]))).resolve(range(5))
+    problem = scaled, y, weights, Blocks(np.arange(6)), items
+    best = best_value(problem, (), 2.0, 1e-6)
+    node = node_of((x, y, weights, Blocks(np.arange(6)), items), (), 1e-6)
+    for how in ("paper", "greedy", "auto"):
+        bought = node.choose(2.0, how)
+        assert bought.explained <= best + 1e-7
+        assert bought.bound >= best - 1e-7
+        assert np.isfinite([bought.explained, bought.bound]).all()
+    assert bought.is_exact
+    assert bought.explained == pytest.approx(best, abs=1e-7)
