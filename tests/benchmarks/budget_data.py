@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -86,6 +87,16 @@ DATA_SETS: Mapping[str, Callable[[Path], Problem]] = {
     "spambase": _from_file("spambase.csv"),
     "covertype": _from_file("covertype.csv.gz"),
 }
+
+
+def letter_rows(folder: str | None) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return 12,000 rows of letter's 16 columns, and which are of A-M; made ones of no folder."""
+    if folder is None:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(12_000, 16))
+        return X, np.where(X[:, 0] > 0, X[:, 1:4].sum(axis=1), X[:, 4:9].sum(axis=1)) > 0
+    frame = pd.read_csv(Path(folder) / "letter.csv").sample(12_000, random_state=0)
+    return frame.drop(columns="target").to_numpy(float), (frame["target"] <= "M").to_numpy()
 
 
 def costs_of(name: str, kind: str, problem: Problem, folder: Path, seed: int) -> FeatureCosts:

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from time import process_time
 
-import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 
 from bayescascade import CostSensitiveTreeClassifier, CostWeightedLogisticClassifier
+from tests.benchmarks.budget_data import letter_rows
 from tests.benchmarks.figures import Figure, timed
 
 FOLDER = os.environ.get("BAYESCASCADE_DATA")
@@ -21,20 +20,10 @@ MEASURED = {2.5: (0.070, 54), 5.0: (0.072, 53), 25.0: (0.085, 43), 100.0: (0.108
 """Errors and features by liblinear, of penalties of the sum of all losses."""
 
 
-def _letter() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return 12,000 rows of 16 columns."""
-    if FOLDER is None:
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(12_000, 16))
-        return X, np.where(X[:, 0] > 0, X[:, 1:4].sum(axis=1), X[:, 4:9].sum(axis=1)) > 0
-    frame = pd.read_csv(Path(FOLDER) / "letter.csv").sample(12_000, random_state=0)
-    return frame.drop(columns="target").to_numpy(float), (frame["target"] <= "M").to_numpy()
-
-
 @pytest.mark.parametrize("loss_at", ["all", "leaves"])
 def test_a_tree_of_seven_nodes(loss_at: str, report: Callable[[Figure], None]) -> None:
     """Climbed, cut and refitted, of one thread's seconds; the rows choose themselves."""
-    X, y = _letter()
+    X, y = letter_rows(FOLDER)
     model = CostSensitiveTreeClassifier(tradeoff=0.05, loss_at=loss_at, random_state=0)
     model.fit(X[:1000], y[:1000])
     _, seconds = timed(lambda: model.fit(X, y, X, y), 2, process_time)

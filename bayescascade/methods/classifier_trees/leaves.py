@@ -4,8 +4,7 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
-from sklearn import config_context
+from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
@@ -15,10 +14,13 @@ from bayescascade.methods.classifier_trees.tree import Linear
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 _MOST_STEPS = 30  # of a solver: what is left then does not show in the answers
 _TOLERANCE = 1e-3
-_FEW_COLUMNS = 100  # of which Newton's steps are the faster ones
+_FEW_COLUMNS = 100  # of two classes, of which Newton's steps are the faster ones
+_FLAT = 1e-12  # of the curvature, added to it
+_LEAST_STEP = 1e-4  # of a Newton step
 _STRENGTH = 0.1
 """scikit-learn's C, on columns of variance 1.
 
@@ -94,14 +96,11 @@ def logistic_leaf(
         intercepts[present] = np.log(counts[present] / total)
     else:
         scaled = (made[:, varies] - means[varies]) / deviations[varies]
-        is_small = present.size == 2 and varies.sum() <= _FEW_COLUMNS
-        solver = "newton-cholesky" if is_small else "lbfgs"  # of equal answers, the faster one
-        model = LogisticRegression(C=_STRENGTH, max_iter=_MOST_STEPS, tol=_TOLERANCE, solver=solver)
-        is_checked = {"skip_parameter_validation": True, "assume_finite": True}
-        with warnings.catch_warnings(), config_context(**is_checked):
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(scaled, labels, sample_weight=weights)
-        slopes, starts = model.coef_, model.intercept_
+        is_few = present.size == 2 and varies.sum() <= _FEW_COLUMNS
+        if is_few:
+            slopes, starts = newton(scaled, labels == present[1], weights)
+        else:
+            slopes, starts = _by_scikit_learn(scaled, labels, weights)
         if present.size == 2:
             slopes = np.vstack([np.zeros_like(slopes), slopes])
             starts = np.array([0.0, starts[0]])
@@ -111,6 +110,47 @@ def logistic_leaf(
     if n_classes == 2:
         return Linear(columns, np.diff(coefficients, axis=0), np.diff(intercepts))
     return Linear(columns, coefficients, intercepts)
+
+
+def newton(rows: Numbers, is_second: Bools, weights: Numbers) -> tuple[Numbers, Numbers]:
+    """Return slopes (1, p) and intercept (1,) of two classes, as scikit-learn's, by Newton's steps.
+
+    They minimize the sum of w log(1 + exp(-f)), f negated where a row is of the first class, and
+    |slopes|^2 / (2 C). A step that would raise it is halved.
+    """
+    made = np.column_stack([rows, np.ones(len(rows))])
+    penalty = np.append(np.full(rows.shape[1], 1 / _STRENGTH), 0.0)
+    signs = np.where(is_second, 1.0, -1.0)
+
+    def loss(found: Numbers) -> float:
+        losses = weights @ np.logaddexp(0.0, -signs * (made @ found))
+        return float(losses + penalty @ found**2 / 2)
+
+    found = np.zeros(made.shape[1])
+    least = loss(found)
+    for _ in range(_MOST_STEPS):
+        chances = expit(made @ found)
+        gradient = made.T @ (weights * (chances - is_second)) + penalty * found
+        if np.abs(gradient).max() <= _TOLERANCE * weights.sum():
+            break
+        curvature = made.T @ (made * (weights * chances * (1 - chances))[:, np.newaxis])
+        curvature[np.diag_indices_from(curvature)] += penalty + _FLAT * np.trace(curvature)
+        step, share = np.linalg.solve(curvature, gradient), 1.0
+        while (reached := loss(found - share * step)) > least and share > _LEAST_STEP:
+            share /= 2
+        if share <= _LEAST_STEP:
+            break
+        found, least = found - share * step, reached
+    return found[np.newaxis, :-1], found[-1:]
+
+
+def _by_scikit_learn(rows: Numbers, labels: Places, weights: Numbers) -> tuple[Numbers, Numbers]:
+    """Return slopes and intercepts of rows of positive weight."""
+    model = LogisticRegression(C=_STRENGTH, max_iter=_MOST_STEPS, tol=_TOLERANCE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows, labels, sample_weight=weights)
+    return model.coef_, model.intercept_
 
 
 def constant_leaf(labels: Places, weights: Numbers, n_classes: int) -> Linear:
