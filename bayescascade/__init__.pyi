@@ -79,6 +79,8 @@ from .methods.neighbors.estimators import (
     NeighborCompressionClassifier as NeighborCompressionClassifier,
 )
 from .methods.neighbors.posterior import PrototypePosterior as PrototypePosterior
+from .methods.online.exp3g import Exp3G as Exp3G
+from .methods.online.gate import OnlineGate as OnlineGate
 from .methods.prunings.budget_prune import BudgetPruneClassifier as BudgetPruneClassifier
 from .methods.prunings.near_optimal import NearOptimalPrunings as NearOptimalPrunings
 from .methods.prunings.path import PruningPath as PruningPath

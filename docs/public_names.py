@@ -26,6 +26,7 @@ _TITLES = {
     "methods.boxes": "Boxes",
     "methods.causal": "Causal directions",
     "methods.effects": "Effects of treatments",
+    "methods.online": "Asking on line",
     "methods.rado": "Sums of rows",
     "privacy": "Privacy",
     "data": "Data",

@@ -1,0 +1,143 @@
+"""Experts of the gate: each answers a row by a class, or asks for its label."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_integer
+
+ASKS = -1
+_MOST_CLASSES = 32_767
+
+Decisions = NDArray[np.int16]  # (n_rows, n_experts), the position of a class, or ASKS
+
+
+class Expert(Protocol):
+    """What decides about rows: a rule of a user's own."""
+
+    def decide(self, X: Any) -> Any:
+        """Return for each row the position of a class, or -1, which asks, (n_rows,) of integers."""
+
+
+class Pool(Protocol):
+    """All experts of a gate."""
+
+    @property
+    def names(self) -> list[str]: ...  # noqa: D102 - see the class
+
+    def decide(self, X: Any) -> Decisions:
+        """Return what each expert decides about each row."""
+
+    def learn(self, X: Any, labels: NDArray[np.int64]) -> None:
+        """Learn from all rows whose labels were bought."""
+
+
+@dataclass(eq=False)
+class GivenExperts:
+    """Experts of a user's own, which are taken as they are."""
+
+    experts: Sequence[Expert]
+    n_classes: int
+
+    @property
+    def names(self) -> list[str]:
+        """Their classes' names, numbered."""
+        return [f"{i + 1} {type(expert).__name__}" for i, expert in enumerate(self.experts)]
+
+    def decide(self, X: Any) -> Decisions:
+        """Return what they decide; DataError if that is no class and does not ask."""
+        n_rows = len(X)
+        found = np.empty((n_rows, len(self.experts)), np.int16)
+        for i, expert in enumerate(self.experts):
+            decided = np.asarray(expert.decide(X))
+            if decided.shape != (n_rows,) or decided.dtype.kind not in "iu":
+                raise DataError(
+                    f"decide of expert {i + 1} must return {n_rows} integers, got "
+                    f"{decided.dtype} of shape {decided.shape}"
+                )
+            if decided.size and not ASKS <= decided.min() <= decided.max() < self.n_classes:
+                raise DataError(
+                    f"decide of expert {i + 1} must return positions of {self.n_classes} classes "
+                    f"or -1, got {decided.min()} to {decided.max()}"
+                )
+            found[:, i] = decided
+        return found
+
+    def learn(self, X: Any, labels: NDArray[np.int64]) -> None:
+        """Learn nothing."""
+
+
+@dataclass(eq=False)
+class ConfidentModels:
+    """Local models, each with several thresholds on its confidence, and one that always asks.
+
+    An expert answers where the probability of its model's most probable class reaches the
+    threshold. Thresholds are 1 - (1 - 1 / n_classes) (1 - k / n)^2 for k = 0, ..., n - 1: the first
+    is always reached, and they lie closer together where models are confident.
+    """
+
+    models: Sequence[Any]
+    n_thresholds: int
+    n_classes: int
+    fitted: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, models: Sequence[Any], n_thresholds: int, n_classes: int) -> "ConfidentModels":
+        """Check the models, which `learn` fits copies of."""
+        check_integer("thresholds", n_thresholds, minimum=1, maximum=1000)
+        if not len(models):
+            raise ParameterError("models must be at least one classifier, got none")
+        for model in models:
+            if not hasattr(model, "predict_proba") or not hasattr(model, "get_params"):
+                raise ParameterError(
+                    f"models must be classifiers with predict_proba, got {type(model).__name__}"
+                )
+        return cls(list(models), n_thresholds, n_classes)
+
+    @property
+    def thresholds(self) -> NDArray[np.float64]:
+        """Least confidences, (n_thresholds,)."""
+        away = 1.0 - np.arange(self.n_thresholds) / self.n_thresholds
+        found: NDArray[np.float64] = 1.0 - (1.0 - 1.0 / self.n_classes) * away**2
+        return found
+
+    @property
+    def names(self) -> list[str]:
+        """Each model with each threshold, and the one that asks."""
+        texts = [f"{t:.3g}" for t in self.thresholds]
+        return [
+            f"{type(model).__name__} from {text}" for model in self.models for text in texts
+        ] + ["always asks"]
+
+    def decide(self, X: Any) -> Decisions:
+        """Return what they decide."""
+        found = np.full((len(X), len(self.models) * self.n_thresholds + 1), ASKS, np.int16)
+        if not len(X):
+            return found
+        for i, model in enumerate(self.fitted):
+            p = model.predict_proba(X)
+            most = p.argmax(axis=1)
+            first, confidence = i * self.n_thresholds, p[np.arange(len(p)), most]
+            # the first threshold is 1 / n_classes, which rounding may miss
+            answers = confidence[:, None] >= self.thresholds - 1e-12
+            classes = model.classes_[most][:, None]
+            found[:, first : first + self.n_thresholds] = np.where(answers, classes, ASKS)
+        return found
+
+    def learn(self, X: Any, labels: NDArray[np.int64]) -> None:
+        """Fit the models anew."""
+        self.fitted = [clone(model).fit(X, labels) for model in self.models]
+
+
+def check_classes(classes: Any) -> NDArray[Any]:
+    """Return the classes as an array; ParameterError unless they are two or more, all different."""
+    found = np.asarray(classes)
+    n = found.size
+    if found.ndim != 1 or not 2 <= n <= _MOST_CLASSES or len(set(found.tolist())) != n:
+        raise ParameterError(f"classes must be at least 2 different labels, got {classes!r}")
+    return found

@@ -1,0 +1,112 @@
+"""Rounds of the gate: who asks, who answers, and what is learned from a label."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.jit import kernel
+
+HORIZON, ANYTIME, ADAPTIVE = 0, 1, 2
+
+
+class Game(NamedTuple):
+    """What does not change from round to round."""
+
+    rates: int  # HORIZON, ANYTIME or ADAPTIVE
+    eta: float  # of a horizon; of the others the factor of (log K / t)^(2/3)
+    gamma: float  # of a horizon
+    log_experts: float
+    cost: float
+    is_mixed: bool  # gamma is mixed in, else it is a floor
+    is_known: bool  # the cost of asking is charged to whoever asks, in every round
+
+
+class Standing(NamedTuple):
+    """What is learned; changed in place."""
+
+    losses: NDArray[np.float64]  # (K,) sums of estimated losses
+    # rounds played, labels got, loss suffered, sum of the variances of losses, eta of the last
+    sums: NDArray[np.float64]
+    scratch: NDArray[np.float64]  # (K,)
+
+
+class Rows(NamedTuple):
+    """Rows to play, and what comes of them."""
+
+    decisions: NDArray[np.int16]  # (n, K) class, -1 asks
+    labels: NDArray[np.int64]  # (n,) class, -1 not known yet
+    uniforms: NDArray[np.float64]  # (n, 2) in [0, 1)
+    answers: NDArray[np.int64]  # (n,) the class answered; the label where one was asked for
+    asked: NDArray[np.bool_]  # (n,)
+    chances: NDArray[np.float64]  # (n,) probability of asking
+
+
+@kernel
+def play(game: Game, standing: Standing, rows: Rows, first: int, most_labels: float) -> int:
+    """Play rows from `first` on; return the row that a label is missing for, or where it ended.
+
+    It ends after the row that brings the labels got to `most_labels`, else with the rows. A row
+    whose label is missing has not been played.
+    """
+    losses, sums, weights = standing.losses, standing.sums, standing.scratch
+    n_experts = losses.shape[0]
+    for row in range(first, rows.labels.shape[0]):
+        t = sums[0] + 1.0
+        eta, gamma = game.eta, game.gamma
+        if game.rates != HORIZON:
+            variance = 1.0
+            if game.rates == ADAPTIVE:
+                variance = sums[3] / t
+            eta *= (game.log_experts / t) ** (2.0 / 3.0) * variance ** (-1.0 / 3.0)
+            eta = min(eta, 2.0 * game.cost / variance)
+            if game.rates == ANYTIME and t > 1.0:
+                eta = min(eta, sums[4])
+            gamma = min(np.sqrt(eta * variance / (2.0 * game.cost)), 1.0)
+        least = losses[0]
+        for i in range(1, n_experts):
+            least = min(least, losses[i])
+        total, asking = 0.0, 0.0
+        for i in range(n_experts):
+            weights[i] = np.exp(-eta * (losses[i] - least))
+            total += weights[i]
+            if rows.decisions[row, i] < 0:
+                asking += weights[i]
+        chance = asking / total
+        chance = (1.0 - gamma) * chance + gamma if game.is_mixed else max(chance, gamma)
+        asks = rows.uniforms[row, 0] < chance
+        label = rows.labels[row]
+        if asks and label < 0:
+            return row
+        sums[0], sums[4] = t, eta
+        rows.chances[row], rows.asked[row] = chance, asks
+        if asks:
+            mean, square = 0.0, 0.0
+            for i in range(n_experts):
+                decision = rows.decisions[row, i]
+                loss = game.cost if decision < 0 else 1.0 if decision != label else 0.0
+                mean += weights[i] * loss
+                square += weights[i] * loss * loss
+                if decision >= 0 or not game.is_known:
+                    losses[i] += loss / chance
+            mean, square = mean / total, square / total
+            sums[3] += max(square - mean * mean, 0.0) / chance
+            sums[1] += 1.0
+            sums[2] += game.cost
+            rows.answers[row] = label
+        else:
+            aim, at = rows.uniforms[row, 1] * (total - asking), -1
+            for i in range(n_experts):
+                if rows.decisions[row, i] >= 0:
+                    aim -= weights[i]
+                    at = i
+                    if aim < 0.0:
+                        break
+            rows.answers[row] = rows.decisions[row, at]
+        if game.is_known:
+            for i in range(n_experts):
+                if rows.decisions[row, i] < 0:
+                    losses[i] += game.cost
+        if asks and sums[1] >= most_labels:
+            return row + 1
+    return int(rows.labels.shape[0])

@@ -1,0 +1,177 @@
+"""Rounds of the gate in blocks: experts decide, labels are bought, and models learn on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError
+from bayescascade.methods.online.experts import ASKS, Decisions, Pool
+from bayescascade.methods.online.kernels.rounds import Game, Rows, Standing, play
+
+_BLOCK = 4096  # rows that are decided about at a time
+_GROWTH = 1.5  # of the labels, after which models learn anew
+
+
+class Outcome(NamedTuple):
+    """What came of rows: see `Rows`."""
+
+    asked: NDArray[np.bool_]
+    answers: NDArray[np.int64]
+    chances: NDArray[np.float64]
+    is_interrupted: bool
+
+
+@dataclass(eq=False)
+class Stream:
+    """The rounds of a gate, one after the other.
+
+    They do not depend on how rows come: uniforms are drawn row by row, and models learn after the
+    round that brings the labels which that takes.
+    """
+
+    pool: Pool
+    game: Game
+    learns: bool
+    rng: np.random.Generator
+    standing: Standing = field(init=False)
+    n_learned: int = 0  # labels that models learned from
+    _rows: list[Any] = field(default_factory=list)
+    _labels: list[NDArray[np.int64]] = field(default_factory=list)
+    _uniforms: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
+
+    def __post_init__(self) -> None:
+        k = len(self.pool.names)
+        # the variance begins as if a round had shown the largest there can be
+        sums = np.array([0.0, 0.0, 0.0, 1.0, self.game.eta])
+        self.standing = Standing(np.zeros(k), sums, np.zeros(k))
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds played."""
+        return int(self.standing.sums[0])
+
+    def begin(self, rows: Any, labels: NDArray[np.int64]) -> None:
+        """Learn from rows whose labels cost nothing."""
+        self._rows, self._labels = [rows], [labels]
+        self._learn()
+
+    def prepare(self, rows: Any, labels: NDArray[np.int64]) -> Rows:
+        """Return the rows of the next rounds, decided about; labels -1 are not known yet."""
+        n = len(labels)
+        more = n - len(self._uniforms)
+        if more > 0:
+            self._uniforms = np.concatenate([self._uniforms, self.rng.random((more, 2))])
+        return Rows(
+            self._decided(rows), labels, self._uniforms[:n], np.zeros(n, np.int64),
+            np.zeros(n, np.bool_), np.zeros(n),
+        )  # fmt: skip
+
+    def looked_ahead(self, made: Rows) -> tuple[bool, float]:
+        """Return whether the first row asks, and how probable that was, without playing it."""
+        trial = Standing(*(part.copy() for part in self.standing))
+        is_asking = play(self.game, trial, made, 0, np.inf) == 0
+        if is_asking:  # a label ends the trial; which one is of no effect on the chance
+            play(self.game, trial, made._replace(labels=np.zeros(1, np.int64)), 0, np.inf)
+        return is_asking, float(made.chances[0])
+
+    def end(self, made: Rows, rows: Any) -> None:
+        """Play one row that was looked at ahead, whose label is there if it asks."""
+        play(self.game, self.standing, made, 0, np.inf)
+        self._uniforms = self._uniforms[1:]
+        self._buy(made, rows)
+
+    def play(self, rows: Any, labels: NDArray[np.int64], ask: Callable[[int], int]) -> Outcome:
+        """Play all rows; Ctrl-C ends it. ask(i) is the class of row i, where labels has -1."""
+        blocks: list[Rows] = []
+        is_interrupted = False
+        try:
+            for first in range(0, len(labels), _BLOCK):
+                part = slice(first, first + _BLOCK)
+                self._play_block(part_of(rows, part), labels[part].copy(), ask, first, blocks)
+        except KeyboardInterrupt:
+            is_interrupted = True
+        empty = _cut(Rows(*(np.empty(0, t) for t in _TYPES)), slice(0, 0))
+        parts = [empty, *blocks]
+        return Outcome(
+            np.concatenate([each.asked for each in parts]),
+            np.concatenate([each.answers for each in parts]),
+            np.concatenate([each.chances for each in parts]),
+            is_interrupted,
+        )
+
+    def _play_block(
+        self,
+        rows: Any,
+        labels: NDArray[np.int64],
+        ask: Callable[[int], int],
+        number: int,
+        blocks: list[Rows],
+    ) -> None:
+        """Play the rows of a block, the first of which has a number; append what came of it."""
+        made = self.prepare(rows, labels)
+        at = 0
+        try:
+            while at < len(labels):
+                begun, most = at, self._labels_to_learn()
+                at = play(self.game, self.standing, made, at, most)
+                is_missing = at < len(labels) and self.standing.sums[1] < most
+                self._buy(_cut(made, slice(begun, at)), part_of(rows, slice(begun, at)))
+                if is_missing:
+                    labels[at] = ask(number + at)
+                elif at < len(labels):  # models have learned
+                    made.decisions[at:] = self._decided(part_of(rows, slice(at, None)))
+        finally:
+            self._uniforms = self._uniforms[at:]
+            blocks.append(_cut(made, slice(0, at)))
+
+    def _decided(self, rows: Any) -> Decisions:
+        """Return decisions; DataError if nobody would explore."""
+        found = np.ascontiguousarray(self.pool.decide(rows))
+        explores = (found == ASKS).any(axis=1)
+        if not explores.all():
+            raise DataError(
+                f"at least one expert must ask in every round, got none for row "
+                f"{int(np.argmin(explores))}"
+            )
+        return found
+
+    @property
+    def _n_known(self) -> int:
+        return sum(map(len, self._labels))
+
+    def _labels_to_learn(self) -> float:
+        """Return the number of labels asked for at which models learn anew."""
+        if not self.learns:
+            return np.inf
+        missing = np.ceil(_GROWTH * self.n_learned) - self._n_known
+        return float(self.standing.sums[1] + missing)
+
+    def _buy(self, made: Rows, rows: Any) -> None:
+        """Keep rows with labels that were bought, and learn from them where it is time."""
+        if not self.learns or not made.asked.any():
+            return
+        self._rows.append(rows[made.asked])
+        self._labels.append(made.answers[made.asked])
+        if self._n_known >= np.ceil(_GROWTH * self.n_learned):
+            self._learn()
+
+    def _learn(self) -> None:
+        self._rows, self._labels = [np.concatenate(self._rows)], [np.concatenate(self._labels)]
+        self.pool.learn(self._rows[0], self._labels[0])
+        self.n_learned = self._n_known
+
+
+def part_of(rows: Any, part: slice) -> Any:
+    """Return some rows of a frame or an array."""
+    return rows.iloc[part] if hasattr(rows, "iloc") else rows[part]
+
+
+_TYPES: Sequence[Any] = (np.int16, np.int64, np.float64, np.int64, np.bool_, np.float64)
+
+
+def _cut(made: Rows, part: slice) -> Rows:
+    cut: Any = [each[part] for each in made]
+    return Rows(*cut)
