@@ -141,7 +141,8 @@ def slide(problem, state):
         for step in steps:
             if old + step in closed:
                 fresh = _replaced(state[place], side, old + step)
-                yield _with(state, [place], fresh), 1 / len(state) / n_sides / len(steps), 0.0
+                chance = 1 / len(state) / problem.n_closed(state[place]) / len(steps)
+                yield _with(state, [place], fresh), chance, 0.0
 
 
 def toggle(problem, state):

@@ -5,7 +5,8 @@ a side is open at the first or the last of them. A move takes up to two boxes aw
 two, which wait behind the others; the rows of the union that would be are found as bits.
 
 slide
-    Any closed side of any box, by any power of two cells, either way.
+    Any closed side of any box, by any power of two cells, either way. It stays closed, so that as
+    many could be slid back.
 toggle
     Open any side of any box; or close it, at any cell that leaves the box one.
 shift
@@ -86,15 +87,24 @@ def draw_step(rng, model, column):
 
 
 @inner_kernel
+def closed_side(model, box, place):
+    """Return which side of a box is closed, after so many others that are."""
+    for side in range(box.shape[0]):
+        place -= box[side] < model.n_cuts[side // 2] if side % 2 else box[side] > 0
+        if place < 0:
+            return side
+    return -1
+
+
+@inner_kernel
 def slide(rng, model, work):
     """Move a closed side."""
     box = take(rng, model, work)
-    side = below(rng, 2 * model.n_cuts.shape[0])
-    column, is_upper, n_cuts = side // 2, side % 2, model.n_cuts[side // 2]
-    old = work.boxes[box, side]
-    if n_cuts == 0 or (old == n_cuts if is_upper else old == 0):
+    side = closed_side(model, work.boxes[box], below(rng, n_closed(model, work.boxes[box])))
+    if side < 0:
         return np.nan
-    cell = old + draw_step(rng, model, column)
+    column, is_upper, n_cuts = side // 2, side % 2, model.n_cuts[side // 2]
+    cell = work.boxes[box, side] + draw_step(rng, model, column)
     least = work.boxes[box, 2 * column] if is_upper else 1
     most = n_cuts - 1 if is_upper else work.boxes[box, 2 * column + 1]
     if cell < least or cell > most:
