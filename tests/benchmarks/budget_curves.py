@@ -273,6 +273,11 @@ def _classifier_trees(
         yield judge(model, setting)
 
 
+def _printed_trees(setting: Setting) -> Iterator[Judged]:
+    for depth in range(1, 6):  # nothing is pruned
+        yield from _classifier_trees(setting, max_depth=depth, **PRINTED)
+
+
 class _WithCosts(NamedTuple):
     """A boosted ensemble that tells what its predictions cost."""
 
@@ -309,7 +314,7 @@ METHODS: Mapping[str, Callable[[Setting], Iterator[Judged]]] = {
     "ASTC": _classifier_trees,
     "ASTC, soft": partial(_classifier_trees, weights="soft"),
     "ASTC, linear": partial(_classifier_trees, basis="linear"),
-    "ASTC, printed": partial(_classifier_trees, **PRINTED),
+    "ASTC, printed": _printed_trees,
     "CSTC": partial(_classifier_trees, make=CostSensitiveTreeClassifier),
     "CSTC, leaves": partial(_classifier_trees, make=CostSensitiveTreeClassifier, loss_at="leaves"),
     "l1": partial(_classifier_trees, make=CostWeightedLogisticClassifier),
