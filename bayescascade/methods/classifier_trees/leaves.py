@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from bayescascade.methods.classifier_trees.basis import Basis
+from bayescascade.methods.classifier_trees.scaling import Standard
 from bayescascade.methods.classifier_trees.selection import Sums
 from bayescascade.methods.classifier_trees.tree import Linear
 
@@ -85,28 +86,25 @@ def logistic_leaf(
     counts = np.bincount(labels, weights, n_classes)
     present = np.flatnonzero(counts)
     total = float(counts.sum())
-    rare = -np.log1p(total)
-    coefficients = np.zeros((n_classes, columns.size))
-    intercepts = np.full(n_classes, rare)
     made = basis.of_rows(rows, columns)
-    means = weights @ made / total
-    deviations = np.sqrt(weights @ (made - means) ** 2 / total)
-    varies = made.max(axis=0) > made.min(axis=0)
+    standard = Standard.of(made, weights)
+    varies = standard.scales > 0
+    coefficients = np.zeros((n_classes, columns.size))
+    intercepts = np.full(n_classes, -np.log1p(total))
     if present.size < 2 or not varies.any():
         intercepts[present] = np.log(counts[present] / total)
     else:
-        scaled = (made[:, varies] - means[varies]) / deviations[varies]
-        is_few = present.size == 2 and varies.sum() <= _FEW_COLUMNS
-        if is_few:
+        scaled = standard.scaled(made)[:, varies]
+        if present.size == 2 and varies.sum() <= _FEW_COLUMNS:
             slopes, starts = newton(scaled, labels == present[1], weights)
         else:
             slopes, starts = _by_scikit_learn(scaled, labels, weights)
         if present.size == 2:
             slopes = np.vstack([np.zeros_like(slopes), slopes])
             starts = np.array([0.0, starts[0]])
-        starts = starts - logsumexp(starts)
-        coefficients[np.ix_(present, varies)] = slopes / deviations[varies]
-        intercepts[present] = starts - coefficients[present] @ means
+        coefficients[np.ix_(present, varies)] = slopes * standard.scales[varies]
+        intercepts[present] = starts - logsumexp(starts)
+        intercepts -= coefficients @ standard.means
     if n_classes == 2:
         return Linear(columns, np.diff(coefficients, axis=0), np.diff(intercepts))
     return Linear(columns, coefficients, intercepts)
