@@ -123,7 +123,11 @@ def _judged(model: Any, rows: Split, total: float) -> list[list[Judged]]:
 
     Test rows are led to their ends once for each number of neighbors and tradeoff that is chosen.
     """
-    tried, cells = model._tried, model._matrix(rows.test.features)
+    tried, cells, nothing = (
+        model._tried,
+        model._matrix(rows.test.features),
+        peers.commonest_label(rows),
+    )
     labels = np.searchsorted(model.classes_, rows.test.labels.to_numpy())
     known: dict[tuple[int, float], Followed] = {}
     numbers = [
@@ -134,7 +138,9 @@ def _judged(model: Any, rows: Split, total: float) -> list[list[Judged]]:
         figures.append([])
         for share in SHARES if rules else ():
             chosen = choose_within(rules, share * total)
-            assert chosen is not None, "no feature is always within a budget"
+            if chosen is None or chosen.error >= nothing.validation_error:
+                figures[-1].append(nothing)
+                continue
             rule = chosen.rule
             key = rule.n_neighbors, rule.tradeoff
             if key not in known:
@@ -164,6 +170,7 @@ def _by_number(model: Any, rows: Split, order: str, seed: int, total: float) -> 
         curves.append((found.costs.mean(axis=0), wrong.mean(axis=0)))
     (cost, error), (test_cost, test_error) = curves
     judged = [Judged(*each) for each in zip(cost, error, test_cost, test_error, strict=True)]
+    judged.append(peers.commonest_label(rows))
     return [best_within(judged, share * total) for share in SHARES]
 
 

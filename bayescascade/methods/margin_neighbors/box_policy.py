@@ -18,7 +18,7 @@ from bayescascade.methods.margin_neighbors.bins import FeatureBins, columns_of
 from bayescascade.methods.margin_neighbors.boxes import LEAF, BoxTable, Policy
 from bayescascade.methods.margin_neighbors.margins import probabilities_of
 from bayescascade.report.numbers import cost_texts, count_texts, share_text
-from bayescascade.report.page import BLANK, Guided, Numbers, Page, Pieces
+from bayescascade.report.page import BLANK, Fold, Guided, Numbers, Page, Pieces
 from bayescascade.report.printed import Printed
 
 if TYPE_CHECKING:
@@ -187,7 +187,10 @@ class BoxPolicy(Printed):
             Numbers("class", [classes[place] for place in best]),
             Numbers("share", [share_text(share) for share in shares.tolist()]),
         ]
-        return Guided(labels, parents, columns, lambda node: labels[node])
+        sizes = counts.sum(axis=1).round(6)
+        at_leaves = np.where(np.array(nodes) == LEAF, sizes, 0.0)
+        fold = Fold(at_leaves.tolist(), "the rows", ("leaf", "leaves"), sizes.tolist())
+        return Guided(labels, parents, columns, lambda node: labels[node], fold=fold)
 
     @cached_property
     def _counts(self) -> NDArray[np.float64]:

@@ -134,8 +134,8 @@ class BoxTable:
     @cached_property
     def errors(self) -> Numbers:
         """Weight of the rows in each box that are not of the class that it names."""
-        wrong: Numbers = self.weights - self.counts[np.arange(self.labels.size), self.labels]
-        return wrong
+        wrong = self.weights - self.counts[np.arange(self.labels.size), self.labels]
+        return np.maximum(wrong, 0.0)  # of weights that are not whole, rounding may say less
 
     def bins(self, feature: int) -> range:
         """Return the digits of a feature that is measured."""

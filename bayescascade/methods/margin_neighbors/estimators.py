@@ -96,7 +96,7 @@ class MarginNeighborsClassifier(BudgetedClassifier):
 
     Notes
     -----
-    Nan (2018), chapter 2, with errata 17 to 19 of the documentation. A saved file holds the rows,
+    Nan (2018), chapter 2, with the errata of the documentation. A saved file holds the rows,
     as predicting needs them. Costs, shares and choices are measured on at most 2,000 validation
     rows; without labels of such, training rows choose, each left out of its own neighborhoods.
 
@@ -381,7 +381,9 @@ class MarginNeighborsClassifier(BudgetedClassifier):
             model._measure_used(ways.used(rule), tried.watch)
         else:
             model._measure(tried.seen, tried.watch)
-        if best is not None and budget is not None and not model._reads_nothing:
+        if model._reads_nothing:  # where a sum of nothing need not name the commonest class
+            model._cut_down()
+        elif best is not None and budget is not None:
             nothing = tried.judges.labels != tried.training.commonest
             model._settle(Choice.of(tried.judges.words, best.wrong, nothing, tried.training))
         return model
