@@ -229,14 +229,17 @@ class TriedClassifier(BudgetedClassifier):
         """Return what is tried for some budgets, judged by the rows that choose."""
         judges = self._judges(training)
         rows, labels, weights = training.rows, training.labels, training.weights
-        learns = judges.learns & (weights > 0)
+        counts = weights > 0
+        learns = judges.learns & counts
         basis = Basis.of(self.basis, rows[learns], self._encoder.source)
         learned = GrowingRows.of(
             basis, rows[learns], labels[learns], weights[learns], training.n_classes
         )
         everything = learned
         if not judges.learns.all():
-            everything = GrowingRows.of(basis, rows, labels, weights, training.n_classes)
+            everything = GrowingRows.of(
+                basis, rows[counts], labels[counts], weights[counts], training.n_classes
+            )
         watch = Watch(self.time_limit)
         tried: list[Candidate] = []
         self.is_interrupted_ = False

@@ -7,7 +7,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import bayescascade
-from bayescascade import CostWeightedLogisticClassifier, FeatureCosts
+from bayescascade import (
+    CostSensitiveTreeClassifier,
+    CostWeightedLogisticClassifier,
+    FeatureCosts,
+)
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.costs.norms import CostNorms
 from bayescascade.methods.classifier_trees.logistic import LogisticProblem
@@ -156,6 +160,17 @@ def test_free_features_that_separate_classes_leave_no_loss():
 def test_bad_parameters_are_named(given, words):
     with pytest.raises(ParameterError, match=words):
         CostWeightedLogisticClassifier(**given).fit(*labeled(60))
+
+
+@pytest.mark.parametrize("make", [CostWeightedLogisticClassifier, CostSensitiveTreeClassifier])
+def test_rows_of_no_weight_and_what_no_time_is_left_for_are_left_out(make):
+    X, y = labeled(60)
+    weights = np.where(y == 2, 0.0, 1.0)
+    model = make(random_state=0).fit(X, y, sample_weight=weights)
+    assert model.predict_proba(X)[:, 2].max() < 0.1
+    late = make(random_state=0, time_limit=1e-6).fit(X, y)
+    assert late.stopped_after_ == 1e-6
+    assert late.predict_proba(X).shape == (60, 3)
 
 
 def test_forged_penalties_are_refused(tmp_path):
