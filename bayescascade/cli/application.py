@@ -26,6 +26,7 @@ from bayescascade.cli.explaining import explain
 from bayescascade.cli.fit import fit
 from bayescascade.cli.impute import impute
 from bayescascade.cli.listed import command_of
+from bayescascade.cli.online import online
 from bayescascade.cli.output import INTERRUPTED
 from bayescascade.cli.rados import rados
 from bayescascade.cli.saved import diagnose, predict, sample, score, show
@@ -108,10 +109,10 @@ def application(context: click.Context) -> None:
     a list of rules that predicts one of its columns, budget forests that do so within budgets for
     what the features cost, compress prototypes whose neighbors do so, boxes some that hold a rare
     class. causal says which of two columns is the cause, privately if asked for; effect learns for
-    whom a treatment works; rados classifies by sums of rows, which others may hold. show, score,
-    predict, explain, impute and sample use what was saved; diagnose says how well its posterior was
-    explored. compare learns several densities of a table, and scores them by rows that they have
-    not seen. doctor says what all of this runs on.
+    whom a treatment works; online asks for labels where they pay; rados classifies by sums of rows,
+    which others may hold. show, score, predict, explain, impute and sample use what was saved;
+    diagnose says how well its posterior was explored. compare learns several densities of a table,
+    and scores them by rows that they have not seen. doctor says what all of this runs on.
 
     A table is a CSV, Parquet or Arrow file, or all files of a folder, a pattern ("parts/*.csv") or
     a URL together.
@@ -128,6 +129,7 @@ for command in (
     *map(command_of, COMMANDS),
     causal,
     effect,
+    online,
     rados,
     evidence,
     show,

@@ -1,0 +1,133 @@
+"""``bayescascade online``: what it would have cost to ask for labels only where that pays."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
+from bayescascade.cli.options import (
+    CHOICE_OPTIONS,
+    TARGET_OPTION,
+    Integer,
+    Real,
+    listed as listed_names,
+    with_options,
+)
+from bayescascade.cli.reading import with_reading
+
+if TYPE_CHECKING:
+    from bayescascade.methods.online.gate import OnlineGate
+    from bayescascade.report.page import Page
+
+
+@click.command(short_help="Answer a stream of rows, and ask for labels where it pays.")
+@click.argument("data")
+@TARGET_OPTION
+@click.option(
+    "--cost",
+    type=Real(above=0.0, maximum=1.0),
+    default=0.2,
+    show_default=True,
+    help="Cost of asking for a label, where an error costs 1.",
+)
+@click.option(
+    "--first",
+    type=Integer(2),
+    default=500,
+    show_default=True,
+    help="Rows at the beginning whose labels cost nothing.",
+)
+@with_options(*CHOICE_OPTIONS)
+@with_reading(learns=True, labels=True)
+@click.option("--seed", type=Integer(0), default=0, show_default=True, help="Seed of the rounds.")
+@learning
+def online(data: str, **options: Any) -> tuple[Task, Lesson]:
+    """Play the rows of DATA one by one, in their order, as if their labels had to be bought.
+
+    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. A logistic
+    regression, a tree and a forest learn from the first rows and from every label that was bought;
+    where they are not sure enough, the label is asked for. No other label is looked at, but to say
+    in the end what was lost. Ctrl-C ends it early: the rounds played are printed.
+    """
+    task = outputs_of(options, {"DATA": data})
+    from bayescascade.cli.rows import open_rows, read_labeled
+
+    source = open_rows(data)
+    X, y, _ = read_labeled(
+        source,
+        options["target"],
+        columns=listed_names(options["columns"]),
+        drop=listed_names(options["drop"]),
+    )
+    first = options["first"]
+    if first >= len(X):
+        raise click.UsageError(f"--first must be less than the {len(X):,} rows, got {first:,}")
+
+    def play() -> _Stream:
+        gate = _gate(options["cost"], options["seed"]).start(X[:first], y[:first])
+        gate.partial_fit(X[first:], y[first:])
+        return _Stream(gate, source.label, y[first:], y[:first])
+
+    return task, Lesson(fit=play, ended=_ended)
+
+
+def _gate(cost: float, seed: int) -> "OnlineGate":
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.tree import DecisionTreeClassifier
+
+    from bayescascade.methods.online.gate import OnlineGate
+
+    models = [
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+        DecisionTreeClassifier(min_samples_leaf=5, random_state=0),
+        RandomForestClassifier(200, random_state=0),
+    ]
+    return OnlineGate.of_models(models, cost=cost, random_state=seed)
+
+
+def _ended(stream: "_Stream") -> str:
+    if not stream.gate.played_.is_interrupted:
+        return ""
+    return f"{stream.gate.n_rounds_:,} rounds were played"
+
+
+class _Stream(NamedTuple):
+    """A gate that has played, with the labels of all rows, which say what it lost."""
+
+    gate: "OnlineGate"
+    source: str
+    labels: Any
+    first_labels: Any
+
+    @property
+    def _losses(self) -> dict[str, float]:
+        """Mean losses a round."""
+        import numpy as np
+
+        played = self.gate.played_
+        labels = np.asarray(self.labels)[: len(played.asked)]
+        values, counts = np.unique(np.asarray(self.first_labels), return_counts=True)
+        return {
+            "this gate": float(played.losses(labels).mean()),
+            "asks always": self.gate.cost,
+            "most common class": float(np.mean(labels != values[np.argmax(counts)])),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the losses and the gate as plain data."""
+        return {"source": self.source, "losses": self._losses, **self.gate.to_dict()}
+
+    def page(self) -> "Page":
+        """Return what was lost, beside asking always, and the gate's page."""
+        from bayescascade.report.page import BLANK, Numbers, PrintedTable
+
+        if not self.gate.n_rounds_:
+            return self.gate.page()
+        losses = self._losses
+        table = PrintedTable(
+            list(losses), [Numbers("loss a round", [f"{loss:.4f}" for loss in losses.values()])]
+        )
+        return (*self.gate.page()[:2], BLANK, table, *self.gate.page()[2:])
