@@ -110,9 +110,9 @@ class ConfidentModels:
     def names(self) -> list[str]:
         """Each model with each threshold, and the one that asks."""
         texts = [f"{t:.3g}" for t in self.thresholds]
-        return [
-            f"{type(model).__name__} from {text}" for model in self.models for text in texts
-        ] + ["always asks"]
+        return [f"{_name(model)} from {text}" for model in self.models for text in texts] + [
+            "always asks"
+        ]
 
     def decide(self, X: Any) -> Decisions:
         """Return what they decide."""
@@ -132,6 +132,11 @@ class ConfidentModels:
     def learn(self, X: Any, labels: NDArray[np.int64]) -> None:
         """Fit the models anew."""
         self.fitted = [clone(model).fit(X, labels) for model in self.models]
+
+
+def _name(model: Any) -> str:
+    """Return the name of a model's class, of a pipeline that of its last step."""
+    return type(model.steps[-1][1] if hasattr(model, "steps") else model).__name__
 
 
 def check_classes(classes: Any) -> NDArray[Any]:
