@@ -22,6 +22,8 @@ from .costs.limits import BudgetError as BudgetError
 from .data.read_as import ReadAs as ReadAs
 from .data.schema import Schema as Schema
 from .data.table import Table as Table
+from .methods.adaptive.estimators import AdaptiveClassifier as AdaptiveClassifier
+from .methods.adaptive.posterior import AdaptivePosterior as AdaptivePosterior
 from .methods.boxes.estimators import BoxClassifier as BoxClassifier
 from .methods.boxes.fast_estimator import FastBoxes as FastBoxes
 from .methods.boxes.measures import (

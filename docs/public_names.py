@@ -16,6 +16,7 @@ _TITLES = {
     "methods.mixtures": "Mixtures",
     "methods.comparing": "Comparisons",
     "methods.rules": "Rule lists",
+    "methods.adaptive": "Feature budgets",
     "methods.forests": "Feature budgets",
     "methods.prunings": "Feature budgets",
     "methods.classifier_trees": "Feature budgets",
@@ -36,6 +37,11 @@ _TITLES = {
 
 BESIDE = {
     "What a fit has in it": (
+        "bayescascade.methods.adaptive.choosing.AdaptiveFit",
+        "bayescascade.methods.adaptive.gated.LinearScores",
+        "bayescascade.methods.adaptive.objective.Problem",
+        "bayescascade.methods.adaptive.oracle.GateOracle",
+        "bayescascade.methods.adaptive.selecting.Fit",
         "bayescascade.methods.cascades.exact.posterior.ExactPosterior",
         "bayescascade.methods.cascades.exact.posterior.SummedPosterior",
         "bayescascade.methods.cascades.exact.tilted.TiltedPosterior",

@@ -12,6 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 import samplers
 from bayescascade import (
+    AdaptiveClassifier,
+    AdaptivePosterior,
     AutoCascade,
     BoxClassifier,
     BranchCascade,
@@ -164,6 +166,24 @@ ESTIMATORS = {
         {"neighborhood": "boxes", "costs": COSTS, "tradeoff": 0.02, "random_state": 0},
         True,
     ),
+    "gate": Case(
+        AdaptiveClassifier,
+        {"n_trees": 5, "costs": COSTS, "budget": 6.0, "full_share": 0.3, "random_state": 0},
+        True,
+    ),
+    "group lasso": Case(
+        AdaptiveClassifier,
+        {
+            "estimator": _forest(),
+            "costs": COSTS,
+            "selection": "group_lasso",
+            "tradeoff": 0.005,
+            "full_share": 0.3,
+            "cut": -1.0,
+        },
+        True,
+        True,
+    ),
     "neighbors": Case(
         NeighborCompressionClassifier,
         {**CHAINS, "search": "ascent+langevin", "n_prototypes": 6, "max_iter": 60},
@@ -264,6 +284,12 @@ def _effects(surrogate: str, combine: str, seed: int = 0) -> EffectPosterior:
     )
 
 
+def _gate(seed: int = 0, n_classes: int = 2, **how: Any) -> AdaptivePosterior:
+    rows, rng = blobs(40, seed=seed)[0], np.random.default_rng(seed)
+    labels, losses = rng.integers(0, n_classes, 40), rng.exponential(0.4, 40)
+    return AdaptivePosterior(rows, labels, losses, n_classes, **{"full_share": 0.2, **how})
+
+
 CONTINUOUS: Mapping[str, Callable[..., ContinuousPosterior]] = {
     **{f"prototypes {how}": partial(neighbors.posterior, **how) for how in neighbors.KINDS},
     "rado": partial(_rados, "none"),
@@ -273,6 +299,8 @@ CONTINUOUS: Mapping[str, Callable[..., ContinuousPosterior]] = {
     "soft tree": lambda seed: soft_trees.posterior(3, seed),
     "soft leaves": lambda seed: soft_trees.posterior(2, seed, loss_at="leaves"),
     "effect max": lambda seed: _effects("square", "max", seed),
+    "gate": lambda seed: _gate(seed),
+    "gate of three": lambda seed: _gate(seed, n_classes=3, full_share=1.0),
 }
 """Those over numbers, each of rows drawn by a `seed`."""
 
@@ -299,6 +327,7 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "effect": lambda: _effects("logistic", "mean"),
     "soft tree": soft_trees.posterior,
     "policy": policies.small,
+    "gate": _gate,
     "boxes": boxes.Problem("listed", (5, 5), 2, n_rows=30).posterior,
     "gibbs": gibbs,
     "plane": Plane,

@@ -122,6 +122,7 @@ def test_generic_engines_run_on_the_moves(name):
 
 # whose moves are not compiled
 IN_PYTHON = (
+    "gate",
     "gibbs",
     "prototypes",
     "direction",

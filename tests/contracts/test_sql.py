@@ -63,7 +63,8 @@ def hostile(frame):
 
 
 def test_what_is_read_by_people_is_told_to_databases():
-    assert set(ESTIMATORS) - set(TOLD) == {"margins", "neighbors", "policies", "rado"}
+    without = {"margins", "neighbors", "policies", "rado", "gate", "group lasso"}
+    assert set(ESTIMATORS) - set(TOLD) == without
 
 
 @pytest.mark.parametrize("name", DENSITIES)

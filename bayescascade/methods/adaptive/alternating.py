@@ -1,0 +1,213 @@
+"""Alternation over the shares of the full model, and gate and local model (algorithm 4, Adapt-Lin).
+
+Each round finds the best shares q (`objective.best_split`) and then lowers, at these q,
+
+    sum_i w_i [(1 - q_i)(l_1i + log(1 + exp(g_i))) + q_i log(1 + exp(-g_i))] + Omega
+
+over g and f_1, which share nothing in it: Newton steps of a logistic regression on the labels q,
+and of one on rows weighted by 1 - q (of several classes by a bound of the curvature), each
+shortened until the sum has fallen. With the group norm of (OPT2), proximal gradient steps take
+their place. So no round raises J.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+
+from bayescascade.base.watch import check_time
+from bayescascade.costs.norms import CostNorms
+from bayescascade.methods.adaptive.objective import (
+    Numbers,
+    Problem,
+    State,
+    class_chances,
+    local_losses,
+)
+
+ROUNDS = 50
+"""Rounds at most, as in the thesis's experiments."""
+
+_LEAST_GAIN = 1e-5  # nats a row in a round, below which it ends
+_N_NEWTON = 2
+_N_PROXIMAL = 20
+_FLOOR = 1e-9  # of curvature
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupNorm:
+    """The group norm of (OPT2), with costs (erratum 20): gamma sum_a c_a |(g_a, f_1a)|."""
+
+    norms: CostNorms
+    gamma: float
+
+    def total(self, state: State) -> float:
+        """Return Omega."""
+        return self.gamma * self.norms.total(_joined(state))
+
+
+def alternated(
+    problem: Problem,
+    start: State,
+    columns: NDArray[np.bool_],
+    penalty: GroupNorm | None = None,
+    seen: Callable[[float], object] | None = None,
+) -> tuple[State, float]:
+    """Return where rounds lead from a start, and J there, with the group norm if there is one.
+
+    columns (p,): those that may have coefficients, the last too. `seen` gets J of each round.
+    """
+    part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
+    state = State(start.gate[columns], start.local[columns])
+    if penalty is not None:
+        part = replace(part, ridge=0.0)
+        penalty = replace(penalty, norms=penalty.norms.among(np.flatnonzero(columns)))
+    before = np.inf
+    value = _total(part, state, penalty)
+    for _ in range(ROUNDS):
+        check_time()
+        if seen is not None:
+            seen(value)
+        if before - value < _LEAST_GAIN:
+            break
+        shares = part.split(state).shares
+        if penalty is None:
+            state = _newton(part, state, shares)
+        else:
+            state = _proximal(part, state, shares, penalty)
+        before = value
+        value = _total(part, state, penalty)
+    whole = State(np.zeros_like(start.gate), np.zeros_like(start.local))
+    whole.gate[columns], whole.local[columns] = state.gate, state.local
+    return whole, value
+
+
+def fitted_local(problem: Problem, start: State, columns: NDArray[np.bool_]) -> State:
+    """Return a start with the local model of all rows, of these columns (A.2.3)."""
+    part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
+    nobody = np.zeros(len(part.rows))
+    local = start.local[columns]
+    for _ in range(20):
+        local = _local_step(part, local, nobody)
+    state = State(np.zeros_like(start.gate), np.zeros_like(start.local))
+    state.local[columns] = local
+    return state
+
+
+def fitted_gate(problem: Problem, start: State, columns: NDArray[np.bool_]) -> State:
+    """Return a start with the gate that says where the local model errs (its pseudo labels)."""
+    part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
+    said = class_chances(part.rows @ start.local[columns]).argmax(axis=1)
+    wrong = (said != part.labels).astype(np.float64)
+    gate = np.zeros(part.rows.shape[1])
+    for _ in range(20):
+        gate = _gate_step(part, gate, wrong)
+    state = State(np.zeros_like(start.gate), start.local)
+    state.gate[columns] = gate
+    return state
+
+
+def _total(part: Problem, state: State, penalty: GroupNorm | None) -> float:
+    return part.value(state) + (0.0 if penalty is None else penalty.total(state))
+
+
+def _newton(part: Problem, state: State, shares: Numbers) -> State:
+    gate, local = state
+    for _ in range(_N_NEWTON):
+        gate = _gate_step(part, gate, shares)
+        local = _local_step(part, local, shares)
+    return State(gate, local)
+
+
+def _gate_step(part: Problem, gate: Numbers, shares: Numbers) -> Numbers:
+    """Return the gate (p,) after a step towards the labels q (n,) in [0, 1]."""
+    sizes, shrinks = part.weights / part.total, _shrinks(part)
+
+    def value(tried: Numbers) -> float:
+        scores = part.rows @ tried
+        losses = -(1 - shares) * log_expit(-scores) - shares * log_expit(scores)
+        return float(sizes @ losses + 0.5 * shrinks @ tried**2)
+
+    chances = expit(part.rows @ gate)
+    gradient = part.rows.T @ (sizes * (chances - shares)) + shrinks * gate
+    curvature = (part.rows.T * (sizes * chances * (1 - chances))) @ part.rows
+    return _shortened(value, gate, _solved(curvature, shrinks, gradient))
+
+
+def _local_step(part: Problem, local: Numbers, shares: Numbers) -> Numbers:
+    """Return the local model (p, c) after a step on rows that count 1 - q (n,)."""
+    sizes, shrinks = part.weights * (1 - shares) / part.total, _shrinks(part)
+
+    def value(tried: Numbers) -> float:
+        losses = local_losses(part.rows @ tried, part.labels)
+        return float(sizes @ losses + 0.5 * (shrinks @ tried**2).sum())
+
+    outputs = part.rows @ local
+    pulls = sizes[:, np.newaxis] * part.pulls(outputs)
+    gradient = part.rows.T @ pulls + shrinks[:, np.newaxis] * local
+    own = class_chances(outputs)[:, -part.n_outputs :]
+    factor = 1.0 if part.n_outputs == 1 else 2.0  # diag(p) - p p' is at most 2 diag(p (1 - p))
+    step = np.empty(local.shape)
+    for k in range(part.n_outputs):
+        spread = factor * sizes * own[:, k] * (1 - own[:, k])
+        step[:, k] = _solved((part.rows.T * spread) @ part.rows, shrinks, gradient[:, k])
+    return _shortened(value, local, step)
+
+
+def _shrinks(part: Problem) -> Numbers:
+    shrinks = np.full(part.rows.shape[1], part.ridge / part.total)
+    shrinks[-1] = 0.0
+    return shrinks
+
+
+def _solved(curvature: Numbers, shrinks: Numbers, gradient: Numbers) -> Numbers:
+    square = curvature + np.diag(shrinks + _FLOOR)
+    return np.asarray(np.linalg.solve(square, gradient), np.float64)
+
+
+def _shortened(value: Callable[[Numbers], float], here: Numbers, step: Numbers) -> Numbers:
+    """Return where a step leads, halved until the value has fallen; where it began if never."""
+    before, length = value(here), 1.0
+    while length > 1e-6:
+        there = here - length * step
+        if value(there) < before:
+            return there
+        length /= 2
+    return here
+
+
+def _proximal(part: Problem, state: State, shares: Numbers, penalty: GroupNorm) -> State:
+    """Return the coefficients after proximal gradient steps at fixed shares."""
+    sizes = part.weights / part.total
+    here, length = _joined(state), 1.0
+
+    def smooth(joined: Numbers) -> float:
+        scores, outputs = part.rows @ joined[:, 0], part.rows @ joined[:, 1:]
+        local = local_losses(outputs, part.labels)
+        losses = (1 - shares) * (local - log_expit(-scores)) - shares * log_expit(scores)
+        return float(sizes @ losses)
+
+    before = smooth(here)
+    for _ in range(_N_PROXIMAL):
+        scores, outputs = part.rows @ here[:, 0], part.rows @ here[:, 1:]
+        pulls = (sizes * (1 - shares))[:, np.newaxis] * part.pulls(outputs)
+        both = np.column_stack([sizes * (expit(scores) - shares), pulls])
+        gradient = part.rows.T @ both
+        while True:
+            there, _ = penalty.norms.split(here - length * gradient, length * penalty.gamma)
+            moved = there - here
+            bound = before + np.sum(gradient * moved) + np.sum(moved**2) / (2 * length)
+            after = smooth(there)
+            if after <= bound + 1e-14 * abs(bound) or length < 1e-8:
+                break
+            length /= 2
+        here, before = there, after
+        length *= 1.5
+    return State(here[:, 0].copy(), here[:, 1:].copy())
+
+
+def _joined(state: State) -> Numbers:
+    """Return the coefficients of gate and local model side by side, (p, 1 + c)."""
+    return np.column_stack([state.gate, state.local])

@@ -1,0 +1,136 @@
+"""Which gate, local model and cut are best within a budget, by rows that judge.
+
+P_full limits the mean of q, not the share of rows whose gate is above 0: so the cut is chosen, too.
+At a cut the rows of higher gates are sent. Of each fit all cuts are tried that divide the rows, and
+those are kept that no other one of the fit is both cheaper and more right than.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.costs.items import CostItems
+from bayescascade.costs.limits import is_within
+from bayescascade.data.cell_policy import Matrix
+from bayescascade.methods.adaptive.gated import Gated
+from bayescascade.methods.adaptive.objective import Numbers
+from bayescascade.methods.adaptive.selecting import Fit
+
+Bools = NDArray[np.bool_]
+
+
+class Judges(NamedTuple):
+    """Rows that judge, what the full model says of them and which features it reads.
+
+    learns (n_training_rows,): which of those are learned from.
+    """
+
+    rows: Matrix
+    labels: NDArray[np.int64]
+    words: str
+    learns: Bools
+    full_wrong: Bools
+    full_used: Bools
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaptiveFit:
+    """Gate, local model and cut that were tried, with what they come to on the rows that judge.
+
+    Attributes
+    ----------
+    fit : Fit
+        Coefficients of scaled columns, their set, full_share and objective.
+    cut : float
+        The gate sends rows above it.
+    error, cost : float
+        Error rate and mean cost of a row.
+    sent_share : float
+        Share of the rows sent to the full model.
+    """
+
+    fit: Fit
+    cut: float
+    error: float
+    cost: float
+    sent_share: float
+
+
+def judged(
+    fit: Fit, model: Gated, judges: Judges, items: CostItems, cut: float | None
+) -> list[AdaptiveFit]:
+    """Return a fit with the cuts that are worth a look, the cheapest first; or with a given one."""
+    if cut is not None:
+        at = model.cut_at(cut)
+        sent, used = (
+            at.sent(judges.rows),
+            np.repeat(at.kept_features[np.newaxis], len(judges.rows), 0),
+        )
+        used[sent] = judges.full_used[sent] | at.gate_features
+        wrong = np.where(sent, judges.full_wrong, _local_wrong(model, judges))
+        cost = float(items.total(items.paid(used)).mean())
+        return [AdaptiveFit(fit, cut, float(wrong.mean()), cost, float(sent.mean()))]
+    scores, n = model.scores(judges.rows), len(judges.rows)
+    order = np.argsort(-scores, kind="stable")
+    between = model.cut_at(0.0)
+    kept = float(_cost(between.kept_features[np.newaxis], items)[0])
+    sent_costs = _cost(judges.full_used | between.gate_features, items)[order]
+    local_wrong = _local_wrong(model, judges)[order].astype(np.float64)
+    full_wrong = judges.full_wrong[order].astype(np.float64)
+    counts = np.arange(n + 1)
+    errors = (local_wrong.sum() + np.cumsum([0.0, *(full_wrong - local_wrong)])) / n
+    costs = (np.cumsum([0.0, *sent_costs]) + kept * (n - counts)) / n
+    ranked = scores[order]
+    cuts = np.array([np.inf, *(0.5 * (ranked[:-1] + ranked[1:])), -np.inf])
+    divides = np.array([True, *(ranked[:-1] > cuts[1:-1]), True])
+    costs[0] = _cost(model.kept_features[np.newaxis], items)[0]  # the gate is not asked
+    costs[-1] = _cost(judges.full_used, items).mean()
+    places = _worth(costs, errors, np.flatnonzero(divides))
+    return [
+        AdaptiveFit(fit, float(cuts[k]), float(errors[k]), float(costs[k]), k / n) for k in places
+    ]
+
+
+def best_within(
+    tried: Iterable[AdaptiveFit], budget: float | None, price: float
+) -> AdaptiveFit | None:
+    """Return the one of least error + price cost within a budget, of equals the cheapest."""
+    possible = [one for one in tried if budget is None or is_within(one.cost, budget)]
+    if not possible:
+        return None
+    return min(possible, key=lambda one: (one.error + price * one.cost, one.cost))
+
+
+def best_sets(fits: Sequence[Fit], tradeoff: float | None) -> list[Fit]:
+    """Return, of each full_share, the fit of least J + tradeoff times cost; all without one."""
+    if tradeoff is None:
+        return list(fits)
+    shares = dict.fromkeys(fit.full_share for fit in fits)
+    return [
+        min(
+            (fit for fit in fits if fit.full_share == share),
+            key=lambda fit: fit.objective + tradeoff * fit.cost,
+        )
+        for share in shares
+    ]
+
+
+def _local_wrong(model: Gated, judges: Judges) -> Bools:
+    wrong: Bools = model.local_chances(judges.rows).argmax(axis=1) != judges.labels
+    return wrong
+
+
+def _cost(used: Bools, items: CostItems) -> Numbers:
+    return items.total(items.paid(used))
+
+
+def _worth(costs: Numbers, errors: Numbers, places: NDArray[np.int64]) -> list[int]:
+    """Return the places that are cheaper, or less wrong, than all others."""
+    order = places[np.lexsort((errors[places], costs[places]))]
+    least = np.minimum.accumulate(errors[order])
+    is_new = np.append(True, errors[order][1:] < least[:-1])
+    found: list[int] = order[is_new].tolist()
+    return found

@@ -1,0 +1,110 @@
+"""What the best gate could do between two models, if it knew which of them errs (Nan, 5.2).
+
+A row goes to the full model where its excess loss per cost saved, ``(l_1 - l_0) / (c_0 - c_1)``, is
+above a price. For each price that is the least loss at its mean cost, exactly: of all ways to send
+rows, minimum and maximum of ``loss + price cost`` are reached row by row. Between two costs of it,
+the line that joins their losses is a lower bound.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.report.numbers import cost_texts
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable
+from bayescascade.report.printed import Printed
+
+Floats = NDArray[np.float64]
+
+_MOST_LINES = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GateOracle(Printed):
+    """The least error rate of any gate between two models, at each mean cost.
+
+    Attributes
+    ----------
+    costs : (m,) float64
+        Mean costs of a row, ascending.
+    errors : (m,) float64
+        The least error rate at each, descending.
+    sent_shares : (m,) float64
+        Shares of the rows that go to the full model.
+    gate_cost, gate_error : float
+        Of the gate that was learned.
+    local_error, full_error : float
+        Where no row goes to the full model, and where all do.
+    """
+
+    costs: Floats
+    errors: Floats
+    sent_shares: Floats
+    gate_cost: float
+    gate_error: float
+    local_error: float
+    full_error: float
+
+    def error_at(self, cost: float) -> float:
+        """Return what no gate's error rate is below at a mean cost, infinite below all costs.
+
+        Between costs that are reached, it is the line that joins them.
+        """
+        if cost < self.costs[0]:
+            return np.inf
+        return float(np.interp(cost, self.costs, self.errors))
+
+    @property
+    def lost_to_gate(self) -> float:
+        """Error rate of the gate above that of the best gate of its cost."""
+        return self.gate_error - self.error_at(self.gate_cost)
+
+    def page(self) -> Page:
+        """Return the costs and errors, at most a dozen of them."""
+        shown = np.unique(np.linspace(0, len(self.costs) - 1, _MOST_LINES).round().astype(int))
+        cost, *_ = cost_texts([self.gate_cost])
+        columns = [
+            Numbers("error", [f"{100 * one:.1f} %" for one in self.errors[shown]]),
+            Numbers("sent", [f"{100 * one:.1f} %" for one in self.sent_shares[shown]]),
+        ]
+        told = f"the gate errs in {100 * self.gate_error:.1f} % at cost {cost}"
+        best = self.error_at(self.gate_cost)
+        return (
+            Heading(["best gate between both models", "it would have to know which of them errs"]),
+            Pieces([told, f"the best one in {100 * best:.1f} %"]),
+            BLANK,
+            PrintedTable(cost_texts(self.costs[shown].tolist()), columns, "cost"),
+        )
+
+
+def oracle_of(
+    local_wrong: NDArray[np.bool_],
+    full_wrong: NDArray[np.bool_],
+    local_costs: Floats,
+    full_costs: Floats,
+    sent: NDArray[np.bool_],
+) -> GateOracle:
+    """Return the oracle of rows, (n,) each: which model errs, costs, and what the gate sends."""
+    gains = local_wrong.astype(np.float64) - full_wrong
+    dearer = full_costs - local_costs
+    is_free = (dearer <= 0) & ((gains > 0) | ((gains == 0) & (dearer < 0)))  # at any price
+    may = (dearer > 0) & (gains > 0)
+    saves = (dearer < 0) & (gains < 0)  # sent at high prices, as that is cheaper
+    base = is_free | saves
+    changes = np.flatnonzero(may | saves)
+    prices = gains[changes] / dearer[changes]
+    order = changes[np.argsort(-prices, kind="stable")]
+    signs = np.where(saves[order], -1.0, 1.0)  # sent, or taken back
+    n = len(gains)
+    start_cost = np.where(base, full_costs, local_costs).sum()
+    start_error = np.where(base, full_wrong, local_wrong).sum()
+    costs = (start_cost + np.cumsum([0.0, *(signs * dearer[order])])) / n
+    errors = (start_error - np.cumsum([0.0, *(signs * gains[order])])) / n
+    shares = (base.sum() + np.cumsum([0.0, *signs])) / n
+    gate_cost = float(np.where(sent, full_costs, local_costs).mean())
+    gate_error = float(np.where(sent, full_wrong, local_wrong).mean())
+    return GateOracle(
+        costs, errors, shares, gate_cost, gate_error, float(local_wrong.mean()),
+        float(full_wrong.mean()),
+    )  # fmt: skip

@@ -1,0 +1,166 @@
+"""The Gibbs posterior over gates and local classifiers beside a full model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_real
+from bayescascade.methods.adaptive.objective import Numbers, Problem, State
+from bayescascade.model.continuous import ContinuousPosterior
+
+
+class AdaptivePosterior(ContinuousPosterior):
+    """Gates and local classifiers, by how well they do beside a full model.
+
+    ``log density(state) = -n J(state) / temperature``, n the weight of the rows and J of
+    `bayescascade.methods.adaptive.objective`: the least over the rows' shares of the full model of
+    expected loss, distance of gate and shares, and a ridge. With ``full_share=1`` and temperature 1
+    the likelihood is that of gate and both models together as one classifier, a mixture of two
+    experts; else it is no generative model, but weighs J. The prior is the ridge's: normal
+    coefficients, and flat intercepts.
+
+    Parameters
+    ----------
+    rows : (n, p) array of float
+        Columns that gate and local model read, of mean 0 and variance 1. An intercept is added.
+    labels : (n,) array of int in [0, n_classes)
+    full_losses : (n,) array of float >= 0
+        Losses of the full model, nats; fair if the rows were not in what it was fitted on.
+    n_classes : int >= 2
+    full_share : float in [0, 1]
+        Most of the mean share of rows that may go to the full model.
+    weights : (n,) array of float > 0, optional
+        1 each by default.
+    ridge : float >= 0
+        Weight of half the squares of the coefficients in n J. 0 is an improper prior.
+    temperature : float > 0
+        What n J is divided by.
+
+    Attributes
+    ----------
+    problem : Problem
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range, or shapes do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows, labels = np.array([[-1.0], [1.0]]), np.array([0, 1])
+    >>> posterior = AdaptivePosterior(rows, labels, np.zeros(2), 2, full_share=0.5)
+    >>> round(posterior.log_density(np.zeros(4)), 4)  # half of the rows go to a perfect model
+    -0.5754
+    """
+
+    def __init__(
+        self,
+        rows: ArrayLike,
+        labels: ArrayLike,
+        full_losses: ArrayLike,
+        n_classes: int,
+        *,
+        full_share: float = 0.5,
+        weights: ArrayLike | None = None,
+        ridge: float = 1.0,
+        temperature: float = 1.0,
+    ) -> None:
+        cells, places = np.asarray(rows, np.float64), np.asarray(labels, np.int64)
+        n = len(places)
+        losses = np.asarray(full_losses, np.float64)
+        sizes = np.ones(n) if weights is None else np.asarray(weights, np.float64)
+        if cells.ndim != 2 or not {(n,)} == {
+            places.shape,
+            losses.shape,
+            sizes.shape,
+            (len(cells),),
+        }:
+            raise ParameterError(
+                "rows must be (n, p), and labels, full_losses and weights (n,), got shapes "
+                f"{cells.shape}, {places.shape}, {losses.shape} and {sizes.shape}"
+            )
+        if n_classes < 2 or not ((places >= 0) & (places < n_classes)).all():
+            raise ParameterError(f"labels must be in [0, {n_classes}), of at least two classes")
+        if not np.isfinite(cells).all() or not (losses >= 0).all() or not (sizes > 0).all():
+            raise ParameterError(
+                "rows must be finite, full_losses >= 0 and weights > 0, got others"
+            )
+        self.temperature = check_real("temperature", temperature, above=0.0)
+        self.problem = Problem(
+            np.column_stack([cells, np.ones(n)]), places, n_classes, sizes, losses,
+            check_real("full_share", full_share, minimum=0.0, maximum=1.0),
+            check_real("ridge", ridge, minimum=0.0),
+        )  # fmt: skip
+
+    # -- states ------------------------------------------------------------------------------------
+
+    def parts(self, state: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the coefficients of the gate (p + 1,) and of the local model (p + 1, c).
+
+        The last ones are the intercepts. Of two classes c is 1, else the number of classes. The
+        gate's score is the log odds of going to the full model.
+        """
+        n_columns = self.problem.rows.shape[1]
+        gate = np.asarray(state, np.float64)[:n_columns]
+        return State(gate, state[n_columns:].reshape(n_columns, self.problem.n_outputs))
+
+    def joined(self, gate: Numbers, local: Numbers) -> Numbers:
+        """Return the state of these coefficients, (n_numbers,)."""
+        return np.concatenate([gate, np.ravel(local)])
+
+    def initial_state(self, rng: np.random.Generator) -> Numbers:
+        """Return normal coefficients."""
+        drawn: Numbers = rng.normal(size=self.problem.rows.shape[1] * (1 + self.problem.n_outputs))
+        return drawn
+
+    # -- formulas ----------------------------------------------------------------------------------
+
+    def losses(self, state: Numbers) -> tuple[Numbers, Numbers]:
+        """Return A and B, (n,) each: what rows cost here and at the full model, nats."""
+        return self.problem.losses(State(*self.parts(state)))
+
+    def shares(self, state: Numbers) -> Numbers:
+        """Return q (n,): how much of each row best goes to the full model."""
+        return self.problem.split(State(*self.parts(state))).shares
+
+    def log_prior(self, state: Numbers) -> float:
+        """Return the ridge's part of the log density, nats."""
+        penalty = self.problem.penalty(State(*self.parts(state)))
+        return -self.problem.total * penalty / self.temperature
+
+    def log_likelihood(self, state: Numbers) -> float:
+        """Return the rest of the log density, nats."""
+        parts = State(*self.parts(state))
+        value = self.problem.value(parts) - self.problem.penalty(parts)
+        return -self.problem.total * value / self.temperature
+
+    def log_density_and_gradient(self, state: Numbers) -> tuple[float, Numbers]:
+        """Return the log density, nats, and its gradient, (n_numbers,) float64."""
+        value, gradient = self.problem.value_and_gradient(State(*self.parts(state)))
+        factor = -self.problem.total / self.temperature
+        return factor * value, factor * self.joined(*gradient)
+
+    def describe(self, state: Numbers) -> Mapping[str, float]:
+        """Return J, nats a row, the mean share of the full model and its price beta."""
+        parts = State(*self.parts(state))
+        shares, beta = self.problem.split(parts)
+        sizes = self.problem.weights / self.problem.total
+        return {
+            "objective": self.problem.value(parts),
+            "full_share": float(sizes @ shares),
+            "beta": min(beta, float(np.finfo(np.float64).max)),
+        }
+
+    def _blocks(self) -> tuple[Numbers, ArrayLike]:
+        n_columns = self.problem.rows.shape[1]
+        n = n_columns * (1 + self.problem.n_outputs)
+        return np.ones(n), [0, n_columns, n]
+
+    def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
+        one = self.problem
+        told = one.n_classes, one.full_share, one.ridge, self.temperature, one.rows.shape
+        return (one.rows, one.labels, one.weights, one.full_losses), told

@@ -1,0 +1,145 @@
+"""Which sets of features gate and local model share: the sets that are tried.
+
+A set is one of items of `costs.items` (features and groups): a column may have coefficients if all
+that it incurs is in the set. From all items down to none, the item is dropped whose coefficients of
+gate and local model have the least norm for what it costs, and both are fitted anew without it,
+from where they were. Where there are few items, every set is tried, from several starts: the
+alternation stays near where it begins (erratum 22). Or the group norm selects, as printed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.costs.items import CostItems
+from bayescascade.costs.norms import CostNorms
+from bayescascade.methods.adaptive.alternating import (
+    GroupNorm,
+    alternated,
+    fitted_gate,
+    fitted_local,
+)
+from bayescascade.methods.adaptive.objective import Numbers, Problem, State
+
+Bools = NDArray[np.bool_]
+
+FEW_ITEMS = 6
+"""Items of which every set is tried."""
+
+SHARES = (0.1, 0.3, 0.5, 0.7)
+"""Values of full_share that are tried where none is given."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """Gate and local model of a set: columns (p,) that may have coefficients, and J there.
+
+    tradeoff: gamma of the group norm, 0.0 where sets are searched; cost: of the set for a row.
+    """
+
+    state: State
+    columns: Bools
+    full_share: float
+    tradeoff: float
+    objective: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choosing:
+    """What is chosen among: items by columns of the matrix, and how starts are made."""
+
+    items: CostItems  # of the matrix's columns
+    start: str
+
+    def of_items(self, kept: Bools) -> Bools:
+        """Return the columns that incur nothing but items kept, and the intercept, (p + 1,)."""
+        items = self.items
+        free = [bool(kept[items.of_column(j)].all()) for j in range(items.n_columns)]
+        return np.array([*free, True])
+
+    def cost(self, columns: Bools) -> float:
+        """Return what columns (p + 1,) cost together."""
+        return float(self.items.total(self.items.paid(columns[np.newaxis, :-1]))[0])
+
+    def starts(self, problem: Problem, columns: Bools) -> list[State]:
+        """Return where the alternation begins."""
+        n_columns = problem.rows.shape[1]
+        zero = State(np.zeros(n_columns), np.zeros((n_columns, problem.n_outputs)))
+        if self.start == "zero":
+            return [zero]
+        fitted = fitted_local(problem, zero, columns)
+        return [fitted, fitted_gate(problem, fitted, columns)]
+
+    def searched(self, problem: Problem, shares: Sequence[float]) -> Iterator[Fit]:
+        """Yield the sets that are searched, for each limit of the share of the full model."""
+        everything = self.of_items(np.ones(self.items.n_items, np.bool_))
+        starts = self.starts(problem, everything)
+        for share in shares:
+            limited = replace(problem, full_share=share)
+            for start in starts:
+                yield from self._dropping(limited, start)
+            if self.items.n_items <= FEW_ITEMS:
+                yield from self._every(limited)
+
+    def grouped(
+        self, problem: Problem, shares: Sequence[float], tradeoffs: Sequence[float]
+    ) -> Iterator[Fit]:
+        """Yield what the group norm selects, by tradeoffs for each limit, the largest first."""
+        places = np.arange(self.items.n_columns)
+        norms = CostNorms.of(self.items, places, n_free=1)
+        everything = self.of_items(np.ones(self.items.n_items, np.bool_))
+        starts = self.starts(problem, everything)
+        for share in shares:
+            limited = replace(problem, full_share=share)
+            for tradeoff in tradeoffs:
+                norm = GroupNorm(norms, tradeoff)
+                ends = [alternated(limited, start, everything, norm) for start in starts]
+                state, value = min(ends, key=lambda end: end[1])
+                used = (state.gate != 0) | (state.local != 0).any(axis=1)
+                used[-1] = True
+                yield Fit(state, used, share, tradeoff, value, self.cost(used))
+
+    def _fit(self, problem: Problem, start: State, columns: Bools) -> Fit:
+        begun = State(
+            np.where(columns, start.gate, 0.0), np.where(columns[:, np.newaxis], start.local, 0.0)
+        )
+        state, value = alternated(problem, begun, columns)
+        return Fit(state, columns, problem.full_share, 0.0, value, self.cost(columns))
+
+    def _dropping(self, problem: Problem, start: State) -> Iterator[Fit]:
+        """Yield all items, then without the one of least norm per cost, down to none."""
+        kept = np.ones(self.items.n_items, np.bool_)
+        fit = self._fit(problem, start, self.of_items(kept))
+        yield fit
+        while kept.any():
+            norms = self._norms(fit.state) / self.items.costs
+            kept[np.where(kept, norms, np.inf).argmin()] = False
+            columns = self.of_items(kept)
+            if (columns == fit.columns).all():
+                continue
+            fit = self._fit(problem, fit.state, columns)
+            yield fit
+
+    def _every(self, problem: Problem) -> Iterator[Fit]:
+        """Yield every set, from each of its own starts."""
+        seen: set[bytes] = set()
+        for kept in product((False, True), repeat=self.items.n_items):
+            columns = self.of_items(np.array(kept, np.bool_))
+            if columns.tobytes() in seen:
+                continue
+            seen.add(columns.tobytes())
+            for start in self.starts(problem, columns):
+                yield self._fit(problem, start, columns)
+
+    def _norms(self, state: State) -> Numbers:
+        """Return the norm of what each item is incurred by, (n_items,)."""
+        squares = state.gate[:-1] ** 2 + (state.local[:-1] ** 2).sum(axis=1)
+        norms = np.zeros(self.items.n_items)
+        for j, square in enumerate(squares.tolist()):
+            norms[self.items.of_column(j)] += square
+        found: Numbers = np.sqrt(norms)
+        return found
