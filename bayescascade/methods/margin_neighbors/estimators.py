@@ -70,7 +70,8 @@ class MarginNeighborsClassifier(BudgetedClassifier):
     ----------
     estimator : classifier or None
         A linear classifier of scikit-learn, or a `GradientBoostingClassifier` of stumps; it is
-        fitted to standardized columns. None: 300 boosted stumps.
+        fitted to standardized columns. None: 300 boosted stumps, of k > 2 classes max(60, 600 / k)
+        rounds of k.
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
 
@@ -285,7 +286,7 @@ class MarginNeighborsClassifier(BudgetedClassifier):
         scale[scale <= 1e-12 * np.abs(center)] = 1.0
         estimator = self.estimator
         if estimator is None:
-            estimator = default_classifier(int(generator.integers(2**31)))
+            estimator = default_classifier(int(generator.integers(2**31)), training.n_classes)
         cells = (rows - center) / scale
         source = np.asarray(self._encoder.source, np.int64)
         starts = np.searchsorted(source, np.arange(source[-1] + 2)).astype(np.int64)
@@ -357,7 +358,8 @@ class MarginNeighborsClassifier(BudgetedClassifier):
         self.n_rows_ = int((training.weights > 0).sum())
         estimator = None
         if self.predict_by == "margin":
-            estimator = default_classifier(0) if self.estimator is None else self.estimator
+            stumps = default_classifier(0, training.n_classes)
+            estimator = stumps if self.estimator is None else self.estimator
         fit = BoxFit(
             self._encoder, self.items_, training.classes, self.n_bins, self.temperature, estimator
         )

@@ -109,11 +109,16 @@ class Additive:
         return cls(columns=columns, **numbers)
 
 
-def default_classifier(seed: Any) -> GradientBoostingClassifier:
-    """Return the boosted stumps that are fitted where no classifier is given."""
+def default_classifier(seed: Any, n_classes: int) -> GradientBoostingClassifier:
+    """Return the boosted stumps that are fitted where no classifier is given.
+
+    Of two classes they are 300; of several, each round has a stump for every class, and there are
+    fewer rounds.
+    """
     return GradientBoostingClassifier(
-        max_depth=1, n_estimators=300, learning_rate=0.3, subsample=0.5, random_state=seed
-    )
+        max_depth=1, n_estimators=max(60, 600 // n_classes), learning_rate=0.3, subsample=0.5,
+        random_state=seed,
+    )  # fmt: skip
 
 
 def fit_additive(estimator: Any, cells: Numbers, labels: Ints, sizes: Numbers) -> Additive:
