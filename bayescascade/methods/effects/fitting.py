@@ -1,23 +1,15 @@
-"""From rows, labels and weights to a function: kernels and forests, and which of them is better."""
+"""From labels and weights of rows to a function of a kernel, its scales given or chosen."""
 
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky
 from scipy.spatial.distance import pdist
-from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import StratifiedKFold
-from sklearn.svm import SVC
 
-from bayescascade.methods.effects.hinge import (
-    MOST_EXACT,
-    MinimaxFit,
-    best_intercept,
-    certified,
-    solve_hinge,
-)
+from bayescascade.methods.effects.hinge import MOST_EXACT, by_machines, solve_hinge
 from bayescascade.methods.effects.kernels import (
     Basis,
     Kernel,
@@ -25,89 +17,17 @@ from bayescascade.methods.effects.kernels import (
     named_kernel,
     scales_by_evidence,
 )
-from bayescascade.methods.effects.learned import ForestFunction, KernelFunction, MixedFunction
-from bayescascade.methods.effects.losses import SURROGATES, Arms
+from bayescascade.methods.effects.learned import KernelFunction
 from bayescascade.methods.effects.parameters import AUTO
 from bayescascade.methods.effects.posterior import EffectPosterior
+from bayescascade.methods.effects.problem import Fitted, Problem
 
 Floats = NDArray[np.float64]
 
 _PENALTIES = tuple(10.0 ** np.arange(-8.0, 0.0))
 _LENGTHS = tuple(2.0 ** np.arange(-4.0, 2.0))  # of the median distance
 _N_FOLDS = 3
-_TREES = 200
-_LEAVES = (80, 20)  # the least leaf is a part of the rows: one in so many
-_MOST_ROWS = 20_000  # of a tree
-
-
-class Problem(NamedTuple):
-    """What to learn: labels and weights of rows, in arms or, of pseudo-outcomes, together."""
-
-    rows: Floats  # (n, d)
-    labels: Floats  # (n,)
-    weights: Floats  # (n,) > 0
-    treatment: NDArray[np.bool_]
-    is_adjusted: bool
-    surrogate: str
-    combine: str
-
-    @property
-    def arms(self) -> Arms:
-        """The rows by arms, where labels are signs."""
-        return Arms.of((self.labels > 0) == self.treatment, self.treatment, self.weights)
-
-    def part(self, chosen: NDArray[Any]) -> "Problem":
-        """Return some of the rows."""
-        names = ("rows", "labels", "weights", "treatment")
-        return self._replace(**{name: getattr(self, name)[chosen] for name in names})
-
-    def posterior(self, features: Floats, penalty: float, strength: float | None) -> Any:
-        """Return the density over functions."""
-        treatment = None if self.is_adjusted else self.treatment
-        return EffectPosterior(
-            features, self.labels, self.weights, treatment, surrogate=self.surrogate,
-            combine=self.combine, penalty=penalty, strength=strength,
-        )  # fmt: skip
-
-    def risk(self, h: Floats) -> float:
-        """Return the mean or maximum of risks."""
-        risks = self.posterior(np.zeros((len(h), 0)), 1.0, 1.0).risks(h)
-        return float(risks.max() if self.combine == "max" else risks.mean())
-
-
-class Fitted(NamedTuple):
-    """A function, and what is known of it."""
-
-    function: Any  # KernelFunction, ForestFunction, or one of scikit-learn's
-    posterior: EffectPosterior | None
-    objective: float
-    exact: Any  # with a gap; None where nothing is proved
-    penalty: float | None
-    length: float | None
-    held_out: Floats | None = None  # h of rows left out
-
-
-class FittedLearner(NamedTuple):
-    """A fitted estimator of scikit-learn's as a function h."""
-
-    learner: Any
-    has_doubt: bool = False
-
-    def values(self, rows: Floats) -> Floats:
-        """Return the logarithm of odds, or what is predicted, (n,)."""
-        if not hasattr(self.learner, "predict_proba"):
-            return np.asarray(self.learner.predict(rows), np.float64)
-        chances = np.clip(self.learner.predict_proba(rows)[:, 1], 1e-6, 1.0 - 1e-6)
-        return np.asarray(np.log(chances / (1.0 - chances)))
-
-
-class _Product(NamedTuple):
-    """K of features, by products with vectors alone."""
-
-    features: Floats
-
-    def __matmul__(self, vector: Floats) -> Floats:
-        return np.asarray(self.features @ (self.features.T @ vector))
+_MOST_CHOOSING = 1_000  # rows that length and penalty are chosen by
 
 
 class KernelFit:
@@ -124,13 +44,17 @@ class KernelFit:
     def fit(self, name: str, length: Any, penalty: Any) -> Fitted:
         """Fit by a kernel; what is "auto" is chosen."""
         problem = self.problem
-        is_square = problem.surrogate == "square" and problem.combine == "mean"
-        if name == AUTO and is_square and (length, penalty) == (AUTO, AUTO):
+        if name == AUTO and problem.is_least_squares and (length, penalty) == (AUTO, AUTO):
             return self._fit_by_evidence()
         name = "rbf" if name == AUTO else name
         length, penalty = self._chosen(name, length, penalty)
         kernel = named_kernel(name, length, problem.rows.shape[1])
         found = self.fit_kernel(kernel, penalty)
+        if found.posterior is None:
+            features = Basis(kernel, choose_landmarks(problem.rows, self._rng)).features(
+                problem.rows
+            )
+            found = found._replace(posterior=problem.posterior(features, penalty, None))
         return found._replace(length=length if name == "rbf" else None)
 
     def _fit_by_evidence(self) -> Fitted:
@@ -181,10 +105,8 @@ class KernelFit:
 
     def _fit_hinge(self, kernel: Kernel, penalty: float) -> Fitted:
         problem, rows = self.problem, self.problem.rows
-        posterior = None
         if len(rows) <= MOST_EXACT and problem.combine == "max":
-            gram = kernel.gram(rows, rows)
-            found = solve_hinge(gram, problem.arms, penalty)
+            found = solve_hinge(kernel.gram(rows, rows), problem.arms, penalty)
             landmarks, coefficients = rows, found.coefficients
         else:
             basis = Basis(kernel, choose_landmarks(rows, self._rng))
@@ -192,18 +114,13 @@ class KernelFit:
             found = by_machines(features, problem.arms, penalty, problem.combine == "max")
             landmarks = basis.landmarks
             coefficients = basis.projection @ (features.T @ found.coefficients)
-            posterior = problem.posterior(features, penalty, None)
         kept = np.abs(coefficients) > 1e-12 * np.abs(coefficients).max(initial=0.0)
         kept[0] |= not kept.any()
-        if posterior is None and len(choose_landmarks(rows, self._rng)) < MOST_EXACT:
-            basis = Basis(kernel, choose_landmarks(rows, self._rng))
-            posterior = problem.posterior(basis.features(rows), penalty, None)
-        none = np.zeros((int(kept.sum()), 0))
         function = self._function(
-            kernel, landmarks[kept], coefficients[kept], found.intercept, none, np.zeros((1, 1)),
-            0.5 / (len(rows) * penalty),
+            kernel, landmarks[kept], coefficients[kept], found.intercept,
+            np.zeros((int(kept.sum()), 0)), np.zeros((1, 1)), 0.5 / (len(rows) * penalty),
         )  # fmt: skip
-        return Fitted(function, posterior, found.objective, found, penalty, None)
+        return Fitted(function, None, found.objective, found, penalty, None)
 
     def _function(self, kernel: Kernel, *learned: Any) -> KernelFunction:
         landmarks, coefficients, intercept, projection, spread, height = learned
@@ -253,68 +170,3 @@ def _left_out(posterior: EffectPosterior, state: Floats, features: Floats, lower
     inside = np.column_stack([np.ones(len(h)), features]) @ lower
     share = np.minimum(2.0 * posterior.strength * weights * (inside**2).sum(axis=1), 1.0 - 1e-9)
     return np.asarray((h - share * labels) / (1.0 - share))
-
-
-def by_machines(features: Floats, arms: Arms, penalty: float, is_maximum: bool) -> MinimaxFit:
-    """Return the least maximum (or mean) of hinge risks by scikit-learn's weighted machines.
-
-    At a given alpha it is one machine, whose risks say on which side alpha must be; see
-    `EffectPosterior.mode`. The gap counts from the best bound of any alpha.
-    """
-    low, high, bound = (0.0, 1.0, -np.inf) if is_maximum else (0.5, 0.5, -np.inf)
-    best: MinimaxFit | None = None
-    for step in range(1, 21):
-        alpha = 0.5 * (low + high)
-        machine = SVC(C=1.0, kernel="linear", tol=1e-5, cache_size=500)
-        machine.fit(features, arms.signs, arms.mixed(alpha) / (2.0 * penalty))
-        dual = np.zeros(len(features))
-        dual[machine.support_] = 2.0 * penalty * np.abs(machine.dual_coef_[0])
-        found = certified(_Product(features), arms, penalty, dual, step, is_maximum)
-        bound = max(bound, found.objective - found.gap)
-        if best is None or found.objective < best.objective:
-            best = found
-        if not is_maximum or best.objective - bound < 1e-4 * best.objective:
-            break
-        scores = features @ (features.T @ found.coefficients)
-        own = scores + best_intercept(scores, arms, False)
-        treated, others = arms.risks(own, SURROGATES["hinge"])
-        low, high = (alpha, high) if treated > others else (low, alpha)
-    assert best is not None
-    gap = max(best.objective - bound, 0.0)
-    return MinimaxFit(best.coefficients, best.intercept, best.objective, gap, best.alpha, step)
-
-
-def mixed(problem: Problem, kernel: Fitted, forest: Fitted) -> Fitted:
-    """Return the mixture of least squares on rows left out; a kernel or a forest at its ends."""
-    first, second = np.asarray(kernel.held_out), np.asarray(forest.held_out)
-    weights = problem.weights * (second - first)
-    norm = float(weights @ (second - first))
-    share = float(weights @ (problem.labels - first)) / norm if norm > 0.0 else 0.0
-    if share <= 0.0 or share >= 1.0:
-        return kernel if share <= 0.0 else forest
-    function = MixedFunction(kernel.function, forest.function, share)
-    risk = problem.risk(function.values(problem.rows))
-    return Fitted(function, kernel.posterior, risk, None, kernel.penalty, None)
-
-
-def fit_forest(problem: Problem, seed: int, n_jobs: int | None) -> Fitted:
-    """Fit a regression forest, its least leaf chosen by rows outside of trees' own."""
-    found: list[tuple[float, Any, Floats]] = []
-    n = len(problem.rows)
-    weights = problem.weights
-    if not problem.is_adjusted:  # each arm counts a half
-        sums = np.bincount(problem.treatment, weights, 2)
-        weights = weights / sums[problem.treatment.astype(int)]
-    weights = weights / weights.mean()
-    for part in _LEAVES:
-        forest = RandomForestRegressor(
-            _TREES, min_samples_leaf=max(5, n // part), max_features=1.0, oob_score=True,
-            max_samples=min(n, _MOST_ROWS) / n, random_state=seed, n_jobs=n_jobs,
-        )  # fmt: skip
-        forest.fit(problem.rows, problem.labels, weights)
-        held_out = np.asarray(forest.oob_prediction_)
-        found.append((float(weights @ (problem.labels - held_out) ** 2), forest, held_out))
-    _, forest, held_out = min(found, key=lambda each: each[0])
-    function = ForestFunction.of(forest)
-    risk = problem.risk(function.values(problem.rows))
-    return Fitted(function, None, risk, None, None, None, held_out)

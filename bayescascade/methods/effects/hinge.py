@@ -13,11 +13,12 @@ machines of scikit-learn's.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from sklearn.svm import SVC
 
 from bayescascade.base.watch import check_time
 from bayescascade.methods.effects.losses import SURROGATES, Arms
@@ -216,3 +217,41 @@ def solve_hinge(gram: Floats, arms: Arms, penalty: float) -> MinimaxFit:
         )
     assert best is not None
     return best
+
+
+class _Product(NamedTuple):
+    """K of features, by products with vectors alone."""
+
+    features: Floats
+
+    def __matmul__(self, vector: Floats) -> Floats:
+        return np.asarray(self.features @ (self.features.T @ vector))
+
+
+def by_machines(features: Floats, arms: Arms, penalty: float, is_maximum: bool) -> MinimaxFit:
+    """Return the least maximum (or mean) of hinge risks by scikit-learn's weighted machines.
+
+    At a given alpha it is one machine, whose risks say on which side alpha must be; see
+    `EffectPosterior.mode`. The gap counts from the best bound of any alpha.
+    """
+    low, high, bound = (0.0, 1.0, -np.inf) if is_maximum else (0.5, 0.5, -np.inf)
+    best: MinimaxFit | None = None
+    for step in range(1, 21):
+        alpha = 0.5 * (low + high)
+        machine = SVC(C=1.0, kernel="linear", tol=1e-5, cache_size=500)
+        machine.fit(features, arms.signs, arms.mixed(alpha) / (2.0 * penalty))
+        dual = np.zeros(len(features))
+        dual[machine.support_] = 2.0 * penalty * np.abs(machine.dual_coef_[0])
+        found = certified(_Product(features), arms, penalty, dual, step, is_maximum)
+        bound = max(bound, found.objective - found.gap)
+        if best is None or found.objective < best.objective:
+            best = found
+        if not is_maximum or best.objective - bound < 1e-4 * best.objective:
+            break
+        scores = features @ (features.T @ found.coefficients)
+        own = scores + best_intercept(scores, arms, False)
+        treated, others = arms.risks(own, SURROGATES["hinge"])
+        low, high = (alpha, high) if treated > others else (low, alpha)
+    assert best is not None
+    gap = max(best.objective - bound, 0.0)
+    return MinimaxFit(best.coefficients, best.intercept, best.objective, gap, best.alpha, step)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import cho_solve, cholesky, eigh
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
@@ -20,9 +21,10 @@ Floats = NDArray[np.float64]
 
 MOST_LANDMARKS = 400
 _NEGLIGIBLE = 1e-8  # of the largest eigenvalue
-_MOST_CHOOSING = 1000  # rows that scales are chosen by
+_MOST_CHOOSING, _FIRST = 1000, 250  # rows that scales are chosen by, and those that begin it
 _REACH = 5.0  # of logarithms of scales from what is typical
 _SPREAD = 1.5  # prior standard deviation of logarithms of scales
+_HEIGHTS, _LONGER = (-1.0, 0.0, 1.0, 2.0), (-1.0, -0.5, 0.0)  # steps that are averaged over
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,20 +113,43 @@ def scales_by_evidence(
     of which at most a thousand are used. Logarithms of scales have a normal prior, so that columns
     without any say are left at long lengths.
     """
-    if len(rows) > _MOST_CHOOSING:
-        chosen = rng.choice(len(rows), _MOST_CHOOSING, replace=False)
-        rows, values, weights = rows[chosen], values[chosen], weights[chosen]
+    chosen = rng.permutation(len(rows))[:_MOST_CHOOSING]
+    rows, values, weights = rows[chosen], values[chosen], weights[chosen]
     n_columns = rows.shape[1]
     spread = float(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
     parts = [spread * float(np.mean(weights)), 0.05 * spread]
     lengths, slopes = np.full(n_columns, 3.0 * n_columns**0.5), np.full(n_columns, 0.02 * spread)
     typical = np.log(np.concatenate([parts, lengths, slopes]))
-    loss = Evidence(rows, values, weights, typical)
     bounds = np.column_stack([typical - _REACH, typical + _REACH])
-    found = minimize(
-        loss, typical, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}
-    )
-    return loss.kernel(found.x), float(np.exp(found.x[0]))
+    state = typical
+    for n_rows, n_steps in ((_FIRST, 40), (_MOST_CHOOSING, 15)):  # few rows say where to begin
+        if n_rows == _FIRST and len(rows) < 2 * _FIRST:
+            continue
+        loss = Evidence(rows[:n_rows], values[:n_rows], weights[:n_rows], typical)
+        options = {"maxiter": n_steps if len(rows) >= 2 * _FIRST else 40}
+        state = minimize(loss, state, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    state = _averaged(loss, state)
+    return loss.kernel(state), float(np.exp(state[0]))
+
+
+def _averaged(loss: "Evidence", state: Floats) -> Floats:
+    """Return the state with posterior means of height and log lengths over a grid of curvier ones.
+
+    At the mode, what rows do not tell from a line counts as one, and intervals are too narrow.
+    """
+    size = (len(state) - 2) // 2
+    tried = np.array([(up, longer) for up in _HEIGHTS for longer in _LONGER])
+    found = []
+    for up, longer in tried:
+        other = state.copy()
+        other[1], other[2 : 2 + size] = other[1] + up, other[2 : 2 + size] + longer
+        found.append(-loss.value(other))
+    shares = np.exp(np.array(found) - max(found))
+    shares /= shares.sum()
+    state = state.copy()
+    state[1] += np.log(shares @ np.exp(tried[:, 0]))
+    state[2 : 2 + size] += shares @ tried[:, 1]
+    return state
 
 
 class Evidence:
@@ -143,26 +168,36 @@ class Evidence:
         lengths, slopes = np.split(np.array(others), 2)
         return Kernel(lengths, float(height), slopes)
 
+    def value(self, state: Floats) -> float:
+        """Return the value alone."""
+        return self._parts(state)[0]
+
     def __call__(self, state: Floats) -> tuple[float, Floats]:
         """Return the value and its gradient, (2 d + 2,)."""
+        value, curved, noise, lower, weighed = self._parts(state)
         rows, kernel = self._rows, self.kernel(state)
-        slopes = np.asarray(kernel.slopes)
-        curved = Kernel(kernel.lengths, kernel.height).gram(rows, rows)
-        noise = np.exp(state[0]) / self._weights
-        whole = curved + (rows * slopes) @ rows.T + self._constant
-        whole[np.diag_indices_from(whole)] += noise + 1e-10 * self._constant
-        lower = cholesky(whole, lower=True, check_finite=False)
-        inverse = solve_triangular(lower, np.eye(len(rows)), lower=True, check_finite=False)
-        half = inverse @ self._values
-        weighed = inverse.T @ half
-        prior = (state - self._typical) / _SPREAD
-        value = 0.5 * half @ half + np.log(np.diag(lower)).sum() + 0.5 * prior @ prior
-        pull = inverse.T @ inverse - np.outer(weighed, weighed)  # (n, n), half of it is the slope
+        inverse, _ = dpotri(lower, lower=True)  # a third of the work of two triangular solves
+        pull = np.tril(inverse) + np.tril(inverse, -1).T
+        pull -= np.outer(weighed, weighed)  # (n, n), half of it is the slope
         joint = pull * curved
         around = joint.sum(axis=1) @ rows**2 - np.einsum("ij,ij->j", rows, joint @ rows)
         straight = np.einsum("ij,ij->j", rows, pull @ rows)
         gradient: Any = 0.5 * np.concatenate([
             [np.diag(pull) @ noise, joint.sum()], 2.0 * around / kernel.lengths**2,
-            straight * slopes,
+            straight * np.asarray(kernel.slopes),
         ])  # fmt: skip
-        return float(value), gradient + prior / _SPREAD
+        return value, gradient + (state - self._typical) / _SPREAD**2
+
+    def _parts(self, state: Floats) -> tuple[float, Floats, Floats, Floats, Floats]:
+        """Return the value, the curved part, noise (n,), a triangular root and K^-1 values."""
+        rows, kernel = self._rows, self.kernel(state)
+        curved = Kernel(kernel.lengths, kernel.height).gram(rows, rows)
+        noise = np.exp(state[0]) / self._weights
+        whole = curved + (rows * np.asarray(kernel.slopes)) @ rows.T + self._constant
+        whole[np.diag_indices_from(whole)] += noise + 1e-10 * self._constant
+        lower = cholesky(whole, lower=True, check_finite=False)
+        weighed = cho_solve((lower, True), self._values, check_finite=False)
+        prior = (state - self._typical) / _SPREAD
+        fit = 0.5 * float(self._values @ weighed)
+        value = fit + float(np.log(np.diag(lower)).sum()) + 0.5 * float(prior @ prior)
+        return value, curved, noise, lower, weighed

@@ -123,18 +123,25 @@ class Arms(NamedTuple):
         return float(losses[self.treatment].sum()), float(losses[~self.treatment].sum())
 
 
-def target_weights(target: str, propensity: Floats, treatment: Flags) -> Floats:
-    """Return weights that turn either arm into the population `target`, (n,).
+def of_target(target: str, propensity: Floats) -> Floats:
+    """Return how the population `target` counts rows by what is known of them alone, (n,).
 
-    "treated": the thesis's, mu_T / mu_C = e / (1 - e) but for a constant; "population"; "overlap",
-    which counts x as e (1 - e).
+    "treated": the thesis's; "population"; "overlap", which counts x as e (1 - e).
     """
-    of_population = {
+    return {
         "treated": propensity,
         "population": np.ones_like(propensity),
         "overlap": propensity * (1.0 - propensity),
     }[target]
-    return np.asarray(of_population / np.where(treatment, propensity, 1.0 - propensity))
+
+
+def target_weights(target: str, propensity: Floats, treatment: Flags) -> Floats:
+    """Return weights that turn either arm into the population `target`, (n,).
+
+    Of "treated" they are mu_T / mu_C = e / (1 - e), but for a constant.
+    """
+    arm = np.where(treatment, propensity, 1.0 - propensity)
+    return np.asarray(of_target(target, propensity) / arm)
 
 
 def effective_size(weights: Floats) -> float:
