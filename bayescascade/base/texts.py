@@ -17,3 +17,8 @@ def shortened(text: str) -> str:
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return printable(text)
+
+
+def with_article(noun: str) -> str:
+    """Return "a tree", or "an effect model"."""
+    return f"{'an' if noun[:1].lower() in set('aeio') else 'a'} {noun}"

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bayescascade.base.texts import with_article
 from bayescascade.cli.declared import Words
 from bayescascade.model.parameters import FORMER_UNKNOWN
 
@@ -44,7 +45,8 @@ def load_model(path: str, unknown: str | None = None) -> Any:  # Any: each famil
         choices = () if declared is None else declared.words
         if unknown not in choices:
             must = f"must be one of {', '.join(choices)}" if choices else "must not be given"
-            raise click.UsageError(f"--unknown {must} for a {model.title}, got {unknown}")
+            kind = with_article(model.title)
+            raise click.UsageError(f"--unknown {must} for {kind}, got {unknown}")
         model.set_params(unknown=unknown)
     return model
 
@@ -71,5 +73,5 @@ def in_role(role: Any, thing: Any, what: str, path: str, hint: str = "") -> Any:
     from bayescascade.model.record import load
     from bayescascade.model.roles import ROLE_WORDS
 
-    words = f"{ROLE_WORDS[role]}, got {path}, a {load(path).title}"
+    words = f"{ROLE_WORDS[role]}, got {path}, {with_article(load(path).title)}"
     raise click.ClickException(f"{what} needs {words}{hint}")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.texts import with_article
 from bayescascade.data.labels import check_labels, label_codes
 from bayescascade.data.levels import level_text
 from bayescascade.model.label_curves import curves_of
@@ -172,7 +173,8 @@ def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page, tuple[Uni
     if hasattr(model, "predict_proba") and not hasattr(model, "score_samples"):  # no density
         return _classified(model, *_with_labels(model, held_out))
     if not hasattr(model, "score_samples"):
-        raise ParameterError(f"held_out must be None for a {model.title}, which scores no rows")
+        kind = with_article(model.title)
+        raise ParameterError(f"held_out must be None for {kind}, which scores no rows")
     scores = model.score_samples(held_out)
     weights = getattr(held_out, "weights", np.ones(scores.size))
     is_possible = np.isfinite(scores)

@@ -22,12 +22,15 @@ from bayescascade import (
     BudgetPruneClassifier,
     BudgetTreeClassifier,
     CascadeMixture,
+    CausalSVM,
     CostSensitiveTreeClassifier,
     CostWeightedLogisticClassifier,
     DensityEstimationTree,
     DensityRuleList,
     DirectionPosterior,
+    EffectModel,
     EffectPosterior,
+    EffectRules,
     FastBoxes,
     GibbsPosterior,
     LeafCascade,
@@ -72,12 +75,21 @@ class Case(NamedTuple):
         Whether it learns from labels, too.
     is_binary : bool
         Whether of two classes alone.
+    others : callable or None
+        Of a frame: what else it learns from, such as outcomes and arms, where that is no label.
     """
 
     make: Callable[..., Any]
     parameters: Mapping[str, Any]
     is_labeled: bool = False
     is_binary: bool = False
+    others: Callable[[pd.DataFrame], list[Any]] | None = None
+
+    def beside(self, n_rows: int | None = None) -> list[Any]:
+        """Return what `fit` takes beside the first of `rows`."""
+        if self.others is not None:
+            return [one[:n_rows] for one in self.others(rows())]
+        return [self.labels()[:n_rows]] if self.is_labeled else []
 
     def labels(self) -> pd.Series:
         """Return the labels of `rows`."""
@@ -90,15 +102,34 @@ class Case(NamedTuple):
 
     def fit_to(self, frame: pd.DataFrame, weights: Any = None, **changed: Any) -> Any:
         """Return the estimator fitted to rows, the weights left out if there are none."""
-        arguments = [frame, self.labels()[: len(frame)]] if self.is_labeled else [frame]
         given = {} if weights is None else {"sample_weight": weights}
-        return self.make(**{**self.parameters, **changed}).fit(*arguments, **given)
+        made = self.make(**{**self.parameters, **changed})
+        return made.fit(frame, *self.beside(len(frame)), **given)
 
 
 @cache
 def rows() -> pd.DataFrame:
     """Return rows of two nominal, an ordinal and a continuous column that depend on each other."""
     return draw_people(150, 0)
+
+
+def answers(model: Any, frame: Any) -> Any:
+    """Return what a model says of rows: log densities, probabilities, an h, or what it predicts."""
+    names = ("score_samples", "predict_proba", "decision_function", "predict")
+    return getattr(model, next(name for name in names if hasattr(model, name)))(frame)
+
+
+def _trial(frame: pd.DataFrame) -> list[Any]:
+    """Return outcomes and arms: the treatment helps whoever paid little."""
+    rng = np.random.default_rng(7)  # another than that of the rows
+    treated = rng.random(len(frame)) < 0.5
+    gain = np.where(frame["fare"] < frame["fare"].median(), 0.4, -0.4)
+    return [rng.random(len(frame)) < 0.5 + gain * (treated - 0.5), treated]
+
+
+def _gains(frame: pd.DataFrame) -> list[Any]:
+    """Return an h of rows."""
+    return [np.where(frame["sex"] == "male", 0.2, -0.1) + 0.01 * frame["fare"].rank().to_numpy()]
 
 
 def _forest() -> RandomForestClassifier:
@@ -195,6 +226,11 @@ ESTIMATORS = {
     "fast boxes": Case(
         FastBoxes, {"n_clusters": 2, "expansion": 1.0, "random_state": 0}, True, True
     ),
+    "effects": Case(EffectModel, {"learner": "kernel", "random_state": 0}, others=_trial),
+    "causal svm": Case(
+        CausalSVM, {"length_scale": 2.0, "penalty": 1e-2, "random_state": 0}, others=_trial
+    ),
+    "told effects": Case(EffectRules, {"kind": "tree", "random_state": 0}, others=_gains),
 }
 
 

@@ -22,13 +22,14 @@ from bayescascade import (
     ModelFileError,
     ParameterError,
 )
+from bayescascade.base.texts import with_article
 from bayescascade.model import record as saved
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.roles import Classifier, Density, Graphed, HasPicture, Predicted, Predictor
 from samplers import CheckpointError
 from tests.benchmarks.pruning_baselines import TruncatedForest
 from tests.commands import invoke
-from tests.contracts.listed import ESTIMATORS, fitted, rows
+from tests.contracts.listed import ESTIMATORS, answers, fitted, rows
 
 SAVED = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name].make, "save")]
 CHAINED = [n for n, c in ESTIMATORS.items() if "checkpoint" in c.make().get_params()]
@@ -40,17 +41,15 @@ UNWEIGHTED = (
     "rado",
     "cstc",
     "classifiers",  # whose rows to choose by are drawn
+    "effects",
+    "causal svm",
+    "told effects",
     "margins",  # whose folds are
     "gate",
     "group lasso",
 )
 WEIGHTED = [name for name in ESTIMATORS if name not in UNWEIGHTED]
 PARALLEL = [name for name in ESTIMATORS if "n_jobs" in ESTIMATORS[name].make().get_params()]
-
-
-def answers(model, frame):
-    """Return what a model says of rows: probabilities of classes, or log densities."""
-    return getattr(model, "score_samples", getattr(model, "predict_proba", None))(frame)
 
 
 def told(model):
@@ -72,7 +71,7 @@ def test_fitting_follows_scikit_learn(name):
     assert list(model.feature_names_in_) == list(rows().columns)
     assert model.n_features_in_ == 4
     cloned = clone(model)
-    assert told(cloned.fit(rows(), case.labels() if case.is_labeled else None)) == told(model)
+    assert told(cloned.fit(rows(), *case.beside())) == told(model)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(answers(again, rows()), answers(model, rows()))
 
@@ -82,7 +81,8 @@ def test_completion_offers_what_users_call(name):
     """Parameters, methods and what fit learned, also of what is learned."""
     model = fitted(name)
     shown = set(dir(model))
-    assert {"fit", "score", "page", "to_dict", *model.get_params(deep=False)} <= shown
+    assert {"fit", "page", "to_dict", *model.get_params(deep=False)} <= shown
+    assert ("score" in shown) == isinstance(model, Classifier | Density)
     assert {n for n in vars(model) if n.endswith("_") and not n.startswith("_")} <= shown
     for learned in ("tree_", "rules_"):
         if learned in shown and name not in ("tree", "classifiers", "l1", "cstc"):
@@ -114,7 +114,7 @@ def test_what_is_given_stays_as_it_was(name):
     case, frame = ESTIMATORS[name], rows().copy()
     model = case.make(**case.parameters)
     before = {k: repr(v) for k, v in model.get_params().items()}
-    model.fit(frame, case.labels() if case.is_labeled else None)
+    model.fit(frame, *case.beside())
     answers(model, frame)
     pd.testing.assert_frame_equal(frame, rows())
     assert {k: repr(v) for k, v in model.get_params().items()} == before
@@ -135,7 +135,8 @@ def test_importances_are_shares_of_what_splits_win(name):
     case, model = ESTIMATORS[name], fitted(name)
     assert not hasattr(case.make(**case.parameters), "feature_importances_")
     without = ("histogram", "mixture", "mixture auto", "neighbors", "rado", "margins", "policies")
-    if name in (*without, "gate", "group lasso"):
+    without = (*without, "gate", "group lasso")
+    if name in without or ESTIMATORS[name].others is not None:
         assert not hasattr(model, "feature_importances_")
         return
     shares = model.feature_importances_
@@ -300,8 +301,20 @@ def test_commands_do_what_the_model_can(name, tmp_path):
     pictured = command("show", path, "--png", tmp_path / "model.png")
     assert isinstance(model, HasPicture) == (tmp_path / "model.png").exists() == (pictured == "")
     assert is_density == (sampled.splitlines()[0] == "sex,crew,age,fare")
-    target = ["--target", "label"] if isinstance(model, Classifier) else []
-    scored = json.loads(command("score", path, data, *target, "--json"))
+    is_classifier = isinstance(model, Classifier)
+    target = ["--target", "label"] if is_classifier else []
+    said = command("score", path, data, *target, "--json")
+    if not is_density and not is_classifier:
+        assert "score needs a density, got " in said
+        told = command("predict", path, data)
+        values = model.predict_block(rows(), 1).values
+        assert pd.read_csv(io.StringIO(told))["predicted"].to_numpy() == pytest.approx(values)
+        role = with_article(model.title)
+        assert f"explain needs a model that explains rows, got {path}, {role}" in " ".join(
+            command("explain", path, data).split()
+        )
+        return
+    scored = json.loads(said)
     assert scored["rows"] == len(rows())
     if is_density:
         predicted = command("predict", path, data, "--target", "sex")
@@ -366,7 +379,7 @@ def test_errors_are_weighed_alike_by_every_classifier(name, tmp_path):
     assert scored["class_cost"] == pytest.approx(weighed / len(labels))
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", [n for n, c in ESTIMATORS.items() if c.others is None])
 def test_every_row_of_many_is_explained(name, tmp_path):
     """A case worker has a list of people, not one; each has its reason, in words, on a terminal."""
     model, asked = fitted(name), rows()[::7]

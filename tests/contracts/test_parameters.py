@@ -72,7 +72,7 @@ def test_what_is_out_of_range_is_refused_before_rows_are_read(make, name) -> Non
     given, data = OF_PAIRS.get(make), [range(40), range(40)]
     if given is None:
         case = ESTIMATORS[LISTED[make]]
-        given, data = case.parameters, [rows(), *[case.labels()] * case.is_labeled]
+        given, data = case.parameters, [rows(), *case.beside()]
     for value in wrong:
         with pytest.raises(ParameterError, match=f"^{name} must be "):
             make(**{**given, name: value}).fit(*data)

@@ -63,8 +63,9 @@ def hostile(frame):
 
 
 def test_what_is_read_by_people_is_told_to_databases():
+    others = {name for name, case in ESTIMATORS.items() if case.others is not None}
     without = {"margins", "neighbors", "policies", "rado", "gate", "group lasso"}
-    assert set(ESTIMATORS) - set(TOLD) == without
+    assert set(ESTIMATORS) - set(TOLD) - others == without
 
 
 @pytest.mark.parametrize("name", DENSITIES)
