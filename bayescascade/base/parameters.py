@@ -5,6 +5,7 @@ nothing heavy. Estimators take their defaults and their checks from there, comma
 """
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, ClassVar, Generic, TypeVar
 from warnings import warn
 
@@ -58,6 +59,12 @@ class Parameter(Generic[T]):
         self.former = former or {}
         self.limits: dict[str, Any] = limits
         self._option = option
+
+    def with_default(self, default: Any) -> Any:
+        """Return the same parameter with another default."""
+        other = copy(self)
+        other.default, other.in_commands = default, default
+        return other
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

@@ -1,5 +1,6 @@
 """Models of what a treatment does to each row."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -19,11 +20,18 @@ from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.effects.adjustment import Nuisance, doubly_robust, nuisance, propensities
-from bayescascade.methods.effects.fitting import KernelFit
+from bayescascade.methods.effects.fitting import MOST_CHOOSING, KernelFit
+from bayescascade.methods.effects.hinge import MOST_EXACT
 from bayescascade.methods.effects.learned import FUNCTIONS, KernelFunction
 from bayescascade.methods.effects.learners import fit_forest, fit_learner, mixed
 from bayescascade.methods.effects.losses import SURROGATES
-from bayescascade.methods.effects.parameters import ADJUSTMENTS, AUTO, TARGETS, EffectParameters
+from bayescascade.methods.effects.parameters import (
+    ADJUSTMENTS,
+    AUTO,
+    TARGETS,
+    CausalSVMParameters,
+    EffectParameters,
+)
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.methods.effects.problem import Fitted, Posed, Problem, posed
 from bayescascade.methods.effects.reading import (
@@ -178,6 +186,14 @@ class EffectModel(MatrixEstimator):
             fitted = self._fitted(given.problem, seed)
             self._became(fitted, given, adjust, known is not None)
         return self
+
+    def expected_seconds(self, n_rows: int) -> float:
+        """Return about how many seconds of one core `fit` takes, of ten columns."""
+        chooses = self.surrogate != "square" and AUTO in (self.length_scale, self.penalty)
+        if self.surrogate != "hinge":
+            return 0.15 * math.sqrt(n_rows) + 20.0 * chooses
+        fit = 16.0 * math.pow(min(n_rows, MOST_EXACT) / 4000.0, 3.0)
+        return fit + chooses * 30.0 * math.pow(min(n_rows, MOST_CHOOSING) / 1000.0, 2.0)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -487,6 +503,13 @@ class EffectModel(MatrixEstimator):
         is_posterior = self.combine == "mean" and self.surrogate in ("square", "logistic")
         return "posterior of a likelihood" if is_posterior else "Gibbs posterior, of the loss"
 
+    def _how_to_read(self) -> list[tuple[str, str]]:
+        return [
+            ("helps", "rows for which the good outcome is more probable with the treatment"),
+            ("average effect", "what treatment adds to the probability of the good outcome"),
+            ("counting as", "how many rows of equal weight would say as much"),
+        ]
+
     def _cannot_tell(self) -> list[str]:
         return [
             "It takes for granted that nothing outside of its columns decides both who is treated "
@@ -551,11 +574,11 @@ class CausalSVM(EffectModel):
 
     model_name: ClassVar[str] = "CausalSVM"
     title: ClassVar[str] = "causal support vector machine"
-    declares = EffectParameters
+    declares = CausalSVMParameters
 
-    surrogate: str = "hinge"
-    combine: str = "max"
-    adjust: str | bool = False
-    kernel: str = "rbf"
-    target: Any = "treated"
-    standardize: bool = False
+    surrogate: str = CausalSVMParameters.surrogate.default
+    combine: str = CausalSVMParameters.combine.default
+    adjust: str | bool = CausalSVMParameters.adjust.default
+    kernel: str = CausalSVMParameters.kernel.default
+    target: Any = CausalSVMParameters.target.default
+    standardize: bool = CausalSVMParameters.standardize.default

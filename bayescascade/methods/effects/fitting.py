@@ -24,10 +24,12 @@ from bayescascade.methods.effects.problem import Fitted, Problem
 
 Floats = NDArray[np.float64]
 
+MOST_CHOOSING = 1_000
+"""Rows that length and penalty are chosen by."""
+
 _PENALTIES = tuple(10.0 ** np.arange(-8.0, 0.0))
 _LENGTHS = tuple(2.0 ** np.arange(-4.0, 2.0))  # of the median distance
 _N_FOLDS = 3
-_MOST_CHOOSING = 1_000  # rows that length and penalty are chosen by
 
 
 class KernelFit:
@@ -137,15 +139,19 @@ class KernelFit:
         if name == "rbf":
             lengths = (length,)
             if length == AUTO:
-                some = self.problem.rows[: min(len(self.problem.rows), 1000)]
-                lengths = tuple(float(np.median(pdist(some)) or 1.0) * each for each in _LENGTHS)
+                few = self.problem.rows[:MOST_CHOOSING]
+                lengths = tuple(float(np.median(pdist(few)) or 1.0) * each for each in _LENGTHS)
         penalties = _PENALTIES if penalty == AUTO else (penalty,)
         choices = list(product(lengths, penalties))
         if len(choices) == 1:
             return choices[0]
         sums = np.zeros(len(choices))
-        for others, held_out in self._folds():
-            part, asked = self.problem.part(others), self.problem.part(held_out)
+        n = len(self.problem.labels)
+        some = self.problem
+        if n > MOST_CHOOSING:
+            some = some.part(self._rng.choice(n, MOST_CHOOSING, replace=False))
+        for others, held_out in _folds(some, int(self._rng.integers(2**31))):
+            part, asked = some.part(others), some.part(held_out)
             fit = KernelFit(part, False, np.random.default_rng(0))
             for place, (one, how_much) in enumerate(choices):
                 kernel = named_kernel(name, one, part.rows.shape[1])
@@ -153,15 +159,13 @@ class KernelFit:
                 sums[place] += asked.risk(function.values(asked.rows))
         return choices[int(sums.argmin())]
 
-    def _folds(self) -> Any:
-        problem = self.problem
-        strata = 2 * problem.treatment + (problem.labels > 0)
-        rarest = np.unique(strata, return_counts=True)[1].min()
-        if rarest < _N_FOLDS:
-            strata = problem.treatment.astype(int)
-        seed = int(self._rng.integers(2**31))
-        folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=seed)
-        return folds.split(problem.rows, strata)
+
+def _folds(problem: Problem, seed: int) -> Any:
+    strata = 2 * problem.treatment + (problem.labels > 0)
+    if np.unique(strata, return_counts=True)[1].min() < _N_FOLDS:
+        strata = problem.treatment.astype(int)
+    folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=seed)
+    return folds.split(problem.rows, strata)
 
 
 def _left_out(posterior: EffectPosterior, state: Floats, features: Floats, lower: Floats) -> Floats:

@@ -51,4 +51,5 @@ def grow(rows: Floats, labels: Floats, weights: Floats, how: Growth) -> Grown:
     forest = min(found, key=lambda each: each[0])[1]
     if forest.n_estimators < how.n_trees:
         forest.set_params(n_estimators=how.n_trees).fit(rows, labels, weights)
+    forest.set_params(n_jobs=None)  # threads would add up what trees say in any order
     return Grown(forest, np.asarray(forest.oob_prediction_, np.float64))

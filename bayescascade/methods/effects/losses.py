@@ -31,10 +31,10 @@ _LARGEST = 30.0  # argument from which the exponential goes on as its tangent
 
 
 class Surrogate(NamedTuple):
-    """A convex loss l(z) of z = -h u, its derivative, and the effect where P(u | x) is fitted."""
+    """A loss l(z) of z = -h u, its derivative, and the effect where P(u | x) is fitted."""
 
     value: Callable[[Floats], Floats]
-    slope: Callable[[Floats], Floats]
+    slope: Callable[[Floats], Floats] | None  # None where there is none to climb along
     effect: Callable[[Floats], Floats] | None  # of h; None where h has the sign alone
 
 
@@ -55,8 +55,9 @@ SURROGATES = {
     "hinge": Surrogate(
         lambda z: np.maximum(1.0 + z, 0.0), lambda z: np.where(z > -1.0, 1.0, 0.0), None
     ),
+    "zero_one": Surrogate(lambda z: np.where(z >= 0.0, 1.0, 0.0) + (z >= 1.0), None, None),
 }
-"""The convex ones by name."""
+"""By name; all but the last, the least of all, are convex."""
 
 
 def conditional_difference_loss(

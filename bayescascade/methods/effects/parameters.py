@@ -52,3 +52,14 @@ class EffectParameters(Parameters):
     n_jobs = Jobs(None, "Cores used by forests; the result does not depend on it", none="one")
     missing = missing_choice()
     unknown = unknown_choice(ignore="counts as the mean of its column")
+
+
+class CausalSVMParameters(EffectParameters):
+    """Of `CausalSVM`: the thesis's choices."""
+
+    surrogate = EffectParameters.surrogate.with_default("hinge")
+    combine = EffectParameters.combine.with_default("max")
+    adjust = EffectParameters.adjust.with_default(False)
+    kernel = EffectParameters.kernel.with_default("rbf")
+    target = EffectParameters.target.with_default("treated")
+    standardize = EffectParameters.standardize.with_default(False)

@@ -5,7 +5,8 @@
 in whitened coefficients c of a kernel. The risk is the mean or the maximum of R_T and R_C, or of
 pseudo-outcomes g the weighted mean of (h - g)^2. The square and the logistic loss are, but for a
 constant, minus log likelihoods, so it is a posterior where the mean is taken; with the hinge, the
-exponential or the maximum it is a Gibbs posterior. It is 2 strength penalty strongly concave in c.
+exponential, 0-1 or the maximum it is a Gibbs posterior. But for 0-1 it is 2 strength penalty
+strongly concave in c.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize, minimize_scalar
 
-from bayescascade.base.errors import DataError
+from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_real, check_weights
 from bayescascade.base.watch import check_time
 from bayescascade.methods.effects.losses import SURROGATES
@@ -53,7 +54,9 @@ class EffectPosterior(ContinuousPosterior):
         Their sum is made one, in each arm.
     treatment : (n_rows,) array of bool, optional
         Who is treated; without it, the risk is that of all rows together.
-    surrogate : {"square", "logistic", "exponential", "hinge"}
+    surrogate : {"square", "logistic", "exponential", "hinge", "zero_one"}
+        "zero_one" is the least that bounds wrong signs, and has no slope: annealing and Metropolis
+        chains explore it.
     combine : {"mean", "max"}
         Of the risks of both arms.
     penalty : float > 0
@@ -144,8 +147,13 @@ class EffectPosterior(ContinuousPosterior):
     def _slopes(self, h: Floats) -> Floats:
         if self.surrogate == "square":
             return np.asarray(2.0 * (h - self._labels))
-        slopes = SURROGATES[self.surrogate].slope(-h * self._labels)
-        return np.asarray(-self._labels * slopes)
+        slope = SURROGATES[self.surrogate].slope
+        if slope is None:
+            raise ParameterError(
+                'surrogate must have a slope for modes and searches by gradient, got "zero_one": '
+                "anneal it, or draw by Metropolis chains"
+            )
+        return np.asarray(-self._labels * slope(-h * self._labels))
 
     def initial_state(self, rng: np.random.Generator) -> Floats:
         """Return a function near zero, at random."""

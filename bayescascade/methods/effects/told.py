@@ -42,7 +42,9 @@ class Told(NamedTuple):
         check_probability("positive", record["positive"])
         pairs = {}
         for name in ("n_rows", "sizes"):
-            first, second = (check_real(name, each, above=0.0) for each in record[name])
+            first, second = record[name]
+            for each in (first, second):
+                check_real(name, each, above=0.0)
             pairs[name] = first, second
         for name in ("is_known", "is_treated_alone"):
             check_flag(name, record[name])
