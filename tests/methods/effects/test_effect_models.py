@@ -8,6 +8,8 @@ from sklearn.linear_model import LogisticRegression
 
 import bayescascade
 from bayescascade import CausalSVM, DataError, EffectModel, ParameterError
+from bayescascade.methods.effects import fitting
+from bayescascade.methods.effects.losses import target_weights
 
 
 def _rows(seed=0, n=400):
@@ -61,6 +63,52 @@ def test_each_kind_finds_for_whom_it_works(kind, tmp_path):
         low, high = loaded.effect_interval(new).T
         assert_array_equal(low, model.effect_interval(new)[:, 0])
         assert ((low < model.effect(new)) & (model.effect(new) < high)).all()
+
+
+def test_machines_come_as_near_as_they_say(monkeypatch):
+    """Beyond 4,000 rows the maximum is by support vector machines: within the gap of the exact."""
+    X, y, t = _rows(n=120)
+    given = {"length_scale": 2.0, "penalty": 1e-2}
+    exact = CausalSVM(**given).fit(X, y, t, 0.5)
+    monkeypatch.setattr(fitting, "MOST_EXACT", 100)
+    near = CausalSVM(**given).fit(X, y, t, 0.5)
+    assert near.exact_.n_iter < 21
+    assert 0.0 < near.exact_.gap < 1e-3 * exact.objective_
+    assert -1e-8 <= near.objective_ - exact.objective_ <= near.exact_.gap + 1e-8
+    agree = near.decision_function(X) - exact.decision_function(X)
+    assert np.abs(agree).mean() < 0.1
+
+
+def test_targets_by_name_are_arrays():
+    """Whoever has weights gives them; others than those are another population."""
+    X, y, t = _rows(n=120)
+    e = np.where(X[:, 1] > 0, 0.7, 0.3)
+    for given, named, weights in (
+        ({"adjust": False, "surrogate": "hinge", "combine": "max", "penalty": 1e-2,
+          "length_scale": 2.0}, "treated", target_weights("treated", e, t)),
+        ({"learner": "kernel", "kernel": "linear", "penalty": 1e-2}, "overlap", e * (1.0 - e)),
+    ):  # fmt: skip
+        made = [EffectModel(**given, target=each, random_state=0) for each in (named, weights)]
+        first, second = (one.fit(X, y, t, e).decision_function(X) for one in made)
+        assert_allclose(first, second, atol=1e-6)
+        other = EffectModel(**given, target=weights * np.exp(X[:, 0]), random_state=0)
+        assert np.abs(other.fit(X, y, t, e).decision_function(X) - first).max() > 0.01
+
+
+def test_propensities_do_not_matter_where_the_treated_decide():
+    """Goh's corollary 1: treated rows are noisier than the others, so that one risk counts."""
+    rng = np.random.default_rng(3)
+    X, t = rng.normal(size=(120, 2)), np.arange(120) % 2 > 0
+    y = ((X[:, 0] > 0) ^ (t & (rng.random(120) < 0.3))) == t
+    machine = CausalSVM(kernel="linear", penalty=1e-2)
+    even = machine.fit(X, y, t, 0.5).decision_function(X)
+    assert "the risk of the treated alone decides" in str(machine)
+    steep = 1.0 / (1.0 + np.exp(-X[:, 1]))
+    assert_allclose(machine.fit(X, y, t, steep).decision_function(X), even, atol=1e-6)
+    bent = CausalSVM(length_scale=2.0, penalty=1e-3)  # which fits the noise, so that risks are even
+    first, second = (bent.fit(X, y, t, e).decision_function(X) for e in (0.5, steep))
+    assert "treated alone" not in str(bent)
+    assert np.abs(first - second).max() > 0.1
 
 
 def test_minimax_finds_nothing_where_all_gain():
