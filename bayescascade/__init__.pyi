@@ -63,7 +63,8 @@ from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeCla
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
 from .methods.cost_trees.tree import BudgetTree as BudgetTree
 from .methods.effects.bounds import effect_bound as effect_bound
-from .methods.effects.estimators import CausalSVM as CausalSVM, EffectModel as EffectModel
+from .methods.effects.causal_svm import CausalSVM as CausalSVM
+from .methods.effects.estimators import EffectModel as EffectModel
 from .methods.effects.losses import conditional_difference_loss as conditional_difference_loss
 from .methods.effects.posterior import EffectPosterior as EffectPosterior
 from .methods.effects.rules import EffectRules as EffectRules

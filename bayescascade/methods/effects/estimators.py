@@ -25,13 +25,7 @@ from bayescascade.methods.effects.hinge import MOST_EXACT
 from bayescascade.methods.effects.learned import FUNCTIONS, KernelFunction
 from bayescascade.methods.effects.learners import fit_forest, fit_learner, mixed
 from bayescascade.methods.effects.losses import SURROGATES
-from bayescascade.methods.effects.parameters import (
-    ADJUSTMENTS,
-    AUTO,
-    TARGETS,
-    CausalSVMParameters,
-    EffectParameters,
-)
+from bayescascade.methods.effects.parameters import AUTO, EffectParameters, resolved_adjustment
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.methods.effects.problem import Fitted, Posed, Problem, posed
 from bayescascade.methods.effects.reading import (
@@ -44,7 +38,7 @@ from bayescascade.methods.effects.reading import (
     two_classes,
     without_treatment,
 )
-from bayescascade.methods.effects.told import GIVEN, Told
+from bayescascade.methods.effects.told import Told
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
@@ -175,7 +169,7 @@ class EffectModel(MatrixEstimator):
             If arms hardly overlap, so that few rows say most.
         """
         self.declares.check(self)
-        adjust = self._adjustment()
+        adjust = resolved_adjustment(self)
         training = self._read_rows(X, y, treatment)
         known = check_propensity(propensity, len(training.y))
         seed = int(seed_sequence(self.random_state).generate_state(1)[0] >> 1)
@@ -214,38 +208,6 @@ class EffectModel(MatrixEstimator):
         self._center, self.n_rows_ = rows.mean(axis=0), n
         return training
 
-    def _adjustment(self) -> str:
-        """Return how labels are adjusted, "auto" resolved; ParameterError if that cannot be."""
-        adjust = "none" if self.adjust is False else self.adjust
-        if not isinstance(adjust, str) or adjust not in (AUTO, *ADJUSTMENTS):
-            raise ParameterError(
-                f"adjust must be {', '.join(map(repr, (AUTO, *ADJUSTMENTS)))} or False, "
-                f"got {self.adjust!r}"
-            )
-        is_able = self.surrogate == "square" and self.combine == "mean"
-        if adjust == AUTO:
-            is_classifier = hasattr(self.learner, "predict_proba")
-            adjust = "doubly_robust" if is_able and not is_classifier else "none"
-        if adjust != "none" and not is_able:
-            raise ParameterError(
-                f'adjust must be "none" unless surrogate is "square" and combine "mean", '
-                f"got {adjust!r}"
-            )
-        if isinstance(self.learner, str) and self.learner not in (AUTO, "kernel", "forest"):
-            raise ParameterError(
-                f'learner must be "auto", "kernel", "forest" or an estimator, got {self.learner!r}'
-            )
-        if self.learner == "forest" and not is_able:
-            raise ParameterError(
-                'learner must be "kernel" or an estimator unless surrogate is "square" and '
-                f'combine "mean", got {self.learner!r}'
-            )
-        if isinstance(self.target, str) and self.target not in TARGETS:
-            raise ParameterError(
-                f"target must be {', '.join(map(repr, TARGETS))} or an array, got {self.target!r}"
-            )
-        return adjust
-
     def _nuisance(self, training: TreatedRows, known: Any, adjust: str, seed: int) -> Nuisance:
         given = training.rows, training.y, training.treatment
         if adjust != "none":
@@ -277,28 +239,7 @@ class EffectModel(MatrixEstimator):
             self.posterior_ = fitted.posterior
         if fitted.exact is not None:
             self.exact_ = fitted.exact
-        problem, function = given.problem, fitted.function
-        names = {kind: name for name, kind in FUNCTIONS.items()}
-        target = self.target if isinstance(self.target, str) else GIVEN
-        n_treated = int(problem.treatment.sum())
-        alpha = getattr(fitted.exact, "alpha", 0.5)
-        is_treated_alone = self.combine == "max" and target == "treated" and alpha > 1.0 - 1e-6
-        told = Told(
-            adjust=adjust,
-            target=target,
-            learner=names.get(type(function), type(getattr(function, "learner", None)).__name__),
-            n_rows=(len(problem.labels) - n_treated, n_treated),
-            sizes=(float(given.sizes[0]), float(given.sizes[1])),
-            is_known=is_known,
-            average=given.average,
-            objective=fitted.objective,
-            gap=getattr(fitted.exact, "gap", None),
-            penalty=fitted.penalty,
-            length=fitted.length,
-            positive=float((function.values(problem.rows) > 0.0).mean()),
-            is_treated_alone=bool(is_treated_alone),
-        )
-        self._take(function, told)
+        self._take(fitted.function, Told.of(fitted, given, adjust, self.target, is_known))
 
     def _take(self, function: Any, told: Told) -> None:
         """Become what was learned, or read."""
@@ -545,40 +486,3 @@ class EffectModel(MatrixEstimator):
         told = Told.from_record(record["told"])
         kind = FUNCTIONS[told.learner]
         self._take(kind.from_record(record["function"], n_columns), told)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class CausalSVM(EffectModel):
-    """The thesis's conditional-difference support vector machine, exactly solved.
-
-    An `EffectModel` of the larger of two hinge risks over the treated population, without
-    adjustment: see there for what it cannot find.
-
-    Parameters
-    ----------
-    learner
-        "auto" and "kernel" are the same here.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from bayescascade import CausalSVM
-    >>> rng = np.random.default_rng(0)
-    >>> X, treatment = rng.normal(size=(200, 2)), rng.random(200) < 0.5
-    >>> y = treatment == (X[:, 0] > 0)
-    >>> model = CausalSVM(kernel="rbf", length_scale=2.0, penalty=1e-4, random_state=0)
-    >>> model = model.fit(X, y, treatment, 0.5)
-    >>> model.exact_.gap < 1e-8, model.predict([[1.5, 0.0], [-1.5, 0.0]]).tolist()
-    (True, [1, -1])
-    """
-
-    model_name: ClassVar[str] = "CausalSVM"
-    title: ClassVar[str] = "causal support vector machine"
-    declares = CausalSVMParameters
-
-    surrogate: str = CausalSVMParameters.surrogate.default
-    combine: str = CausalSVMParameters.combine.default
-    adjust: str | bool = CausalSVMParameters.adjust.default
-    kernel: str = CausalSVMParameters.kernel.default
-    target: Any = CausalSVMParameters.target.default
-    standardize: bool = CausalSVMParameters.standardize.default

@@ -159,7 +159,9 @@ def solve_hinge(gram: Floats, arms: Arms, penalty: float) -> MinimaxFit:
         if best.gap < _GAP or step > last + _PATIENCE or min(dual.min(), room.min()) <= 0.0:
             break
         diagonal = lower / dual + upper / room
-        factor = cho_factor(hessian + np.diag(diagonal), lower=True, check_finite=False)
+        factor = _factor(hessian, diagonal)
+        if factor is None:
+            break
         border = -(upper / room) * weights * side  # of a and alpha in the reduced system
         corner = float((upper / room) @ (weights * side) ** 2) + float((ends / edges).sum())
         both = cho_solve(factor, np.column_stack([border, signs]))
@@ -217,6 +219,18 @@ def solve_hinge(gram: Floats, arms: Arms, penalty: float) -> MinimaxFit:
         )
     assert best is not None
     return best
+
+
+def _factor(hessian: Floats, diagonal: Floats) -> Any:
+    """Return a Cholesky factor of the sum, of a little more where rounding forbids it, or None."""
+    ridge, size = 0.0, float(np.diag(hessian).mean())
+    for _ in range(4):
+        try:
+            whole = hessian + np.diag(diagonal + ridge)
+            return cho_factor(whole, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:  # such as of a kernel of few dimensions and a tiny penalty
+            ridge = max(100.0 * ridge, 1e-14 * size)
+    return None
 
 
 class _Product(NamedTuple):

@@ -1,5 +1,8 @@
 """Parameters of models of effects, declared once."""
 
+from typing import Any
+
+from bayescascade.base.errors import ParameterError
 from bayescascade.base.parameters import Choice, Flag, Jobs, Label, Other, Parameters, Real
 from bayescascade.model.parameters import RunParameters, missing_choice, unknown_choice
 
@@ -63,3 +66,35 @@ class CausalSVMParameters(EffectParameters):
     kernel = EffectParameters.kernel.with_default("rbf")
     target = EffectParameters.target.with_default("treated")
     standardize = EffectParameters.standardize.with_default(False)
+
+
+def resolved_adjustment(model: Any) -> str:
+    """Return how labels are adjusted, "auto" resolved; ParameterError if that cannot be."""
+    adjust = "none" if model.adjust is False else model.adjust
+    if not isinstance(adjust, str) or adjust not in (AUTO, *ADJUSTMENTS):
+        raise ParameterError(
+            f"adjust must be {', '.join(map(repr, (AUTO, *ADJUSTMENTS)))} or False, "
+            f"got {model.adjust!r}"
+        )
+    is_able = model.surrogate == "square" and model.combine == "mean"
+    if adjust == AUTO:
+        is_classifier = hasattr(model.learner, "predict_proba")
+        adjust = "doubly_robust" if is_able and not is_classifier else "none"
+    if adjust != "none" and not is_able:
+        raise ParameterError(
+            f'adjust must be "none" unless surrogate is "square" and combine "mean", got {adjust!r}'
+        )
+    if isinstance(model.learner, str) and model.learner not in (AUTO, "kernel", "forest"):
+        raise ParameterError(
+            f'learner must be "auto", "kernel", "forest" or an estimator, got {model.learner!r}'
+        )
+    if model.learner == "forest" and not is_able:
+        raise ParameterError(
+            'learner must be "kernel" or an estimator unless surrogate is "square" and '
+            f'combine "mean", got {model.learner!r}'
+        )
+    if isinstance(model.target, str) and model.target not in TARGETS:
+        raise ParameterError(
+            f"target must be {', '.join(map(repr, TARGETS))} or an array, got {model.target!r}"
+        )
+    return adjust

@@ -28,6 +28,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.effects.associations import Association, find_associations, rows_with
 from bayescascade.methods.effects.measured import MeasuredEffects
+from bayescascade.methods.effects.rules_page import rules_page
 from bayescascade.methods.effects.rules_parameters import EffectRulesParameters
 from bayescascade.methods.effects.short_tree import best_tree
 from bayescascade.methods.rules.antecedents import Antecedent
@@ -39,8 +40,8 @@ from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.roles import Predicted
 from bayescascade.model.search import Seed, seed_sequence
-from bayescascade.report.numbers import count_texts, share_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
+from bayescascade.report.numbers import share_text
+from bayescascade.report.page import Heading, Page, count_of
 
 Floats = NDArray[np.float64]
 
@@ -271,75 +272,9 @@ class EffectRules(ReadableModel):
         n_rows = count_of(int(self.rules_.total), "row")
         return [n_rows, count_of(self.n_features_in_, "column"), f"h > 0 in {share_text(share)}"]
 
-    def _found_words(self) -> str:
-        if self.gap_ is None:
-            return "tree of depth 2: no other explains more of h"
-        rules = count_of(self.rules_.n_rules, "rule")
-        if self.gap_ == 0.0:
-            return f"list of {rules}: no list is more probable"
-        return f"list of {rules}: best found, no list is more probable by over {self.gap_:.2f} nats"
-
     def page(self) -> Page:
         """Return the rules with shares of h > 0 and effects, and the associations."""
-        n_parts = self.rules_.n_rules + 1
-        sides = ["h > 0" if mean > 0.0 else "not" for mean in self.means_.tolist()]
-        labels = [f"{one}: {side}" for one, side in zip(self.rules_.labels, sides, strict=True)]
-        rows = self.rules_.counts.sum(axis=1)
-        shares = (self.rules_.counts[:, 1] / np.maximum(rows, 1.0)).tolist()
-        columns = [
-            Numbers("rows", count_texts(rows.tolist())),
-            Numbers("h > 0", [share_text(share) for share in shares], bars=shares),
-            *self._effect_columns(slice(0, n_parts)),
-        ]
-        agrees = f"agrees with h > 0 on {share_text(self.fidelity_)}"
-        blocks: list[Any] = [
-            Heading([self.title, *self._facts()]),
-            Pieces([self._found_words()]),
-            Pieces([f"{agrees} of {self.n_held_out_:,} rows held out"]),
-            BLANK,
-            PrintedTable(labels, columns, hanging=3, least_label=0, stacks=True),
-        ]
-        for side, words in ((True, "goes with h > 0"), (False, "goes with h <= 0")):
-            places = [i for i, one in enumerate(self.associations_) if one.is_positive == side]
-            if places:
-                chosen = slice(n_parts + places[0], n_parts + places[-1] + 1)
-                blocks += [BLANK, self._association_table(places, words, chosen)]
-        return (*blocks, BLANK, Pieces(self._key(), "dim"))
-
-    def _association_table(self, places: Sequence[int], words: str, chosen: slice) -> PrintedTable:
-        shown = [self.associations_[place] for place in places]
-        columns = [
-            Numbers("support", [share_text(one.support) for one in shown]),
-            Numbers("conf.", [share_text(one.confidence) for one in shown]),
-            Numbers("lift", [f"{one.lift:.2f}" for one in shown]),
-            *self._effect_columns(chosen),
-        ]
-        labels = [one.words for one in shown]
-        return PrintedTable(labels, columns, words, hanging=3, least_label=0, stacks=True)
-
-    def _effect_columns(self, chosen: slice) -> list[Numbers]:
-        if self.effects_ is None:
-            return []
-        effects, ends = self.effects_.effects[chosen], self.effects_.intervals()[chosen]
-        marks = np.where(self.effects_.is_clear[chosen], "*", " ")
-        known = np.isfinite(effects).tolist()
-        texts = [
-            f"{one:+.2f}" if is_known else "" for one, is_known in zip(effects, known, strict=True)
-        ]
-        between = [
-            f"{low:+.2f} {high:+.2f}{mark}" if is_known else "few rows "
-            for (low, high), mark, is_known in zip(ends, marks, known, strict=True)
-        ]
-        return [Numbers("effect", texts), Numbers("95 % interval ", between)]
-
-    def _key(self) -> list[str]:
-        if self.effects_ is None:
-            return ["no effects measured: give outcomes of rows held out"]
-        return [
-            "effect: of treatment, on the rows held out, from which neither h nor rules learned",
-            "intervals: each by itself",
-            f"* excludes 0 even if all {len(self.effects_.effects)} are read together",
-        ]
+        return (Heading([self.title, *self._facts()]), *rules_page(self))
 
     def _how_to_read(self) -> list[tuple[str, str]]:
         return [

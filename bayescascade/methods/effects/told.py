@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from bayescascade.base.validation import check_choice, check_flag, check_probability, check_real
 from bayescascade.methods.effects.learned import FUNCTIONS
 from bayescascade.methods.effects.parameters import ADJUSTMENTS, TARGETS
+from bayescascade.methods.effects.problem import Fitted, Posed
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import Page, Pieces, warning
 
@@ -31,6 +32,31 @@ class Told(NamedTuple):
     length: float | None
     positive: float  # share of h > 0
     is_treated_alone: bool  # corollary 1 holds
+
+    @classmethod
+    def of(cls, fitted: Fitted, given: Posed, adjust: str, target: Any, is_known: bool) -> "Told":
+        """Return what is known of a function that was fitted to a problem."""
+        problem, function = given.problem, fitted.function
+        names = {kind: name for name, kind in FUNCTIONS.items()}
+        own = type(getattr(function, "learner", None)).__name__  # of scikit-learn's
+        n_treated = int(problem.treatment.sum())
+        alpha = float(getattr(fitted.exact, "alpha", 0.5))
+        named = target if isinstance(target, str) else GIVEN
+        return cls(
+            adjust=adjust,
+            target=named,
+            learner=names.get(type(function), own),
+            n_rows=(len(problem.labels) - n_treated, n_treated),
+            sizes=(float(given.sizes[0]), float(given.sizes[1])),
+            is_known=is_known,
+            average=given.average,
+            objective=fitted.objective,
+            gap=getattr(fitted.exact, "gap", None),
+            penalty=fitted.penalty,
+            length=fitted.length,
+            positive=float((function.values(problem.rows) > 0.0).mean()),
+            is_treated_alone=(problem.combine, named) == ("max", "treated") and alpha > 1.0 - 1e-6,
+        )
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Told":

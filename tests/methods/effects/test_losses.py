@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.linalg import cho_factor
 from scipy.optimize import LinearConstraint, minimize
 from scipy.stats import multivariate_normal
 
@@ -14,7 +15,7 @@ from bayescascade import (
     effect_bound,
     explore,
 )
-from bayescascade.methods.effects.hinge import best_intercept, certified, solve_hinge
+from bayescascade.methods.effects.hinge import _factor, best_intercept, certified, solve_hinge
 from bayescascade.methods.effects.kernels import Basis, Evidence, Kernel
 from bayescascade.methods.effects.losses import SURROGATES, Arms
 
@@ -106,6 +107,15 @@ def test_hinge_is_the_optimum_of_a_general_solver(seed):
     worse = certified(gram, arms, penalty, 0.3 * arms.weights, 0)
     assert worse.objective - worse.gap <= found.objective <= worse.objective + 1e-12
     assert worse.gap > 1e-6
+
+
+def test_steps_survive_kernels_of_one_dimension(rng):
+    """At a tiny penalty rounding makes them indefinite, which is no error of the user's."""
+    hessian = 1e12 * np.outer(*[rng.normal(size=50)] * 2)
+    with pytest.raises(np.linalg.LinAlgError):
+        cho_factor(hessian + 1e-9 * np.eye(50))
+    assert _factor(hessian, np.full(50, 1e-9)) is not None
+    assert _factor(-hessian, np.full(50, 1e-9)) is None
 
 
 @pytest.mark.parametrize("is_maximum", [True, False])
