@@ -182,8 +182,8 @@ class SubmodularTreeClassifier(TriedClassifier):
         """How probable it is that a row pays for an item at each node, (n_nodes, n_items) float64.
 
         By `posterior_`: exactly, where all sets of the features of each leaf can be weighed, else
-        by chains of 50,000 steps and more, `random_state` their seed. The first line is about all
-        rows. Not in saved models.
+        by chains of 50,000 steps and more, `random_state` their seed; ``explore(posterior_)`` runs
+        longer ones. The first line is about all rows. Not in saved models.
         """
         if self._known is None or self._known[0] is not self.tree_:
             self._known = self.tree_, self._item_probabilities(self.posterior_)

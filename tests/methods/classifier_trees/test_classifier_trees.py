@@ -112,7 +112,11 @@ def test_text_and_missing_cells_and_an_unknown_level_are_read():
     frame = pd.DataFrame(X, columns=list("abcde")).assign(f=np.where(X[:, 1] > 0, "yes", "no"))
     frame.loc[::7, "b"] = np.nan
     frame.loc[::11, "f"] = None
-    model = SubmodularTreeClassifier(budget=4.0, max_depth=3, random_state=0).fit(frame, y)
+    heard = []
+    model = SubmodularTreeClassifier(
+        budget=4.0, max_depth=3, random_state=0, progress=heard.append
+    ).fit(frame, y)
+    assert [report.done for report in heard] == list(range(heard[0].total))
     row = frame.iloc[0]
     acquired = model.acquire(row.__getitem__)
     np.testing.assert_allclose(acquired.probabilities, model.predict_proba(frame.iloc[:1])[0])
