@@ -159,7 +159,7 @@ def thesis(tables: list[str], n_seeds: int, is_tuned: bool) -> None:
         say(f"table {table:<16} l_.01   l_.1  wrong")
         for name, make in makers.items():
             found = [_of_design(make(), DESIGNS[table](seed)) for seed in range(n_seeds)]
-            say("{:<20}{:7.1f}{:7.1f}{:7.1f}".format(name, *np.nanmean(found, axis=0)))
+            say("{:<20}{:7.1f}{:7.1f}{:7.1f}".format(name, *np.mean(found, axis=0)))
 
 
 def _machine(kernel: str, length: float, penalty: float) -> Callable[[], CausalSVM]:
