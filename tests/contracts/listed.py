@@ -336,6 +336,7 @@ CONTINUOUS: Mapping[str, Callable[..., ContinuousPosterior]] = {
     "soft leaves": lambda seed: soft_trees.posterior(2, seed, loss_at="leaves"),
     "effect max": lambda seed: _effects("square", "max", seed),
     "gate": lambda seed: _gate(seed),
+    "gate by log odds": lambda seed: _gate(seed, distance="log_odds"),
     "gate of three": lambda seed: _gate(seed, n_classes=3, full_share=1.0),
 }
 """Those over numbers, each of rows drawn by a `seed`."""

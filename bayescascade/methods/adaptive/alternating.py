@@ -7,7 +7,8 @@ Each round finds the best shares q (`objective.best_split`) and then lowers, at 
 over g and f_1, which share nothing in it: Newton steps of a logistic regression on the labels q,
 and of one on rows weighted by 1 - q (of several classes by a bound of the curvature), each
 shortened until the sum has fallen. With the group norm of (OPT2), proximal gradient steps take
-their place. So no round raises J.
+their place. So no round raises J. Where the distance is that of log odds, the gate is fitted to
+those by least squares (OPT6).
 """
 
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from bayescascade.methods.adaptive.objective import (
     class_chances,
     local_losses,
 )
+from bayescascade.methods.adaptive.shares import Split
 
 ROUNDS = 50
 """Rounds at most, as in the thesis's experiments."""
@@ -72,11 +74,11 @@ def alternated(
             seen(value)
         if before - value < _LEAST_GAIN:
             break
-        shares = part.split(state).shares
+        split = part.split(state)
         if penalty is None:
-            state = _newton(part, state, shares)
+            state = _newton(part, state, split)
         else:
-            state = _proximal(part, state, shares, penalty)
+            state = _proximal(part, state, split.shares, penalty)
         before = value
         value = _total(part, state, penalty)
     whole = State(np.zeros_like(start.gate), np.zeros_like(start.local))
@@ -113,12 +115,22 @@ def _total(part: Problem, state: State, penalty: GroupNorm | None) -> float:
     return part.value(state) + (0.0 if penalty is None else penalty.total(state))
 
 
-def _newton(part: Problem, state: State, shares: Numbers) -> State:
+def _newton(part: Problem, state: State, split: Split) -> State:
     gate, local = state
+    if part.distance == "log_odds":
+        gate = _least_squares(part, split.logits)
     for _ in range(_N_NEWTON):
-        gate = _gate_step(part, gate, shares)
-        local = _local_step(part, local, shares)
+        if part.distance == "kl":
+            gate = _gate_step(part, gate, split.shares)
+        local = _local_step(part, local, split.shares)
     return State(gate, local)
+
+
+def _least_squares(part: Problem, logits: Numbers) -> Numbers:
+    """Return the gate (p,) of least squares to log odds (n,) and ridge (OPT6)."""
+    doubled = 2.0 * part.weights / part.total
+    squares = (part.rows.T * doubled) @ part.rows
+    return _solved(squares, _shrinks(part), part.rows.T @ (doubled * logits))
 
 
 def _gate_step(part: Problem, gate: Numbers, shares: Numbers) -> Numbers:

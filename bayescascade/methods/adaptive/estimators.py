@@ -103,7 +103,8 @@ class AdaptiveClassifier(BudgetedClassifier):
     Rows of `y_val`, else a held-out quarter, choose the set of features, `full_share` and the cut
     together: the least error within the budget. That is a heuristic; how far from the best gate it
     is, `oracle` says. As printed are ``selection="group_lasso"``, ``cut=0.0``, ``start="zero"`` and
-    ``ridge=0.0``.
+    ``ridge=0.0``. ``distance="log_odds"`` is Adapt-LstSq (A.1, errata 23 and 24), whose shares are
+    found by nested searches for roots.
 
     References
     ----------
@@ -135,6 +136,7 @@ class AdaptiveClassifier(BudgetedClassifier):
     costs: Costs = AdaptiveParameters.costs.default
     budget: float | None = AdaptiveParameters.budget.default
     learner: str = AdaptiveParameters.learner.default
+    distance: str = AdaptiveParameters.distance.default
     selection: str = AdaptiveParameters.selection.default
     tradeoff: float | None = AdaptiveParameters.tradeoff.default
     full_share: float | None = AdaptiveParameters.full_share.default
@@ -227,6 +229,12 @@ class AdaptiveClassifier(BudgetedClassifier):
     def _tried(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> "_Trial":
         """Return what is tried, as the rows that judge found it."""
         self.declares.check(self)
+        if self.distance == "log_odds":
+            for name, refused in (("selection", "group_lasso"), ("full_share", 0.0)):
+                if getattr(self, name) == refused:
+                    raise ParameterError(
+                        f'{name} must not be {refused!r} with distance "log_odds", got {refused!r}'
+                    )
         watch = Watch(self.time_limit)
         generator = np.random.default_rng(self.random_state)
         given = GivenRows.labeled(X, y, sample_weight)
@@ -247,7 +255,7 @@ class AdaptiveClassifier(BudgetedClassifier):
         scaling = Scaling.of(counted.rows, counted.weights)
         problem = Problem(
             scaling.scaled(counted.rows), counted.labels, counted.n_classes, counted.weights,
-            losses_of(full.chances, counted.labels), 1.0, self.ridge,
+            losses_of(full.chances, counted.labels), 1.0, self.ridge, self.distance,
         )  # fmt: skip
         judges = self._judges(counted, full.model, full.chances, generator)
         trial = _Trial([], counted, problem, scaling, full.model, judges, watch)
@@ -459,7 +467,7 @@ class AdaptiveClassifier(BudgetedClassifier):
         return AdaptivePosterior(
             problem.rows[:, :-1][:, columns], problem.labels, problem.full_losses,
             problem.n_classes, full_share=share, weights=problem.weights, ridge=self.ridge,
-            temperature=self.temperature,
+            temperature=self.temperature, distance=self.distance,
         )  # fmt: skip
 
     def state(self) -> Numbers:

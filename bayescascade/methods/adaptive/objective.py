@@ -16,6 +16,9 @@ since exp(-A_i) = sigma(-g_i) p_1(y_i | x_i) and exp(-B_i) = sigma(g_i) p_0(y_i 
 = 1 beta is 0, and J is the negative log likelihood of gate and both models together. The gradient
 of J over g and f_1 is that of the sum at fixed q (envelope theorem).
 
+With ``distance="log_odds"`` the gate is fitted to the log odds of q instead (Adapt-LstSq, A.1):
+    J = min_q sum_i w_i [(1 - q_i) l_1i + q_i l_0i + (logit q_i - g_i)^2] + Omega.
+
 Omega is `ridge` / (2 n) times the squares of the coefficients of columns of variance 1, without
 intercepts, n the weight of all rows. Costs are no part of J: sets of features are compared by J and
 what they cost.
@@ -26,20 +29,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit
+
+from bayescascade.methods.adaptive.shares import Split, best_log_odds, best_split
 
 Numbers = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_MOST_STEPS = 200
-_ENOUGH = 1e-14  # of the mean of q
-
-
-class Split(NamedTuple):
-    """Shares q (n,) of rows that go to the full model, and the price beta of doing so."""
-
-    shares: Numbers
-    beta: float
 
 
 class State(NamedTuple):
@@ -53,7 +48,8 @@ class State(NamedTuple):
 class Problem:
     """Rows (n, p), the last column 1, labels (n,), weights (n,) > 0, the full model's losses (n,).
 
-    full_share in [0, 1] limits the mean of q; ridge >= 0.
+    full_share in [0, 1] limits the mean of q; ridge >= 0; distance of gate and q, "kl" or
+    "log_odds", of which full_share must be > 0.
     """
 
     rows: Numbers
@@ -63,6 +59,7 @@ class Problem:
     full_losses: Numbers
     full_share: float
     ridge: float
+    distance: str = "kl"
 
     @property
     def n_outputs(self) -> int:
@@ -75,15 +72,25 @@ class Problem:
         return float(self.weights.sum())
 
     def losses(self, state: State) -> tuple[Numbers, Numbers]:
-        """Return A and B, (n,) each."""
-        gates = self.rows @ state.gate
-        local = local_losses(self.rows @ state.local, self.labels)
+        """Return A and B, (n,) each; with log odds the losses of both models alone."""
+        return self._losses(self.rows @ state.gate, self.rows @ state.local)
+
+    def _losses(self, gates: Numbers, outputs: Numbers) -> tuple[Numbers, Numbers]:
+        local = local_losses(outputs, self.labels)
+        if self.distance == "log_odds":
+            return local, self.full_losses
         return local - log_expit(-gates), self.full_losses - log_expit(gates)
 
     def split(self, state: State) -> Split:
         """Return the best shares of the full model."""
         kept, sent = self.losses(state)
-        return best_split(kept - sent, self.weights / self.total, self.full_share)
+        return self._split(kept - sent, self.rows @ state.gate)
+
+    def _split(self, gaps: Numbers, gates: Numbers) -> Split:
+        sizes = self.weights / self.total
+        if self.distance == "log_odds":
+            return best_log_odds(gaps, gates, sizes, self.full_share)
+        return best_split(gaps, sizes, self.full_share)
 
     def value(self, state: State) -> float:
         """Return J, nats a row."""
@@ -97,14 +104,18 @@ class Problem:
     def value_and_gradient(self, state: State) -> tuple[float, State]:
         """Return J, nats a row, and its gradient."""
         gates, outputs = self.rows @ state.gate, self.rows @ state.local
-        kept = local_losses(outputs, self.labels) - log_expit(-gates)
-        sent = self.full_losses - log_expit(gates)
+        kept, sent = self._losses(gates, outputs)
         sizes = self.weights / self.total
-        q, beta = best_split(kept - sent, sizes, self.full_share)
-        both = kept if np.isinf(beta) else -np.logaddexp(-kept, -sent - beta)
-        price = 0.0 if np.isinf(beta) else beta * self.full_share
+        q, beta, logits = self._split(kept - sent, gates)
+        if self.distance == "log_odds":
+            both, price = (1 - q) * kept + q * sent + (logits - gates) ** 2, 0.0
+            pulls = 2.0 * (gates - logits)
+        else:
+            both = kept if np.isinf(beta) else -np.logaddexp(-kept, -sent - beta)
+            price = 0.0 if np.isinf(beta) else beta * self.full_share
+            pulls = expit(gates) - q
         value = float(sizes @ both) - price + self.penalty(state)
-        of_gate = self.rows.T @ (sizes * (expit(gates) - q))
+        of_gate = self.rows.T @ (sizes * pulls)
         of_local = self.rows.T @ ((sizes * (1 - q))[:, np.newaxis] * self.pulls(outputs))
         shrinks = np.full(len(state.gate), self.ridge / self.total)
         shrinks[-1] = 0.0
@@ -121,31 +132,6 @@ class Problem:
         chances = class_chances(outputs)
         chances[np.arange(len(outputs)), self.labels] -= 1.0
         return chances
-
-
-def best_split(gaps: Numbers, sizes: Numbers, limit: float) -> Split:
-    """Return q_i = sigma(gap_i - beta) with the least beta >= 0 such that sum w q <= limit.
-
-    By Newton's method within a bracket that bisection halves where a step would leave it; gaps are
-    A - B (n,), sizes w (n,) of sum 1.
-    """
-    if limit <= 0.0:
-        return Split(np.zeros_like(gaps), np.inf)
-    q = expit(gaps)
-    if limit >= 1.0 or float(sizes @ q) <= limit:
-        return Split(q, 0.0)
-    low, high = 0.0, float(max(gaps.max() - logit(limit), 0.0))  # there all q are at most the limit
-    beta = low
-    for _ in range(_MOST_STEPS):
-        q = expit(gaps - beta)
-        excess = float(sizes @ q) - limit
-        if abs(excess) <= _ENOUGH or high - low <= 1e-15 * high:
-            break
-        low, high = (beta, high) if excess > 0 else (low, beta)
-        slope = float(sizes @ (q * (1 - q)))
-        step = beta + excess / slope if slope > 0 else low
-        beta = step if low < step < high else 0.5 * (low + high)
-    return Split(q, beta)
 
 
 def local_losses(outputs: Numbers, labels: Ints) -> Numbers:

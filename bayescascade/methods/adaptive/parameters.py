@@ -12,6 +12,12 @@ class AdaptiveParameters(BudgetedParameters):
     estimator = Other(None, "The full model, a classifier", none="a forest")
     n_trees = Integer(100, "Trees of that forest", minimum=1)
     learner = Choice("linear", "What gate and local model are", words=("linear",))
+    distance = Choice(
+        "kl",
+        "How the gate is fitted to the shares of the full model: by Kullback-Leibler divergence, "
+        "or by least squares to their log odds",
+        words=("kl", "log_odds"),
+    )
     selection = Choice(
         "search",
         "Which features gate and local model share: by dropping one after the other, and every set "

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_real
+from bayescascade.base.validation import check_choice, check_real
 from bayescascade.methods.adaptive.objective import Numbers, Problem, State
 from bayescascade.model.continuous import ContinuousPosterior
 
@@ -38,6 +38,8 @@ class AdaptivePosterior(ContinuousPosterior):
         Weight of half the squares of the coefficients in n J. 0 is an improper prior.
     temperature : float > 0
         What n J is divided by.
+    distance : {"kl", "log_odds"}
+        Of gate and shares in J: Kullback-Leibler, or squared, of log odds.
 
     Attributes
     ----------
@@ -68,6 +70,7 @@ class AdaptivePosterior(ContinuousPosterior):
         weights: ArrayLike | None = None,
         ridge: float = 1.0,
         temperature: float = 1.0,
+        distance: str = "kl",
     ) -> None:
         cells, places = np.asarray(rows, np.float64), np.asarray(labels, np.int64)
         n = len(places)
@@ -90,10 +93,15 @@ class AdaptivePosterior(ContinuousPosterior):
                 "rows must be finite, full_losses >= 0 and weights > 0, got others"
             )
         self.temperature = check_real("temperature", temperature, above=0.0)
+        if distance == "log_odds" and not full_share > 0:
+            raise ParameterError(
+                f'full_share must be > 0 with distance "log_odds", got {full_share}'
+            )
         self.problem = Problem(
             np.column_stack([cells, np.ones(n)]), places, n_classes, sizes, losses,
             check_real("full_share", full_share, minimum=0.0, maximum=1.0),
             check_real("ridge", ridge, minimum=0.0),
+            check_choice("distance", distance, ("kl", "log_odds")),
         )  # fmt: skip
 
     # -- states ------------------------------------------------------------------------------------
@@ -120,7 +128,7 @@ class AdaptivePosterior(ContinuousPosterior):
     # -- formulas ----------------------------------------------------------------------------------
 
     def losses(self, state: Numbers) -> tuple[Numbers, Numbers]:
-        """Return A and B, (n,) each: what rows cost here and at the full model, nats."""
+        """Return A and B, (n,) each: losses here and at the full model, nats, see `Problem`."""
         return self.problem.losses(State(*self.parts(state)))
 
     def shares(self, state: Numbers) -> Numbers:
@@ -147,7 +155,7 @@ class AdaptivePosterior(ContinuousPosterior):
     def describe(self, state: Numbers) -> Mapping[str, float]:
         """Return J, nats a row, the mean share of the full model and its price beta."""
         parts = State(*self.parts(state))
-        shares, beta = self.problem.split(parts)
+        shares, beta, _ = self.problem.split(parts)
         sizes = self.problem.weights / self.problem.total
         return {
             "objective": self.problem.value(parts),
@@ -162,5 +170,12 @@ class AdaptivePosterior(ContinuousPosterior):
 
     def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
         one = self.problem
-        told = one.n_classes, one.full_share, one.ridge, self.temperature, one.rows.shape
+        told = (
+            one.n_classes,
+            one.full_share,
+            one.ridge,
+            self.temperature,
+            one.rows.shape,
+            one.distance,
+        )
         return (one.rows, one.labels, one.weights, one.full_losses), told
