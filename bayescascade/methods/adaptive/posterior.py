@@ -56,7 +56,7 @@ class AdaptivePosterior(ContinuousPosterior):
     >>> rows, labels = np.array([[-1.0], [1.0]]), np.array([0, 1])
     >>> posterior = AdaptivePosterior(rows, labels, np.zeros(2), 2, full_share=0.5)
     >>> round(posterior.log_density(np.zeros(4)), 4)  # half of the rows go to a perfect model
-    -0.5754
+    -0.6931
     """
 
     def __init__(
