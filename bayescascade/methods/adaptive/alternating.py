@@ -33,7 +33,8 @@ ROUNDS = 50
 """Rounds at most, as in the thesis's experiments."""
 
 _LEAST_GAIN = 1e-5  # nats a row in a round, below which it ends
-_N_NEWTON = 2
+_N_NEWTON, _N_STARTING = 2, 20
+_SAME = 1e-6  # coefficients of a start
 _N_PROXIMAL = 20
 _FLOOR = 1e-9  # of curvature
 
@@ -91,8 +92,10 @@ def fitted_local(problem: Problem, start: State, columns: NDArray[np.bool_]) -> 
     part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
     nobody = np.zeros(len(part.rows))
     local = start.local[columns]
-    for _ in range(20):
-        local = _local_step(part, local, nobody)
+    for _ in range(_N_STARTING):
+        before, local = local, _local_step(part, local, nobody)
+        if np.abs(local - before).max(initial=0.0) <= _SAME:
+            break
     state = State(np.zeros_like(start.gate), np.zeros_like(start.local))
     state.local[columns] = local
     return state
@@ -104,8 +107,10 @@ def fitted_gate(problem: Problem, start: State, columns: NDArray[np.bool_]) -> S
     said = class_chances(part.rows @ start.local[columns]).argmax(axis=1)
     wrong = (said != part.labels).astype(np.float64)
     gate = np.zeros(part.rows.shape[1])
-    for _ in range(20):
-        gate = _gate_step(part, gate, wrong)
+    for _ in range(_N_STARTING):
+        before, gate = gate, _gate_step(part, gate, wrong)
+        if np.abs(gate - before).max(initial=0.0) <= _SAME:
+            break
     state = State(np.zeros_like(start.gate), start.local)
     state.gate[columns] = gate
     return state

@@ -3,16 +3,17 @@
 A set is one of items of `costs.items` (features and groups): a column may have coefficients if all
 that it incurs is in the set. From all items down to none, the item is dropped whose coefficients of
 gate and local model have the least norm for what it costs, and both are fitted anew without it,
-from where they were. Where there are few items, every set is tried, from several starts: the
-alternation stays near where it begins (erratum 22). Or the group norm selects, as printed.
+from where they were. Of few items every set is tried, too, of more every single one, from several
+starts: the alternation stays near where it begins (erratum 22). Or the group norm selects, as
+printed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.norms import CostNorms
@@ -82,8 +83,7 @@ class Choosing:
             limited = replace(problem, full_share=share)
             for start in starts:
                 yield from self._dropping(limited, start)
-            if self.items.n_items <= FEW_ITEMS:
-                yield from self._every(limited)
+            yield from self._small(limited)
 
     def grouped(
         self, problem: Problem, shares: Sequence[float], tradeoffs: Sequence[float]
@@ -124,10 +124,13 @@ class Choosing:
             fit = self._fit(problem, fit.state, columns)
             yield fit
 
-    def _every(self, problem: Problem) -> Iterator[Fit]:
-        """Yield every set, from each of its own starts."""
-        seen: set[bytes] = set()
-        for kept in product((False, True), repeat=self.items.n_items):
+    def _small(self, problem: Problem) -> Iterator[Fit]:
+        """Yield every set of few items, else those of one, from each of its own starts."""
+        n_items, seen = self.items.n_items, set[bytes]()
+        sets: Iterable[ArrayLike] = np.eye(n_items, dtype=np.bool_)
+        if n_items <= FEW_ITEMS:
+            sets = product((False, True), repeat=n_items)
+        for kept in sets:
             columns = self.of_items(np.array(kept, np.bool_))
             if columns.tobytes() in seen:
                 continue
