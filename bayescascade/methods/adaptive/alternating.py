@@ -41,7 +41,7 @@ _FLOOR = 1e-9  # of curvature
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupNorm:
-    """The group norm of (OPT2), with costs (erratum 20): gamma sum_a c_a |(g_a, f_1a)|."""
+    """The group norm of (OPT2), with costs: gamma sum_a c_a |(g_a, f_1a)|."""
 
     norms: CostNorms
     gamma: float

@@ -95,7 +95,7 @@ class AdaptiveClassifier(BudgetedClassifier):
 
     Notes
     -----
-    Nan (2018), chapter 5, Adapt-Lin, with errata 20 and 22 of the documentation;
+    Nan (2018), chapter 5, Adapt-Lin, corrected as in the errata of the documentation;
     `methods.adaptive.objective` has the formulas. All rows read the gate's features, rows that are
     kept those of the local model, rows that are sent those of the full model. Losses of the full
     model in training are of trees out of their bags, or of folds that it was not fitted on.
@@ -103,7 +103,7 @@ class AdaptiveClassifier(BudgetedClassifier):
     Rows of `y_val`, else a held-out quarter, choose the set of features, `full_share` and the cut
     together: the least error within the budget. That is a heuristic; how far from the best gate it
     is, `oracle` says. As printed are ``selection="group_lasso"``, ``cut=0.0``, ``start="zero"`` and
-    ``ridge=0.0``. ``distance="log_odds"`` is Adapt-LstSq (A.1, errata 23 and 24), whose shares are
+    ``ridge=0.0``. ``distance="log_odds"`` is Adapt-LstSq (A.1), whose shares are
     found by nested searches for roots.
 
     References

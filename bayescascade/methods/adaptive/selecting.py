@@ -4,7 +4,7 @@ A set is one of items of `costs.items` (features and groups): a column may have 
 that it incurs is in the set. From all items down to none, the item is dropped whose coefficients of
 gate and local model have the least norm for what it costs, and both are fitted anew without it,
 from where they were. Of few items every set is tried, too, of more every single one, from several
-starts: the alternation stays near where it begins (erratum 22). Or the group norm selects, as
+starts: the alternation stays near where it begins. Or the group norm selects, as
 printed.
 """
 

@@ -2,7 +2,8 @@
 
 `best_split` is (OPT1) of `objective`, in closed form but for the price beta. `best_log_odds` is for
 a gate that is fitted to the log odds of q (Adapt-LstSq): Nan ("Learning to predict under a budget",
-2018), (OPT5) of A.1 with errata 23 and 24: over s_i = logit(q_i), with a_i = l_1i - l_0i,
+2018), (OPT5) of A.1 corrected as in the errata of the documentation: over s_i = logit(q_i), with
+a_i = l_1i - l_0i,
 
     sum_i w_i [(1 - q_i) l_1i + q_i l_0i + (s_i - g_i)^2],      sum_i w_i q_i <= P_full.
 

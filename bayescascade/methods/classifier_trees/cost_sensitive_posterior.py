@@ -13,7 +13,7 @@ Submodular Trees of Classifiers", 2014, equations 2 and 3; Kusner 2016, 2.6 and 
 features that a row pays for is replaced by norms. The log density is -n J / temperature, n the
 number of rows: **no posterior of a model of the rows**, but weights by J.
 
-Departures: p_k is the product above the node, as erratum 13 of the documentation has it; all nodes
+Departures: p_k is the product above the node, as the errata of the documentation have it; all nodes
 move together, along the gradient through all descendants, not block by block; norms and absolute
 values are sqrt(v^2 + e^2) - e, e the `smoothing`; labels are -1 and 1, of several classes one such
 column each, and the score that is compared with theta is then a fixed combination of the f_k.

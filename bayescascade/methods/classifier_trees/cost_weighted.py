@@ -91,7 +91,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
 
     Notes
     -----
-    Kusner (2016), equation 2.5, with erratum 16 of the documentation. Intercepts and features that
+    Kusner (2016), equation 2.5; see the errata of the documentation. Intercepts and features that
     cost nothing are not penalized, a group is paid as a whole, with its features inside (`norms`).
 
     Examples

@@ -63,7 +63,7 @@ class SubmodularTreeClassifier(TriedClassifier):
 
     Notes
     -----
-    Kusner and others (2014), with errata 12 to 15 of the documentation; `selection` has the
+    Kusner and others (2014), as the errata of the documentation correct it; `selection` has the
     formulas. Pruning, steps as columns and logistic leaves are not in the paper; `basis="linear"`,
     `selection="paper"`, `leaf="least_squares"` and `prune=False` are as printed.
 

@@ -1,6 +1,6 @@
 """Growing a tree of classifiers: each node buys within its budget, and sends half of its rows on.
 
-Kusner and others (2014), Algorithm 1, as errata 12 and 13 of the documentation correct it.
+Kusner and others (2014), Algorithm 1, as the errata of the documentation correct it.
 """
 
 from collections import deque

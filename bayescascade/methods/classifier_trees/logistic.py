@@ -1,7 +1,7 @@
 """Logistic regression that pays for its columns, with a proof of how near the least loss it is.
 
-Kusner ("Learning in the Real World", 2016), equation 2.5 with lambda / n (erratum 16 of the
-documentation), for any number of classes: over intercepts b and coefficients B of columns z,
+Kusner ("Learning in the Real World", 2016), equation 2.5 with lambda / n (see the errata of
+the documentation), for any number of classes: over intercepts b and coefficients B of columns z,
 
     P(b, B) = sum_i w_i [log sum_k exp(f_ik) - f_i,y_i] + penalty Omega(B),     f_i = b + B' z_i,
 

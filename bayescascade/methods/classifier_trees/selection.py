@@ -1,6 +1,6 @@
 """Which features a node of a tree buys for its budget, and how far that is from the best set.
 
-Kusner and others (2014), equations (5)-(8), as errata 12 to 15 of the documentation correct them.
+Kusner and others (2014), equations (5)-(8), as the errata of the documentation correct them.
 What a set A of features explains is, with an intercept and by the weights p of the rows at the
 node,
 

@@ -1,6 +1,6 @@
 """The maximum of two hinge losses, exactly: Goh (2018), 1252-1343; h = w_0 + sum v_j K(x_j, .).
 
-    minimize max(R_T, R_C) + penalty v' K v        (erratum 30: v, not a pre-image w)
+    minimize max(R_T, R_C) + penalty v' K v        (v, not a pre-image w)
 
 Its dual, over 0 <= a_i <= w_i alpha_i with alpha_i = alpha (treated) or 1 - alpha, sum u_i a_i = 0:
 

@@ -155,7 +155,7 @@ def test_an_ascent_of_the_posterior_ends_where_the_alternation_does():
 
 @pytest.mark.parametrize(("labels", "seed"), [("+-+-", 0), ("+--+", 1)])
 def test_the_set_of_synthetic_2(labels, seed):
-    """As printed, from zeros and cut at 0, the optimum is not reached (erratum 22)."""
+    """As printed, from zeros and cut at 0, the optimum is not reached."""
     X, y = four_clusters(labels, seed)
     model = AdaptiveClassifier(SVC(), random_state=0).fit(X, y, X, y)
     assert model.score(X, y) == 1.0

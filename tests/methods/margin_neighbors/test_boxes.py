@@ -61,7 +61,7 @@ def every_policy(bins, labels, weights, sizes, tradeoff):
 
 
 def test_the_thesiss_example():
-    """Counts 4, 6, 4; then 5/6 and 3/6; but the best policy asks x_1 first (errata 17, 18)."""
+    """Counts 4, 6, 4; then 5/6 and 3/6; but the best policy asks x_1 first."""
     w, offset = PRINTED
     scores = np.array([offset]), [np.array([[-each], [each]]) for each in w]
     table = example(0.001, scores).boxes
