@@ -61,4 +61,4 @@ def test_ctrl_c_prints_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> Non
     found = run("evidence", TITANIC, "--drop", "survived")
     assert found.exit_code == 130
     assert found.stdout.splitlines()[-1].startswith("leaf ")
-    assert found.stderr.endswith("interrupted: only what was finished is told\n")
+    assert found.stderr.endswith("interrupted: only finished models are listed\n")

@@ -239,7 +239,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         >>> model.plan(margin=0.01, probability=0.95).n_rows
         11778
         >>> print(model.plan(n_rows=5000, margin=0.01))
-        probability 0.789 that the published direction is the one without noise
+        probability 0.789 that noise does not change the direction
         with 5,000 rows, scores that differ by 0.01, epsilon 1
           score spearman, all rows protected
         """

@@ -50,7 +50,6 @@ from bayescascade.methods.margin_neighbors.records import rows_from_record, rows
 from bayescascade.methods.margin_neighbors.reports import HOW_TO_READ, step_table
 from bayescascade.methods.margin_neighbors.rule import Ends, Neighborhoods, Rule
 from bayescascade.methods.margin_neighbors.walk import NeighborWalk
-from bayescascade.model.draws import PosteriorRun
 from bayescascade.model.explore import explore_by
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate
@@ -89,9 +88,7 @@ class MarginNeighborsClassifier(BudgetedClassifier):
     certificate_ : Certificate or None
         The proof that none is better.
     posterior_ : PolicyPosterior or None
-        The Gibbs posterior over policies; not in saved models.
-    run_ : PosteriorRun or None
-        Its draws, independent of each other; not in saved models.
+        The Gibbs posterior over policies, whose `draw` gives independent ones; not in saved models.
 
     The others are those of every `BudgetedClassifier`.
 
@@ -162,7 +159,6 @@ class MarginNeighborsClassifier(BudgetedClassifier):
     policy_: BoxPolicy | None = field(init=False)
     certificate_: Certificate | None = field(init=False)
     posterior_: PolicyPosterior | None = field(init=False)
-    run_: PosteriorRun[Policy] | None = field(init=False)
 
     _around: Neighborhoods = field(init=False)
     _tried: "_Tried | _TriedBoxes" = field(init=False)
@@ -374,7 +370,7 @@ class MarginNeighborsClassifier(BudgetedClassifier):
             model._become_policy(self._tried, budget)
             return model
         tried = self._tried
-        model.policy_ = model.certificate_ = model.posterior_ = model.run_ = None
+        model.policy_ = model.certificate_ = model.posterior_ = None
         best = best_within(tried.judged, budget)
         rule = _nothing(tried.judged[0].rule) if best is None else best.rule
         ways = tried.ways[rule.n_neighbors, rule.tradeoff]
@@ -398,7 +394,7 @@ class MarginNeighborsClassifier(BudgetedClassifier):
         posterior = boxes.rows.posterior(tried.boxes.tried[-1][0] if found is None else found[0])
         how = Search("exact", None, 4, 1, self._seed, None, False, None)
         explored = explore_by(how, posterior, solve=PolicyPosterior.solve, title=self.title)
-        self.posterior_, self.run_ = posterior, explored.run_
+        self.posterior_ = posterior
         self.certificate_ = explored.certificate
         self.policy_ = boxes.rows.policy(posterior, Policy() if found is None else None)
         self._measure(training.validation_rows)
@@ -556,7 +552,7 @@ class MarginNeighborsClassifier(BudgetedClassifier):
 
     def _restore(self, record: Mapping[str, Any]) -> None:
         super()._restore(record)
-        self.policy_ = self.certificate_ = self.posterior_ = self.run_ = None
+        self.policy_ = self.certificate_ = self.posterior_ = None
         if self._has_boxes:
             self.rule_, self.steps_ = None, np.zeros((3, 0))
             self.policy_ = BoxPolicy.from_record(

@@ -95,7 +95,7 @@ class OnlineGate(Printed):
     >>> y = X[:, 0] > 0
     >>> gate = OnlineGate.of_models([LogisticRegression()], cost=0.3, random_state=0)
     >>> played = gate.start(X[:100], y[:100]).play(X[100:], ask=lambda i: y[100 + i])
-    >>> played.losses(y[100:]).mean() < 0.1, played.asked.mean() < 0.2
+    >>> bool(played.losses(y[100:]).mean() < 0.1), bool(played.asked.mean() < 0.2)
     (True, True)
     """
 

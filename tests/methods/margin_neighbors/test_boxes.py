@@ -164,7 +164,8 @@ def test_an_estimator_has_the_policy_and_says_the_same_everywhere(how, tmp_path)
     )
     assert model.policy_.error == pytest.approx((model.predict(rows) != y).mean())
     assert model.policy_.cost == pytest.approx(model.acquisition_cost(rows).mean())
-    assert len({draw for chain in model.run_.draws for draw in chain}) > 1
+    rng = np.random.default_rng(0)
+    assert len({model.posterior_.draw(rng) for _ in range(50)}) > 1
     with duckdb.connect() as database:
         database.register("told", others.assign(place=np.arange(60)))
         asked = model.policy_.to_sql("ill")

@@ -137,7 +137,7 @@ def test_a_hopeless_mixture_is_given_up(problem, model, monkeypatch):
     found = tilted._sum.mixture
     rare = replace(found, log_accepted=found.log_accepted - 30.0)
     monkeypatch.setattr(tilted, "_sum", replace(tilted._sum, mixture=rare))
-    with pytest.raises(TooLargeError, match="more than 1,000 trees for each draw"):
+    with pytest.raises(TooLargeError, match="accepted fewer than 1 in 1,000 trees"):
         tilted.sample(1, 0)
 
 
