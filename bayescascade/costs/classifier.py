@@ -70,7 +70,7 @@ class BudgetedClassifier(MatrixClassifier):
         Where a `budget` is given: the rows that decided between what it buys and buying nothing,
         and how often both err on them. These are validation rows with labels; of less than 1,000
         rows without such, or where trees have no bags, 5-fold cross-validation of them; else the
-        rows out of the trees' bags. A `TriedClassifier` holds a quarter of the rows out.
+        rows out of the trees' bags. Some families hold a quarter of the rows out.
         What does not err less than the commonest class, by more than a standard error of the
         difference, is not bought. None if there are no such rows, nothing was bought anyway, or
         time was up before they decided.

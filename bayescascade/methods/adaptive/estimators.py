@@ -1,7 +1,7 @@
 """A gate that keeps easy rows for a cheap classifier, and sends hard ones to an expensive one."""
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
@@ -15,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.validation import check_probability, check_real
+from bayescascade.base.validation import check_probability
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.items import Costs, FeatureCosts
-from bayescascade.costs.limits import BudgetError, check_amounts
 from bayescascade.costs.norms import CostNorms
 from bayescascade.costs.pages import CANNOT_TELL
+from bayescascade.costs.tried import TriedWithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
@@ -64,7 +64,7 @@ _LEVELS = CellPolicy(missing="level")
 
 
 @dataclass(eq=False, repr=False)
-class AdaptiveClassifier(BudgetedClassifier):
+class AdaptiveClassifier(TriedWithinBudgets):
     """Keeps easy rows for a linear classifier of few features, and sends others to a full model.
 
     Parameters
@@ -198,36 +198,16 @@ class AdaptiveClassifier(BudgetedClassifier):
         KeyboardInterrupt
             If Ctrl-C comes before one has been tried; later, it leaves those that have.
         """
-        self._trial = self._tried(X, y, sample_weight, X_val, y_val)
+        self._trial = self._try([self.budget], X, y, sample_weight, X_val, y_val)
         self.__dict__.update(self._chosen(self.budget).__dict__)
         return self
 
-    def within(self, budget: float) -> Self:
-        """Return the classifier of another budget, chosen among those that `fit` tried.
-
-        Raises ParameterError if the budget is out of its range, NotFittedError if the model was
-        read from a file.
-        """
-        check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
-        return self._chosen(check_real("budget", budget, minimum=0.0))
-
-    def path(self, budgets: Sequence[float]) -> list[Self]:
-        """Return a classifier for each budget, chosen among those that `fit` tried."""
-        return [self.within(budget) for budget in check_amounts("budgets", budgets)]
-
-    def fit_budgets(
-        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
-    ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield for each budget the best of what is tried once for all of them."""
-        model: Any = clone(self).set_params(budget=max(budgets))
-        model._trial = model._tried(X, y, None, X_val, y_val)
-        if model.is_interrupted_:
-            raise KeyboardInterrupt
-        for budget in budgets:
-            yield budget, model._chosen(budget)
-
-    def _tried(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> "_Trial":
-        """Return what is tried, as the rows that judge found it."""
+    def _try(
+        self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
+        X_val: Any = None, y_val: Any = None,
+    ) -> "_Trial":  # fmt: skip
+        """Return what is tried, the same for all budgets, as the rows that judge found it."""
+        del budgets
         self.declares.check(self)
         if self.distance == "log_odds":
             for name, refused in (("selection", "group_lasso"), ("full_share", 0.0)):

@@ -12,18 +12,17 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
-from bayescascade.base.validation import check_flag, check_real
+from bayescascade.base.validation import check_flag
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
-from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.items import FeatureCosts
-from bayescascade.costs.limits import BudgetError, check_amounts, is_within
+from bayescascade.costs.limits import is_within
 from bayescascade.costs.pages import CANNOT_TELL
+from bayescascade.costs.tried import TriedWithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows, class_number
@@ -84,7 +83,7 @@ class Trial(NamedTuple):
     watch: Watch
 
 
-class TriedClassifier(BudgetedClassifier):
+class TriedClassifier(TriedWithinBudgets):
     """A classifier of classifiers in a tree, the best of several within a budget.
 
     A family has `_candidates` and `_refitted`, and perhaps `_chooses` and `_price`.
@@ -178,37 +177,9 @@ class TriedClassifier(BudgetedClassifier):
         KeyboardInterrupt
             If Ctrl-C comes before one has been tried; later, it leaves those that have.
         """
-        self.declares.check(self)
-        training = self._read_rows(X, y, sample_weight, X_val, y_val)
-        self._trial = self._try_each(training, [self.budget])
+        self._trial = self._try([self.budget], X, y, sample_weight, X_val, y_val)
         self.__dict__.update(self._chosen(self.budget).__dict__)
         return self
-
-    def within(self, budget: float) -> Self:
-        """Return the classifier of another budget, chosen among those that `fit` tried.
-
-        Raises ParameterError if the budget is out of its range, NotFittedError if the model was
-        read from a file.
-        """
-        check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
-        return self._chosen(check_real("budget", budget, minimum=0.0))
-
-    def path(self, budgets: Sequence[float]) -> list[Self]:
-        """Return a classifier for each budget, chosen among those that `fit` tried."""
-        return [self.within(budget) for budget in check_amounts("budgets", budgets)]
-
-    def fit_budgets(
-        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
-    ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield for each budget the best of what is tried once for all of them."""
-        model: Any = clone(self).set_params(budget=max(budgets))
-        model.declares.check(model)
-        training = model._read_rows(X, y, None, X_val, y_val)
-        model._trial = model._try_each(training, budgets)
-        if model.is_interrupted_:
-            raise KeyboardInterrupt
-        for budget in budgets:
-            yield budget, model._chosen(budget)
 
     def _read_rows(
         self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
@@ -225,8 +196,13 @@ class TriedClassifier(BudgetedClassifier):
         self._class_shares = counts / total
         return training
 
-    def _try_each(self, training: TrainingRows, budgets: Sequence[float | None]) -> Trial:
+    def _try(
+        self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
+        X_val: Any = None, y_val: Any = None,
+    ) -> Trial:  # fmt: skip
         """Return what is tried for some budgets, judged by the rows that choose."""
+        self.declares.check(self)
+        training = self._read_rows(X, y, sample_weight, X_val, y_val)
         judges = self._judges(training)
         rows, labels, weights = training.rows, training.labels, training.weights
         counts = weights > 0

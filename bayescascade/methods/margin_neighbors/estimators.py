@@ -1,24 +1,22 @@
 """Features asked for row by row, as the margins of its neighbors say; `rule` has the formulas."""
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.base.validation import check_real
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.items import Costs, FeatureCosts
-from bayescascade.costs.limits import BudgetError, check_amounts
+from bayescascade.costs.tried import TriedWithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
@@ -62,7 +60,7 @@ _GAINS = (0.0, 0.01, 0.05)
 
 
 @dataclass(eq=False, repr=False)
-class MarginNeighborsClassifier(BudgetedClassifier):
+class MarginNeighborsClassifier(TriedWithinBudgets):
     """Asks, row by row, for the feature that would settle it, as rows alike in the others say.
 
     Parameters
@@ -161,7 +159,7 @@ class MarginNeighborsClassifier(BudgetedClassifier):
     posterior_: PolicyPosterior | None = field(init=False)
 
     _around: Neighborhoods = field(init=False)
-    _tried: "_Tried | _TriedBoxes" = field(init=False)
+    _trial: "_Tried | _TriedBoxes" = field(init=False)
 
     def fit(
         self,
@@ -201,35 +199,21 @@ class MarginNeighborsClassifier(BudgetedClassifier):
         DataError
             If rows, labels or weights cannot be used.
         """
-        self._check_parameters()
-        training = self._read_rows(X, y, sample_weight, X_val, y_val)
-        self._tried = self._try_boxes(training) if self._has_boxes else self._try_each(training)
+        self._trial = self._try([self.budget], X, y, sample_weight, X_val, y_val)
         self.__dict__.update(self._chosen(self.budget).__dict__)
         return self
 
-    def within(self, budget: float) -> Self:
-        """Return the classifier of another budget, chosen among the rules that `fit` tried.
-
-        Raises ParameterError if the budget is out of its range, NotFittedError if the model was
-        read from a file.
-        """
-        check_is_fitted(self, "_tried", msg="%(name)s must be fitted, and not read from a file")
-        return self._chosen(check_real("budget", budget, minimum=0.0))
-
-    def path(self, budgets: Sequence[float]) -> list[Self]:
-        """Return a classifier for each budget, chosen among the rules that `fit` tried."""
-        return [self.within(budget) for budget in check_amounts("budgets", budgets)]
-
-    def fit_budgets(
-        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
-    ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield for each budget the best rule, of those that one fit tries for all of them."""
-        model: Any = clone(self).set_params(budget=max(budgets))
-        model.fit(X, y, X_val=X_val, y_val=y_val)
-        for budget in budgets:
-            yield budget, model.within(budget)
-
     # -- fitting -----------------------------------------------------------------------------------
+
+    def _try(
+        self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
+        X_val: Any = None, y_val: Any = None,
+    ) -> "_Tried | _TriedBoxes":  # fmt: skip
+        """Return the rules or policies that are tried, which are the same for all budgets."""
+        del budgets
+        self._check_parameters()
+        training = self._read_rows(X, y, sample_weight, X_val, y_val)
+        return self._try_boxes(training) if self._has_boxes else self._try_each(training)
 
     def _check_parameters(self) -> None:
         """Raise ParameterError if a parameter is out of its range, or of no effect."""
@@ -366,10 +350,10 @@ class MarginNeighborsClassifier(BudgetedClassifier):
         """Return the classifier of the best rule or policy within a budget, or of nothing."""
         model = copy.copy(self)
         model.budget = budget
-        if isinstance(self._tried, _TriedBoxes):
-            model._become_policy(self._tried, budget)
+        if isinstance(self._trial, _TriedBoxes):
+            model._become_policy(self._trial, budget)
             return model
-        tried = self._tried
+        tried = self._trial
         model.policy_ = model.certificate_ = model.posterior_ = None
         best = best_within(tried.judged, budget)
         rule = _nothing(tried.judged[0].rule) if best is None else best.rule
@@ -430,9 +414,9 @@ class MarginNeighborsClassifier(BudgetedClassifier):
         return not self._walk(self._encoder)().waiting
 
     def _cut_down(self) -> None:
-        if isinstance(self._tried, _TriedBoxes):
+        if isinstance(self._trial, _TriedBoxes):
             assert self.posterior_ is not None, "it was fitted"
-            self.policy_ = self._tried.boxes.rows.policy(self.posterior_, Policy())
+            self.policy_ = self._trial.boxes.rows.policy(self.posterior_, Policy())
             self.certificate_ = None
             return
         self.rule_ = _nothing(self._way[1])
