@@ -152,7 +152,7 @@ class TrainingRows:
     ) -> "TrainingRows":
         """Read rows and labels, and rows to validate by; messages name the `owner`.
 
-        What only the latter have and the encoder calls unknown is the mean of the rows to learn
+        What only these rows have and the encoder calls unknown is the mean of the rows to learn
         from, if its policy says "mean".
         """
         checked = check_labels(given.labels, "y", owner)

@@ -225,7 +225,7 @@ class BoxPolicy(Printed):
         Parameters
         ----------
         label : object, optional
-            The class whose probability is told; by default it is the most probable class.
+            The class whose probability is returned; by default it is the most probable class.
 
         Raises
         ------

@@ -88,7 +88,7 @@ def draw_step(rng, model, column):
 
 @inner_kernel
 def closed_side(model, box, place):
-    """Return which side of a box is closed, after so many others that are."""
+    """Return which side of a box is closed, after this many others that are."""
     for side in range(box.shape[0]):
         place -= box[side] < model.n_cuts[side // 2] if side % 2 else box[side] > 0
         if place < 0:

@@ -44,7 +44,7 @@ class Surroundings(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """When a row stops: an accuracy above, a gain of at most, so many features, a cost."""
+    """When a row stops: an accuracy above, a gain of at most, a number of features, a cost."""
 
     threshold: float
     least_gain: float
