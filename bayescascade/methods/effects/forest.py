@@ -18,7 +18,7 @@ class Growth(NamedTuple):
     """How trees grow."""
 
     n_trees: int
-    leaves: tuple[int, ...]  # least parts of a tree's rows in a leaf to choose from: one in this many
+    leaves: tuple[int, ...]  # to choose from: a leaf has at least one in this many rows
     least_leaf: int
     max_features: float
     seed: int
