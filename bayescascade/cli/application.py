@@ -105,17 +105,14 @@ class Application(click.Group):
 def application(context: click.Context) -> None:
     """Density trees and rule lists that a person can read, with a Bayesian posterior.
 
-    fit learns the density of a table, as a tree or a list of rules, and saves it; classify learns
-    a list of rules that predicts one of its columns, budget forests that do so within budgets for
-    what the features cost, compress prototypes whose neighbors do so, boxes some that hold a rare
-    class. causal says which of two columns is the cause, privately if asked for; effect learns for
-    whom a treatment works; online asks for labels where they pay; rados classifies by sums of rows,
-    which others may hold. show, score, predict, explain, impute and sample use what was saved;
-    diagnose says how well its posterior was explored. compare learns several densities of a table,
-    and scores them by rows that they have not seen. doctor says what all of this runs on.
+    fit learns the density of a table. classify, budget, compress and boxes predict a column: by
+    rules, within a budget for features, by prototypes, or by boxes around a rare class. causal,
+    effect, online and rados answer questions of their own. Most of these commands save a model.
 
-    A table is a CSV, Parquet or Arrow file, or all files of a folder, a pattern ("parts/*.csv") or
-    a URL together.
+    show, score, predict, explain, impute and sample use a saved model. diagnose checks the chains
+    of a saved trace. compare and evidence compare densities.
+
+    A table is a CSV, Parquet, Arrow or Excel file, a folder, a pattern ("parts/*.csv") or a URL.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -36,26 +36,26 @@ MODELS: Models = {"": ForestParameters}
 _TREES = 40
 
 
-@click.command(short_help="Classify within budgets for what features cost.")
+@click.command(short_help="Learn classifiers within a budget for features.")
 @click.argument("data")
 @TARGET_OPTION
 @click.option(
     "--budgets",
     metavar="COST,...",
     required=True,
-    help="The most that a row may cost on average; a classifier is learned for each.",
+    help="Limits on the mean cost of a row; one classifier is learned for each.",
 )
 @click.option(
     "--costs",
     metavar="FILE.csv",
-    help="Costs of columns, as name,cost,group; columns that are not listed cost 1.",
+    help="Costs of columns: a file with name,cost,group. Columns not listed cost 1.",
 )
 @click.option(
     "--method",
     type=click.Choice(list(BUDGET_LEARNERS)),
     default="prune",
     show_default=True,
-    help=f"{words_of(BUDGET_LEARNERS.values(), named=False)}.",
+    help=f"{words_of(BUDGET_LEARNERS.values())}.",
 )
 @click.option(
     "--trees",
@@ -66,23 +66,23 @@ _TREES = 40
     help="Number of trees to prune, or maximum number to grow.",
 )
 @test_share_option(
-    "Share of the rows for the test; as many measure costs and choose, the rest is for learning. "
-    "With fewer than 1,000 rows for both, all of them are for learning, and cross-validation "
-    "chooses."
+    "Share of the rows for the test. An equal share measures costs and chooses settings; the "
+    "classifier learns from the rest. If fewer than 1,000 rows are not for the test, it learns "
+    "from all of them, and cross-validation chooses."
 )
 @with_options(option_of("unknown", MODELS), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
 @with_options(option_of("n_jobs", MODELS), SPLIT_SEED, option_of("time_limit", MODELS))
-@click.option("--out", metavar="FILE.json", help="Save the classifier, of a single budget.")
+@click.option("--out", metavar="FILE.json", help="Save the classifier; needs a single budget.")
 @click.option("--plot", metavar="FILE", help="Draw error by cost: .png, .svg or .pdf.")
 @learning
 def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
-    """Learn to classify the rows of DATA when looking at a feature costs something.
+    """Learn to classify the rows of DATA when each feature has a cost.
 
     The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Its rows are split
-    at random into those that are learned from, those that costs are measured on, and those that
-    test: printed is what each classifier costs and how often it errs on the last. Ctrl-C ends it
-    early: what was finished is printed.
+    at random into three parts: to learn from, to measure costs on, and to test on. The cost and
+    error of each classifier on the test rows are printed. Ctrl-C ends it early; finished
+    classifiers are printed.
     """
     budgets = _budgets(options["budgets"])
     if options["out"] is not None and len(budgets) > 1:

@@ -14,24 +14,24 @@ MODELS: Models = {"without": AdditiveNoiseParameters, "with --epsilon": PrivateN
 _ONLY_PRIVATE = ("delta", "x_bounds", "y_bounds", "protect", "publish")
 
 
-@click.command(short_help="Find which of two columns is the cause, privately if asked for.")
+@click.command(short_help="Say which of two columns is the cause.")
 @click.argument("data")
-@click.option("--x", metavar="NAME", required=True, help="A column of numbers.")
-@click.option("--y", metavar="NAME", required=True, help="Another.")
+@click.option("--x", metavar="NAME", required=True, help="First column of numbers.")
+@click.option("--y", metavar="NAME", required=True, help="Second column of numbers.")
 @with_options(option_of("score", MODELS), option_of("epsilon", {"": PrivateNoiseParameters}))
 @with_options(*(option_of(name, MODELS) for name in _ONLY_PRIVATE))
 @with_reading(learns=False)
 @with_options(option_of("random_state", MODELS))
-@click.option("--out", metavar="FILE.json", help="Save the model: scores, and no rows.")
+@click.option("--out", metavar="FILE.json", help="Save the model; it holds scores and no rows.")
 @learning
 def causal(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Say which of two columns is the cause, by an additive noise model.
 
     It assumes that one causes the other and that nothing causes both. The file is a .csv, .csv.gz
-    or .parquet. With --epsilon the result is differentially private: bounds of both columns have to
-    be declared, noise comes from the operating system's randomness, and what is printed may be
-    published with its guarantee. Run it once: each release of the same rows spends more of their
-    privacy, and the mean of several would take their noise away.
+    or .parquet. With --epsilon the result is differentially private, and the print may be published
+    with its guarantee. Bounds of both columns must then be declared, and noise comes from the
+    operating system. Run it once: each release of the same rows spends more of their privacy, and
+    averaging several would remove the noise.
     """
     names = [options["x"], options["y"]]
     if names[0] == names[1]:

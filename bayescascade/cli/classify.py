@@ -26,7 +26,7 @@ MODELS: Models = {"": LabelListParameters}
 _KINDS = ("nominal", "ordinal", "continuous", "missing")
 
 
-@click.command(short_help="Find the most probable rule list for a table's labels.")
+@click.command(short_help="Learn a rule list that predicts a column.")
 @click.argument("data")
 @TARGET_OPTION
 @click.option(
@@ -34,7 +34,8 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
     "n_folds",
     type=Integer(0),
     metavar="FOLDS",
-    help="Folds that measure held-out accuracy (default: 5, or one of a large table); 0: none.",
+    help="Cross-validation folds that measure accuracy (default: 5; of large tables only one is "
+    "held out); 0: none.",
 )
 @with_options(
     *options_of(MODELS, of_runs=False), *COLUMN_OPTIONS, *options_of(MODELS, of_runs=True),
@@ -47,7 +48,7 @@ def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Find the most probable list of rules for the labels of the table DATA.
 
     The file (.csv, .csv.gz, .parquet) holds the labels in the column --target; rules use all
-    others. Ctrl-C ends the search early: what was found is printed and saved.
+    others. Ctrl-C or --time-limit ends the search early; the best list so far is printed and saved.
     """
     target, n_folds = options.pop("target"), options.pop("n_folds")
     if n_folds == 1:

@@ -22,7 +22,7 @@ def with_cluster(command: Callable[..., Result]) -> Callable[..., Result]:
     @click.option(
         "--cluster",
         metavar="ADDRESS",
-        help="Use the workers of the Dask cluster whose scheduler is there, as in tcp://host:8786.",
+        help="Use the workers of a Dask cluster; the address of its scheduler, as in tcp://host:8786.",
     )
     @wraps(command)
     def run(*arguments: Any, cluster: str | None, **options: Any) -> Result:

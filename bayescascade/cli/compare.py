@@ -28,7 +28,7 @@ _QUICK = [each for each in DENSITIES.values() if each.is_quick]
 _SLOW = [each for each in DENSITIES.values() if not each.is_quick]
 
 
-@click.command(short_help="Compare densities by the rows that they have not seen.")
+@click.command(short_help="Compare densities on held-out rows.")
 @click.argument("data", nargs=-1, required=True)
 @click.option(
     "--models",
@@ -42,14 +42,18 @@ _SLOW = [each for each in DENSITIES.values() if not each.is_quick]
 @with_options(option_of("n_jobs", HOW))
 @with_cluster
 @with_options(option_of("random_state", HOW))
-@click.option("--plot", metavar="FILE", help="Draw score by size: .png, .svg or .pdf.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Draw the score over the size of each density: .png, .svg or .pdf.",
+)
 @learning
 def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
     """Learn densities on a random half of each table DATA, and score them on the other half.
 
-    Smaller densities with a higher score are better. The halves are the same for all densities.
-    Of several tables, each takes the columns named by options that it has. Ctrl-C ends the
-    comparison early: what was finished is printed.
+    Smaller densities with a higher score are better. The halves are the same for all densities. If
+    there are several tables, options that name columns apply to each table that has them. Ctrl-C
+    ends the comparison early; finished densities are printed.
     """
     models = _models(options["models"])
     task = outputs_of(options, {f"DATA {path}": path for path in data})

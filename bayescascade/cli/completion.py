@@ -39,11 +39,11 @@ def complete_files(group: click.Group) -> None:
                 parameter.type = FileName("dir")
 
 
-@click.command(short_help="Print what makes a shell complete commands.")
+@click.command(short_help="Print a script that lets a shell complete commands.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script that makes SHELL complete commands, options and files.
+    """Print the script that lets SHELL complete commands, options and files.
 
     bash: put eval "$(bayescascade completion bash)" into ~/.bashrc; zsh the same into ~/.zshrc;
     fish: bayescascade completion fish > ~/.config/fish/completions/bayescascade.fish.

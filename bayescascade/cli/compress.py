@@ -24,7 +24,7 @@ _GIVEN = (
 )  # fmt: skip
 
 
-@click.command(short_help="Replace rows by few prototypes that classify as well.")
+@click.command(short_help="Learn prototypes for nearest neighbors.")
 @click.argument("data")
 @TARGET_OPTION
 @with_options(*(option_of(name, MODELS) for name in _GIVEN))
@@ -36,19 +36,18 @@ _GIVEN = (
     "--out",
     "prototypes",
     metavar="FILE.csv",
-    help="Write the prototypes, in the data's own units.",
+    help="Write the prototypes, in the units of the data.",
 )
 @click.option("--save", "out", metavar="FILE.json", help="Save the model, for predict and score.")
 @learning
 def compress(data: str, **options: Any) -> tuple[Task, Lesson]:
-    """Learn few prototypes whose nearest neighbors are as often right as those of all rows.
+    """Learn a few prototypes that classify by nearest neighbors, in place of all rows.
 
     The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Its rows are split
-    at random into those that are learned from and those that test: printed is how often the nearest
-    of all rows, and of the prototypes, errs on the latter. Text becomes columns of 0 and 1, of
-    which prototypes may have anything between. Missing cells are a level, or the median and a
-    column that says so. Ctrl-C or --time-limit ends the search early: what was found is printed and
-    written.
+    at random into rows to learn from and rows to test on. The test errors of the nearest prototype
+    and of the nearest training row are printed. Text becomes columns of 0 and 1, in which
+    prototypes may have values between. Ctrl-C or --time-limit ends the search early; the best
+    prototypes so far are printed and saved.
     """
     path, target, share = options["prototypes"], options["target"], options["test_share"]
     files = {"--out": "prototypes", "--save": "out"}

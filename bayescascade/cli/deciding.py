@@ -23,14 +23,15 @@ def with_decision(command: Command) -> Command:
     costs = click.option(
         "--class-costs",
         metavar="CLASS=COST,...|FILE.csv",
-        help="Name the class of least expected cost: what it costs to name another class for a row "
-        "of this one (1 if left out); or a file with a line for each true class, what it costs to "
-        "name each class below that one's name.",
+        help="Predict the class of least expected cost. COST is that of predicting another class "
+        "for a row of CLASS (default 1). A file has a line per true class and a column per "
+        "predicted "
+        "class.",
     )
     threshold = click.option(
         "--threshold",
         type=Real(minimum=0.0, maximum=1.0),
-        help="Of two classes, name the second where it is at least so probable.",
+        help="Of two classes, predict the second if its probability is at least this.",
     )
     return threshold(costs(command))
 

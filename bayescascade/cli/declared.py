@@ -50,11 +50,11 @@ def option_of(name: str, models: Models) -> Option:
     )
 
 
-def words_of(listed: Iterable[Listed], *, named: bool = True) -> str:
-    """Return what estimators are, as a sentence begins; each with its name if `named`."""
-    *others, last = [f"{each.about} ({each.name})" if named else each.about for each in listed]
-    told = f"{', '.join(others)}, or {last}"
-    return told[0].upper() + told[1:]
+def words_of(listed: Iterable[Listed]) -> str:
+    """Return what estimators are, each with its name, as a sentence begins."""
+    *others, last = [f"{each.about} ({each.name})" for each in listed]
+    text = f"{', '.join(others)}, or {last}"
+    return text[0].upper() + text[1:]
 
 
 def check_chosen(models: Models, chosen: str, options: dict[str, Any], by: str) -> None:

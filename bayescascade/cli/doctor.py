@@ -22,13 +22,12 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
                     "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")  # fmt: skip
 
 
-@click.command(short_help="Say what this runs on, and what is wrong with it.")
+@click.command(short_help="Describe the installation and what is wrong with it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> None:
-    """Print versions, cores, memory and where compiled code is kept, and advice if any is needed.
+    """Print versions, cores, memory and the folder of compiled code, with advice where needed.
 
-    It belongs into every report of a defect. Takes some seconds: times of imports are measured,
-    each in an interpreter of its own.
+    Include its output in bug reports. It takes some seconds, because it measures imports.
     """
     found = {
         "bayescascade": __version__,

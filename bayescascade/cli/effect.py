@@ -41,28 +41,36 @@ class Explained(NamedTuple):
         return {"model": self.model.to_dict(), "rules": self.rules.to_dict()}
 
 
-@click.command(short_help="Find for whom a treatment works.")
+@click.command(short_help="Learn for whom a treatment works.")
 @click.argument("data")
-@click.option("--outcome", metavar="NAME", required=True, help="Column of the two outcomes.")
-@click.option("--treatment", metavar="NAME", required=True, help="Column of the two arms.")
+@click.option(
+    "--outcome", metavar="NAME", required=True, help="Column of outcomes, with two values."
+)
+@click.option(
+    "--treatment",
+    metavar="NAME",
+    required=True,
+    help="Column of arms (treated or not), with two values.",
+)
 @click.option(
     "--known-propensity",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="P",
-    help="Share treated in a trial, where it is known by design.",
+    help="Share of rows treated, if known by design, as in a randomized trial.",
 )
 @click.option(
     "--method",
     type=click.Choice(list(_METHODS)),
     default="auto",
     show_default=True,
-    help="A kernel, a forest, the better of both, or the thesis's minimax machine.",
+    help="Learn by a kernel, by a forest, by the better of both (auto), or by the minimax "
+    "machine of Goh's thesis (svm).",
 )
 @click.option(
     "--explain",
     is_flag=True,
-    help="Rules for where it works, and the effect in each on a third of the rows, from "
-    "which nothing is learned.",
+    help="Print rules for where the treatment works. A third of the rows is held out to measure "
+    "the effect in each rule.",
 )
 @click.option("--rules-out", metavar="FILE.json", help="Save the rules, for show and predict.")
 @with_options(*(option_of(name, MODELS) for name in _GIVEN))
@@ -74,9 +82,9 @@ def effect(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn what a treatment does to each row of the table DATA.
 
     The file (.csv, .csv.gz, .parquet) holds the outcome and the arm of each row in the columns
-    --outcome and --treatment, of two values each; the second in order is the good one, and the
-    treated, unless --good and --treated say otherwise. All other columns must be known before
-    anybody is treated, and hold whatever decided who is.
+    --outcome and --treatment, with two values each. By default the second value in order is the
+    good outcome, or the treated arm; --good and --treated change that. All other columns must be
+    known before the treatment, and include whatever decided who was treated.
     """
     outcome, treatment = options.pop("outcome"), options.pop("treatment")
     known, explains = options.pop("known_propensity"), options.pop("explain")

@@ -35,8 +35,8 @@ _ENDED = "only finished models are listed"
     "--grid",
     multiple=True,
     metavar="NAME=VALUE,...",
-    help="Values of a parameter, such as expected_leaves=2,5,8; with more than one such option, "
-    "all combinations.",
+    help="Values of a parameter, such as expected_leaves=2,5,8. Several --grid options give all "
+    "combinations.",
 )
 @with_options(option_of("memory_limit", LIMITS), *COLUMN_OPTIONS)
 @with_reading(learns=True)
@@ -45,10 +45,10 @@ _ENDED = "only finished models are listed"
 def evidence(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Print the log evidence of models for the table DATA (.csv, .csv.gz, .parquet).
 
-    It is the log probability of the data, averaged over all trees by their prior: the higher, the
-    better. The difference of two is a log Bayes factor: by 3 nats, one is 20 times as probable.
-    Combinations that no model can have are named and left out. Ctrl-C ends it early, and prints
-    what was finished.
+    The evidence is the probability of the rows under a model, averaged over all trees by their
+    prior: the higher, the better. A difference of two log evidences is a log Bayes factor; 3 nats
+    make one model 20 times as probable as the other. Combinations that no model has are named and
+    left out. Ctrl-C ends it early; finished models are printed.
     """
     grid = parse_grid(options["grid"])
     task = outputs_of(options, {})

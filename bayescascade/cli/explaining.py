@@ -45,7 +45,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg] # before click 8.4
         return first, last
 
 
-@click.command(short_help="Say in words why rows get what is predicted.")
+@click.command(short_help="Explain in words what is predicted for rows.")
 @click.argument("model", metavar="MODEL.json")
 @click.argument("data")
 @click.option(
@@ -54,7 +54,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg] # before click 8.4
     metavar="FIRST-LAST",
     default="1-10",
     show_default=True,
-    help="Which rows of the file: 7 is one, 7- all from there.",
+    help="Rows of the file: 7 is one row, 7- all rows from the 7th on.",
 )
 @with_decision
 @UNKNOWN_OPTION
@@ -69,11 +69,11 @@ def explain(
     unknown: str | None,
     as_json: bool,
 ) -> None:
-    """Say of rows of DATA (.csv, .csv.gz, .parquet) what the model in MODEL.json says, and why.
+    """Explain what the model in MODEL.json predicts for rows of DATA (.csv, .csv.gz, .parquet).
 
-    Of a classifier that is the class, how probable it is, and the rule that fires, the path through
-    a tree, the features that trees read, the nearest prototype, or what adds most to a decision. Of
-    a density it is the log density of the row in nats, and the leaf or the part that holds it.
+    A classifier gives the class, its probability and the reason: the rule that fires, the path
+    through a tree, the features read, the nearest prototype, or the largest terms of a sum. A
+    density gives the log density of the row in nats, and the leaf or part that holds it.
     """
     from bayescascade.model.roles import Explaining
 

@@ -15,12 +15,13 @@ LISTED = {name: each for name, each in DENSITIES.items() if each.is_fitted}
 MODELS: Models = {name: each.parameters for name, each in LISTED.items()}
 
 
-@click.command(short_help="Find the most probable tree, or rule list, of a table.")
+@click.command(short_help="Learn the density of a table: a tree, rules or a mixture.")
 @click.argument("data")
 @click.option(
     "--model",
     type=click.Choice(list(MODELS)),
-    help=f"{words_of(LISTED.values())}; by default the first that has the other options.",
+    help=f"{words_of(LISTED.values())}. Default: auto, or the first model "
+    "that has all options given.",
 )
 @with_options(
     *options_of(MODELS, of_runs=False), *COLUMN_OPTIONS, *options_of(MODELS, of_runs=True),
@@ -32,9 +33,9 @@ MODELS: Models = {name: each.parameters for name, each in LISTED.items()}
 def fit(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Find the most probable density of the table DATA (.csv, .csv.gz, .parquet).
 
-    It is a tree of the kind that suits the table; --model, or an option of one, says which.
-    With --model rules it is a list: if ..., else if ..., else. Ctrl-C ends the search early, and
-    --time-limit ends it then: what was found is printed and saved.
+    By default the kind of tree is chosen that suits the table; --model chooses one. --model rules
+    learns a list: if ..., else if ..., else. Ctrl-C or --time-limit ends the search early; the best
+    result so far is printed and saved.
     """
     name = options.pop("model") or _model_of(options)
     _check_options(name, options)

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     type=click.Choice(["mode", "draw"]),
     default="mode",
     show_default=True,
-    help="By the most probable values, or by values drawn given the cells that a row has.",
+    help="Fill in the most probable values (mode), or random draws given the row's other cells "
+    "(draw).",
 )
-@click.option("--seed", type=Integer(0), help="Of draws: same seed, same values.")
+@click.option("--seed", type=Integer(0), help="Same seed, same draws.")
 @UNKNOWN_OPTION
 @with_reading(learns=False)
 def impute(
@@ -36,9 +37,9 @@ def impute(
 ) -> None:
     """Fill the missing cells in the rows of DATA by the density in MODEL.json.
 
-    Each is filled given the cells that its row has, several of a row together. The file (.csv,
-    .csv.gz, .parquet) must have all columns of the model; others, and cells that are there, stay as
-    they are. Repeated with --how draw and several seeds, it is multiple imputation.
+    Cells are filled given the other cells of their row; several of a row are filled together. The
+    file (.csv, .csv.gz, .parquet) must have all columns of the model. All other cells stay as they
+    are. For multiple imputation, repeat it with --how draw and several seeds.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     if seed is not None and how != "draw":

@@ -43,7 +43,7 @@ def command_of(listed: ListedCommand) -> click.Command:
     names = listed.options or [*dict.fromkeys(n for m in models.values() for n in m.declared())]
     chooser = click.option(
         "--method", type=click.Choice(list(learners)), default=default, show_default=True,
-        help=f"{words_of(learners.values(), named=False)}.",
+        help=f"{words_of(learners.values())}.",
     )  # fmt: skip
     pictured = f"{listed.picture}: .png, .svg or .pdf."
     plot = click.option("--plot", metavar="FILE", help=pictured)

@@ -17,16 +17,17 @@ _SLOW_ROWS = 10_000
 UNKNOWN_OPTION = click.option(
     "--unknown",
     type=Words(["ignore", "rare", "error"], FORMER_UNKNOWN),
-    help="A level that the model has not seen says nothing (ignore), gives its row a very low "
-    "density (rare, of densities), or is an error. By default as when the model was fitted.",
+    help="A level that the model does not know counts as missing (ignore), gives its row a very "
+    "low "
+    "density (rare; only densities), or is an error (error). Default: as the model was fitted.",
 )
-"""How rows are read, if not as the model was told when it was fitted."""
+"""How rows are read, if not as the model was fitted."""
 
 
 ROWS_OPTION = click.option(
     "--out",
     metavar="FILE",
-    help="Write the rows here, not to stdout: Parquet if it ends in .parquet or .pq, else CSV.",
+    help="Write the rows to this file: Parquet if it ends in .parquet or .pq, else CSV.",
 )
 """Where rows go that a command makes, for `streaming.write_rows`."""
 

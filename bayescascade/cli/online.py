@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bayescascade.report.page import Page
 
 
-@click.command(short_help="Answer a stream of rows, and ask for labels where it pays.")
+@click.command(short_help="Classify a stream, and buy labels where they pay.")
 @click.argument("data")
 @TARGET_OPTION
 @click.option(
@@ -35,19 +35,21 @@ if TYPE_CHECKING:
     type=Integer(2),
     default=500,
     show_default=True,
-    help="Rows at the beginning whose labels cost nothing.",
+    help="Number of first rows, whose labels are free.",
 )
 @with_options(*CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
-@click.option("--seed", type=Integer(0), default=0, show_default=True, help="Seed of the rounds.")
+@click.option(
+    "--seed", type=Integer(0), default=0, show_default=True, help="Same seed, same result."
+)
 @learning
 def online(data: str, **options: Any) -> tuple[Task, Lesson]:
-    """Play the rows of DATA one by one, in their order, as if their labels had to be bought.
+    """Classify the rows of DATA one by one, in order, as if each label had to be bought.
 
     The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. A logistic
-    regression, a tree and a forest learn from the first rows and from every label that was bought;
-    where they are not sure enough, the label is asked for. No other label is looked at, but to say
-    in the end what was lost. Ctrl-C ends it early: the rounds played are printed.
+    regression, a tree and a forest learn from the first rows and from every label bought. If they
+    are not sure enough, the label is bought. The other labels only measure the loss in the end.
+    Ctrl-C ends it early; the rounds played are printed.
     """
     task = outputs_of(options, {"DATA": data})
     from bayescascade.cli.rows import open_rows, read_labeled

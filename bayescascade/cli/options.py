@@ -256,7 +256,8 @@ CHOICE_OPTIONS: tuple[Option, ...] = (
 COLUMN_OPTIONS: tuple[Option, ...] = (
     *CHOICE_OPTIONS,
     click.option(
-        "--weights", metavar="NAME", help="Column of weights: how many rows each row stands for."
+        "--weights", metavar="NAME", help="Column of weights: the number of rows that each row "
+        "counts as."
     ),
     click.option(
         "--nominal",
@@ -268,14 +269,14 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
         "--ordinal",
         multiple=True,
         metavar="NAME[:LEVEL,...]",
-        help="Column whose levels have an order, listed unless they are numbers: age:child,adult.",
+        help="Column whose levels have an order; list text levels in that order: age:child,adult.",
     ),
     click.option(
         "--continuous",
         multiple=True,
         metavar="NAME:BINS|EDGE,...",
-        help="Column of numbers cut into this many bins, or at these edges: income:10, "
-        "income:0,10,50 (in at most 10 bins, by the number of rows).",
+        help="Column of numbers, cut into this many bins (income:10) or at these edges "
+        "(income:0,10,50). Numbers that are not declared: 2 to 10 bins, by the number of rows.",
     ),
     click.option(
         "--missing",
@@ -286,7 +287,7 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
 """Which columns to use, and how to read them."""
 
 FULL_OPTION: Option = click.option(
-    "--full", is_flag=True, help="Print all of a large tree or list, nothing folded."
+    "--full", is_flag=True, help="Print a large tree or list in full, not folded."
 )
 """Whether long trees, lists and columns are printed in full."""
 

@@ -28,12 +28,12 @@ MADE: Models = {
 }
 
 
-@click.group(short_help="Learn a classifier from sums of rows, not from rows.")
+@click.group(short_help="Learn a classifier from aggregated sums of rows.")
 def rados() -> None:
-    """Learn a linear classifier of two classes from sums of rows, Rademacher observations.
+    """Learn a linear classifier of two classes from sums of rows (Rademacher observations).
 
-    make is run where the rows are, fit where the sums are handed to: two programs on two machines.
-    A second party makes its sums --like the first one's, and fit adds them up.
+    Run make where the rows are, and fit where the sums arrive; these may be two machines. Other
+    parties make their sums with --like and the file of the first party; fit adds them up.
     """
 
 
@@ -42,9 +42,11 @@ def rados() -> None:
 @click.option("--target", metavar="NAME", required=True, help="Column of the labels, two classes.")
 @click.option("--out", metavar="FILE.npz", required=True, help="Write the rados here.")
 @with_options(option_of("n_rados", MADE), option_of("support", MADE))
-@click.option("--like", metavar="FILE.npz", help="Columns, classes and units of these rados.")
-@click.option("--raw", is_flag=True, help="Columns as they come, neither centered nor scaled.")
-@click.option("--no-intercept", is_flag=True, help="No column of ones.")
+@click.option(
+    "--like", metavar="FILE.npz", help="Take columns, classes and units from this file of rados."
+)
+@click.option("--raw", is_flag=True, help="Do not center and scale columns.")
+@click.option("--no-intercept", is_flag=True, help="Add no column of ones.")
 @with_options(option_of("epsilon", MADE), option_of("delta", MADE))
 @with_options(option_of("feature", {"": FeatureParameters}))
 @with_options(option_of("values", MADE), option_of("truncation", MADE))
@@ -53,7 +55,8 @@ def rados() -> None:
     type=Bounds(named=True),
     multiple=True,
     metavar="[NAME=]LOW,HIGH",
-    help="Hide rows by Gaussian noise: bounds of a column, or of all others, known from elsewhere.",
+    help="Hide whole rows by Gaussian noise. Bounds of one column, or of all others; they must "
+    "not be taken from the rows.",
 )
 @with_options(option_of("classes", MADE), option_of("noise_on", MADE))
 @with_options(*CHOICE_OPTIONS, option_of("missing", MADE))
@@ -61,12 +64,12 @@ def rados() -> None:
 @with_options(option_of("time_limit", MADE), option_of("random_state", MADE))
 @learning
 def make(data: str, **options: Any) -> tuple[Task, Lesson]:
-    """Make sums of labeled rows, and say what they promise about single rows.
+    """Make sums of labeled rows, and state what privacy they promise.
 
-    Plain ones promise nothing. With --private-feature and --epsilon the coordinate of one boolean
-    feature is differentially private, and no other; with --bounds and --epsilon whole rows are.
-    Each release of the same rows spends more of their privacy, so run it once. Plain ones --like
-    others are made block by block, of files of any size.
+    Plain sums promise none. With --private-feature and --epsilon, the coordinate of one boolean
+    feature is differentially private, and no other. With --bounds and --epsilon, whole rows are.
+    Each release of the same rows spends more of their privacy, so run it once. Plain sums with
+    --like are made block by block, from files of any size.
     """
     task = outputs_of(options, {"DATA": data, "--like": options["like"]})
     _check_private(options)

@@ -20,13 +20,17 @@ _FILE_OPTIONS = (
     click.option(
         "--sep",
         metavar="CHAR",
-        help='Delimiter of text files, or "tab" (detected by default, as the next two).',
+        help='Delimiter of text files, or "tab". Default: detected.',
     ),
-    click.option("--encoding", metavar="NAME", help="Encoding of text files, such as cp1252."),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of text files, such as cp1252. Default: detected.",
+    ),
     click.option(
         "--decimal",
         type=click.Choice([".", ","]),
-        help="Decimal separator in text files.",
+        help="Decimal separator in text files. Default: detected.",
     ),
     click.option(
         "--na",
@@ -40,13 +44,14 @@ _LEARNED_OPTIONS = (
         "--rare",
         multiple=True,
         metavar="[NAME:]SHARE",
-        help='Group text levels in under this share of the rows as "other levels", such as 0.01; '
-        "with NAME also numeric levels. Unseen levels then belong to them.",
+        help="Group levels of text that are rarer than this share of the rows, such as 0.01, as "
+        '"other levels"; with NAME also levels that are numbers. Unseen levels then join them.',
     ),
     click.option(
         "--dates",
         type=click.Choice(["error", "parts"]),
-        help="Columns of dates are an error, or become their year, month, weekday and hour.",
+        help="Columns of dates are an error (the default), or become year, month, weekday and "
+        "hour.",
     ),
 )
 _LABELS_OPTION = click.option(

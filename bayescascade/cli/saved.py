@@ -39,33 +39,33 @@ _BLOCK_ROWS = 100_000
 @click.option(
     "--png",
     metavar="FILE.png",
-    help="Draw the tree or list into a file; of a forest of several trees, what is spent on each "
+    help="Draw the tree or list into a file; of a forest, a bar chart of the costs of each "
     "feature.",
 )
 @click.option(
     "--joined",
     is_flag=True,
-    help="Let --png draw which columns are joined in each leaf, of a tree of dependent leaves.",
+    help="With --png and dependent leaves: draw which columns are joined in each leaf.",
 )
 @click.option(
     "--tree",
     type=Integer(0, other="typical"),
-    help="The tree of a forest that --dot and --png draw, from 0 (--dot: the first); of a density, "
-    "typical is the drawn tree that is nearest to all others, in place of the best.",
+    help="Number of the tree of a forest that --dot and --png draw, from 0. Of a density: typical "
+    "shows the posterior draw that is nearest to all others, in place of the best tree.",
 )
 @click.option(
-    "--html", metavar="FILE.html", help="Write a report, to be read by anyone, into one file."
+    "--html", metavar="FILE.html", help="Write a report for readers who do not know the method."
 )
 @click.option(
     "--held-out",
     metavar="DATA",
-    help="Rows that were not learned from, with labels if the model is a classifier: --html says "
-    "how well it does on them.",
+    help="Held-out rows, with labels if the model is a classifier. The report of --html then says "
+    "how well the model does on them.",
 )
 @click.option(
     "--target",
     metavar="NAME",
-    help="Their column of labels (by default that which was learned from).",
+    help="Column of labels in --held-out. Default: its name when the model was learned.",
 )
 def show(
     model: str,
@@ -140,10 +140,12 @@ def show(
         echo(shown, as_json, full=full)
 
 
-@click.command(short_help="Score rows: the rarest, and why; or how well labels are predicted.")
+@click.command(short_help="Score rows, explain the rarest, or measure a classifier.")
 @click.argument("model", metavar="MODEL.json")
 @click.argument("data")
-@click.option("--top", type=Integer(0), help="Rarest rows to explain (10, or 0 with --out).")
+@click.option(
+    "--top", type=Integer(0), help="Number of rarest rows to explain (10, or 0 with --out)."
+)
 @click.option(
     "--out",
     metavar="FILE",
@@ -153,10 +155,12 @@ def show(
 @click.option(
     "--target",
     metavar="NAME",
-    help="Column of the labels (by default that which rules were learned from).",
+    help="Column of the labels. Default: its name when the model was learned.",
 )
 @click.option(
-    "--weights", metavar="NAME", help="Column of weights: how many rows each row stands for."
+    "--weights",
+    metavar="NAME",
+    help="Column of weights: the number of rows that each row counts as.",
 )
 @with_decision
 @UNKNOWN_OPTION
@@ -176,9 +180,10 @@ def score(
 ) -> None:
     """Score the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
 
-    Of a tree or a density rule list, a row's log density is in nats; empty cells are integrated
-    out. Of a classifier, DATA must have the labels too: the log loss is in nats. Of a budgeted
-    forest, --target must name them, and the cost of its features is printed.
+    A density gives each row its log density in nats; missing cells are integrated out. A classifier
+    is measured: DATA must have the labels too. Accuracy, log loss in nats and, of budgeted
+    classifiers, the cost of features are printed. Models that do not know the name of the column of
+    labels need --target.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     from bayescascade.cli.scoring import ScoredLabels, ScoredRows
@@ -211,7 +216,7 @@ def score(
 @click.argument("model", metavar="MODEL.json")
 @click.argument("data")
 @click.option(
-    "--target", metavar="NAME", help="Column to predict, of a density: any that it knows."
+    "--target", metavar="NAME", help="Column that a density predicts: any of its columns."
 )
 @click.option(
     "--how",
@@ -236,13 +241,12 @@ def predict(
 ) -> None:
     """Predict the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
 
-    Prints CSV with a header: for each row its number, the predicted class, the probability of
-    every class, and, of a rule list, an interval that holds that of the predicted one with 95 %
-    probability; of a budgeted forest, what the features cost that it acquires.
+    Prints CSV with a header. A classifier writes for each row its number, the predicted class and
+    the probability of each class. A rule list adds a 95 % interval for the probability of the
+    predicted class; a budgeted classifier adds the cost of the features acquired.
 
-    A density, such as a tree or a density rule list, predicts the column --target, given the other
-    cells of each row, with the probability of each of its levels. DATA need not have that column,
-    and cells that are missing are integrated out.
+    A density predicts the column --target, given the other cells of each row, with the probability
+    of each level. DATA need not have that column; missing cells are integrated out.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     from bayescascade.cli.scoring import predicted_blocks, predicted_column_blocks
@@ -255,7 +259,7 @@ def predict(
         if target is None:
             raise click.UsageError(
                 "--target must name the column that a density is to predict, got none: "
-                "score tells log densities"
+                "score prints log densities"
             )
         if explain:
             in_role(Classifier, fitted, "--explain", model)
@@ -293,12 +297,14 @@ def _drawn_rows(path: str, n_rows: int, seed: int | None) -> Iterator[str]:
         yield rows.to_csv(index=False, header=start == 0, lineterminator="\n")
 
 
-@click.command(short_help="Say how well the posterior was explored.")
+@click.command(short_help="Check how well chains explored the posterior.")
 @click.argument("trace", metavar="TRACE.nc")
-@click.option("--plots", metavar="DIR", help="Write pictures of traces, sizes and ranks there.")
+@click.option(
+    "--plots", metavar="DIR", help="Write pictures of traces, sizes and ranks into this directory."
+)
 @JSON_OPTION
 def diagnose(trace: str, plots: str | None, as_json: bool) -> None:
-    """Say how well the posterior in TRACE.nc, written by --trace, was explored."""
+    """Check how well chains explored the posterior in TRACE.nc, which --trace wrote."""
     if plots is not None:
         Path(plots).mkdir(parents=True, exist_ok=True)
     from bayescascade.model.trace import read_trace

@@ -28,14 +28,17 @@ def unknown_choice(more: str = "", **meanings: str) -> Choice[str]:
     """Return the parameter `unknown`: what each choice makes of a level, the default first."""
     meanings["error"] = "is an error"
     told = ", or ".join(f"{about} ({choice})" for choice, about in meanings.items())
-    about = f"A level first seen when predicting {told}"
+    about = f"A level that the model does not know {told}"
     former = {old: new for old, new in FORMER_UNKNOWN.items() if new in meanings}
     return Choice(next(iter(meanings)), about, words=tuple(meanings), more=more, former=former)
 
 
 def missing_choice() -> Choice[str]:
     """Return the parameter `missing` of models that take numbers."""
-    about = "Missing cells are a level (numbers: the median, plus an indicator column), or an error"
+    about = (
+        "Missing cells are a level (numbers: imputed by the median, plus an indicator column), or "
+        "an error"
+    )
     return Choice("level", about, words=("level", "error"))
 
 
@@ -44,7 +47,7 @@ class TimeParameters(Parameters):
 
     time_limit = Real(
         None,
-        "Stop then, with the best found so far",
+        "Stop after this time, with the best found so far",
         above=0.0,
         none="no limit",
         metavar="SECONDS",
@@ -77,7 +80,9 @@ class ChainParameters(RunParameters):
     )
 
     predictive = Choice(
-        "map", "Use the best found, or the average over posterior draws", words=("map", "average")
+        "map",
+        "Predict by the best found (map), or by the average over posterior draws (average)",
+        words=("map", "average"),
     )
     n_steps = Integer(
         None,
@@ -85,7 +90,7 @@ class ChainParameters(RunParameters):
         minimum=1,
         none="",
         more="The phases are annealing and sampling; a quarter of the sampling is discarded as "
-        "warm-up. None: a number that the rows say.",
+        "warm-up. None: chosen by the number of rows.",
     )
     n_chains = Integer(4, "Independent chains", minimum=1)
     checkpoint = Other(
@@ -109,14 +114,14 @@ class SearchParameters(ChainParameters):
         "agreed",
         "Without --steps, run chains until they agree, or for a default number of steps",
         words=("agreed", "steps"),
-        more='Where `n_steps` is None, "agreed" is: until R-hat is at most 1.01 and the effective '
-        "sample size at least 400, in up to four rounds; see `bayescascade.explore`. No further "
-        "one follows where even the last would draw too little.",
+        more='If `n_steps` is None, "agreed" means: until R-hat is at most 1.01 and the effective '
+        "sample size at least 400, in up to four rounds; see `bayescascade.explore`. There is no "
+        "further round if even the last would draw too little.",
     )
 
 
 class ComparisonParameters(Parameters):
-    """Of comparing densities by rows that they have not seen."""
+    """Of comparing densities by held-out rows."""
 
     n_halvings = Integer(5, "Random halvings of the rows", minimum=1, option="repeats")
     n_jobs: Jobs[Any] = Jobs(-1, "Densities learned at the same time; -1: one per core", none="")
@@ -127,7 +132,7 @@ class MemoryParameters(Parameters):
     """Of what may take much memory."""
 
     memory_limit = Real(
-        2.0, "Gigabytes that an exact search, or all possible rules, may take", above=0.0
+        2.0, "Most gigabytes for an exact search, or for the candidates of rules", above=0.0
     )
 
 
@@ -137,9 +142,9 @@ class DensityParameters(Parameters):
     unknown = unknown_choice(
         rare="gives its row a very low density",
         ignore="counts as missing",
-        more="So is a number beyond the outer edges. The first two are said in an "
-        "`UnknownLevelWarning`; how rare such a row is, and why, says "
-        "`bayescascade.model.readable_density`.",
+        more="A number beyond the outer edges is treated alike. The first two choices raise an "
+        "`UnknownLevelWarning`; `bayescascade.model.readable_density` has the density of such a "
+        "row, and why.",
     )
 
 
@@ -150,6 +155,6 @@ class LearnedDensityParameters(DensityParameters):
         "posterior_mean",
         "Probability of a leaf or rule: posterior mean, or its share of the rows",
         words=("posterior_mean", "empirical"),
-        more="The mean is ``(n_l + alpha) / (n + K alpha)``, the part ``n_l / n``, which is zero "
-        "where no row is.",
+        more="The mean is ``(n_l + alpha) / (n + K alpha)``, the share ``n_l / n``, which is zero "
+        "without rows.",
     )

@@ -20,19 +20,19 @@ class ObjectiveParameters(Parameters):
     """Of what a union is worth."""
 
     negative_weight = Real(
-        BALANCED, "What a negative inside costs, a positive outside being 1", minimum=0.0,
+        BALANCED, "Cost of a negative inside, where a positive outside costs 1", minimum=0.0,
         words=(BALANCED,),
     )  # fmt: skip
-    box_cost = Real(0.0, "What a box costs, in positives", minimum=0.0)
-    side_cost = Real(4.0, "What a closed side costs: positives (gibbs), nats (beta)", minimum=0.0)
+    box_cost = Real(0.0, "Cost of a box, in positives", minimum=0.0)
+    side_cost = Real(4.0, "Cost of a closed side, in positives (gibbs) or nats (beta)", minimum=0.0)
 
 
 class PosteriorParameters(ObjectiveParameters):
     """Of the posterior over unions."""
 
-    n_boxes = Integer(6, "Most boxes", minimum=1, maximum=MOST_BOXES)
+    n_boxes = Integer(6, "Maximum number of boxes", minimum=1, maximum=MOST_BOXES)
     temperature = Real(1.0, "Positives that a nat is worth (gibbs)", above=0.0)
-    max_cuts = Integer(128, "Most cuts of a column", minimum=1, maximum=32_767)
+    max_cuts = Integer(128, "Maximum number of cuts of a column", minimum=1, maximum=32_767)
     prior_weight = Real(1.0, "Rows of each class that a rate begins with", above=0.0)
 
 
@@ -48,17 +48,21 @@ class BoxParameters(ClassParameters, PosteriorParameters, MemoryParameters, Sear
     """Of `BoxClassifier`."""
 
     likelihood = Choice(
-        "pooled", "Weighted accuracy, rates inside and outside, or half of the chains on each",
+        "pooled", "Score unions by weighted accuracy (gibbs), by rates inside and outside (beta), "
+        "or half of the chains by each (pooled)",
         words=("pooled", *LIKELIHOODS),
     )  # fmt: skip
     predictive = Choice(
-        "average", "Rates of the union shown, or the average over draws", words=("map", "average")
+        "average",
+        "Predict by the rates of the union shown (map), or by the average over draws (average)",
+        words=("map", "average"),
     )
     search = Choice(
         SAMPLED[0], "How to search: with a proof, or by chains", words=("exact", *SAMPLED)
     )
     solver = Choice(
-        "branch", "Of an exact search: branch and bound, or a program for HiGHS",
+        "branch", "Exact search by branch and bound (branch), or by an integer program in HiGHS "
+        "(program)",
         words=("branch", "program"),
     )  # fmt: skip
     n_jobs = Jobs(None, SearchParameters.n_jobs.about, none="", in_commands=-1)
@@ -68,11 +72,15 @@ class FastBoxParameters(ClassParameters):
     """Of `FastBoxes`."""
 
     random_state = RunParameters.random_state
-    n_clusters = Integer("cv", "Clusters of positives, or chosen by cross-validation", minimum=1,
-                         words=("cv",))  # fmt: skip
-    expansion = Real("cv", "How far boxes expand (beta), or chosen by cross-validation",
-                     minimum=0.0, words=("cv",))  # fmt: skip
-    negative_weight = Real(0.3, "What a negative inside costs", above=0.0)
+    n_clusters = Integer(
+        "cv", "Number of clusters of positives; cv: chosen by cross-validation", minimum=1,
+        words=("cv",),
+    )  # fmt: skip
+    expansion = Real(
+        "cv", "How far boxes expand (the paper's beta); cv: chosen by cross-validation",
+        minimum=0.0, words=("cv",),
+    )  # fmt: skip
+    negative_weight = Real(0.3, "Cost of a negative inside", above=0.0)
     grow = Flag(True, "Boxes grow to the next negative in the end")
 
 
@@ -80,12 +88,13 @@ _CERTIFIED = {"likelihood": "gibbs", "search": "exact"}
 
 BOXES = ListedCommand(
     name="boxes",
-    short="Find a rare class as a few boxes.",
+    short="Describe a rare class by a few boxes.",
     about="""Learn a few axis-parallel boxes that hold most rows of a rare class, and few others.
 
     The file (.csv, .csv.gz, .parquet) holds the labels, of two classes, in the column --target.
-    --method path prints the best union for each of ten weights of the others, with what was proved
-    of it. Ctrl-C or --time-limit ends the search early: what was found is printed and written.
+    --method path prints the best union of boxes for each of ten weights of the other class, and
+    what is proved about it. Ctrl-C or --time-limit ends the search early; the best result so far is
+    printed and saved.
     """,
     learners=(
         ListedLearner("average", "BoxClassifier", BoxParameters, "the average over a posterior"),
@@ -100,6 +109,6 @@ BOXES = ListedCommand(
         "solver", "n_clusters", "expansion", "predictive", "missing", "unknown", "n_steps",
         "n_chains", "n_jobs", "random_state", "time_limit", "memory_limit",
     ),
-    picture="Draw the boxes, or a path's curve on the rows learned from",
+    picture="Draw the boxes, or the ROC curve of --method path",
     words="the boxes are",
 )  # fmt: skip

@@ -13,12 +13,12 @@ class MixtureParameters(DensityParameters, RunParameters):
     )
     kind = Choice(
         "auto",
-        "Inside a class, columns are independent or joined by a tree; or one cascade is the only "
-        "class",
+        "Columns inside a class are independent (independent) or joined by a tree (dependent); or "
+        "one cascade replaces the classes (cascade)",
         words=("auto", "independent", "dependent", "cascade"),
     )
     smoothing = Real("auto", "Pseudo-rows added to each class", above=0.0, words=("auto",))
-    n_starts = Integer(6, "Starts of EM, the best is kept", minimum=1)
+    n_starts = Integer(6, "Number of EM starts; the best is kept", minimum=1)
     max_iter = Integer(100, "Maximum number of EM steps per start", minimum=1)
     tol = Real(1e-4, "EM stops when a step gains fewer nats per row than this", above=0.0)
     n_jobs = ChainParameters.n_jobs

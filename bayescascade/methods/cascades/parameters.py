@@ -29,7 +29,8 @@ class ShownParameters(Parameters):
 
     tree = Choice(
         "best",
-        "Show the most probable tree, or that of the drawn ones which is nearest to all others",
+        "Show the most probable tree (best), or the posterior draw that is nearest to all others "
+        "(typical)",
         words=("best", "typical"),
     )
 
@@ -47,7 +48,9 @@ class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters
     )
     stop = Real(0.5, "Probability of a leaf under the generative prior", above=0.0, below=1.0)
     partitions = Choice(
-        "subsets", "A split groups levels in any way, or sends each its own way", words=PARTITIONS
+        "subsets",
+        "A split groups levels in any way (subsets), or makes a branch for each level (levels)",
+        words=PARTITIONS,
     )
     leaf = Choice(
         "uniform",
@@ -95,9 +98,9 @@ class BranchParameters(TreeParameters):
     )
     max_depth = Integer(
         None,
-        "Most columns that lead to a dependent leaf, of an exact search",
+        "Most splits above a dependent leaf, in an exact search",
         minimum=0,
-        none="as many as take seconds",
+        none="what takes seconds",
     )
     temper = Real(
         None,
@@ -126,10 +129,12 @@ class DetParameters(LearnedDensityParameters):
     min_leaf_size = Real(0.0, "Least weight of a leaf", minimum=0.0)
     max_leaf_size = Real(10.0, "Nodes of at most this weight are not split", minimum=0.0)
     complexity = Real(
-        None, "What a leaf must lessen the squared error by", minimum=0.0, none="by folds"
+        None, "Least gain in squared error for a leaf to be kept", minimum=0.0, none="by folds"
     )
     choose_by = Choice(
-        "likelihood", "What tells how a complexity predicts", words=("likelihood", "squared_error")
+        "likelihood",
+        "Score by which folds choose the complexity",
+        words=("likelihood", "squared_error"),
     )
     n_folds = Integer(10, "Folds of the cross-validation", minimum=2)
     concentration = Real(2.0, "Dirichlet parameter of a leaf", above=0.0)

@@ -22,9 +22,7 @@ PROTECTED = ("both", "test", "train")
 class DirectionParameters(Parameters):
     """Of both models."""
 
-    score = Choice(
-        "hsic", "How the dependence of residuals on the cause is measured", words=SCORE_NAMES
-    )
+    score = Choice("hsic", "Measure of how residuals depend on the cause", words=SCORE_NAMES)
     random_state = LooseInteger(
         None, "Seed for splitting the rows; the noise has none", minimum=0, none="", option="seed"
     )
@@ -44,21 +42,27 @@ class PrivateNoiseParameters(DirectionParameters):
 
     score = Choice("hsic", DirectionParameters.score.about, words=PRIVATE_SCORES)
     epsilon: Real[Any] = Real(
-        1.0, "Publish privately, with this budget", minimum=1e-8, maximum=1e6, in_commands=None
+        1.0,
+        "Publish with differential privacy, with this budget",
+        minimum=1e-8,
+        maximum=1e6,
+        in_commands=None,
     )
     delta = Real(
-        0.0, "Part of the privacy budget for the test of stability", minimum=0.0, below=1.0
+        0.0, "Delta of the privacy budget, for the test of stability", minimum=0.0, below=1.0
     )
     protect = Choice(
         "both",
-        "Whose rows are protected: all, those that test, or are learned from",
+        "Rows to protect: all (both), those that test, or those that are learned from (train)",
         words=PROTECTED,
     )
     publish = Choice(
-        "scores", "Both scores with noise, or the direction alone", words=("scores", "direction")
+        "scores",
+        "Publish both scores with noise, or only the direction",
+        words=("scores", "direction"),
     )
-    x_bounds = Interval(None, "Of column x, known from elsewhere", none="")
-    y_bounds = Interval(None, "Of column y", none="")
+    x_bounds = Interval(None, "Bounds of column x; they must not be taken from the rows", none="")
+    y_bounds = Interval(None, "Bounds of column y", none="")
     regularization = Real(
         None, "Lambda of kernel ridge regression", minimum=1e-6, maximum=1e6, none="chosen"
     )

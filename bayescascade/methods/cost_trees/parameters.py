@@ -27,6 +27,6 @@ SINGLE = ListedBudgetLearner(
     "tree",
     "BudgetTreeClassifier",
     BudgetTreeParameters,
-    "sample single trees",
+    "learn a single Bayesian tree",
     of_trees=lambda _: {},
 )

@@ -17,14 +17,14 @@ class ForestParameters(BudgetedParameters):
 class BudgetedForestParameters(ForestParameters):
     """Of `BudgetedForestClassifier`."""
 
-    impurity = Other("threshold_pairs", "What splits lessen")
+    impurity = Other("threshold_pairs", "Impurity that splits reduce")
     alpha = Other("auto", "Slack of the impurity; of several, the best is chosen")
     order = Integer(2, "Order of a polynomial impurity", minimum=2, maximum=30)
     cost_exponent = Other("auto", "Exponent of costs; of several, the best is chosen")
     max_trees = Integer(100, "Maximum number of trees to grow", minimum=1)
     thresholds = Choice("exact", "Where numbers may be split", words=THRESHOLDS)
-    reuse_is_free = Flag(True, "What a row has paid for costs nothing again")
-    max_features = Other("auto", "Features that a split chooses among")
+    reuse_is_free = Flag(True, "A feature that a row has paid for is free after that")
+    max_features = Other("auto", "Number of features that a split chooses among")
     max_depth = Integer(None, "Most splits of a path", minimum=1, none="any")
     bootstrap = Flag(True, "Trees are grown on rows drawn with replacement")
 

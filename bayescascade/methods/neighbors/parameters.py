@@ -4,7 +4,7 @@ from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, LooseInteg
 from bayescascade.model.parameters import ChainParameters, missing_choice, unknown_choice
 
 AUTO = "auto"
-"""The prior scale that rows held out choose."""
+"""The prior scale is chosen on held-out rows."""
 
 METRICS = ("scaled", "diagonal", "linear")
 
@@ -15,11 +15,19 @@ class CompressionParameters(ChainParameters):
     compression = Real(
         0.04, "Number of prototypes, as a share of the training rows", above=0.0, maximum=1.0
     )
-    n_prototypes = LooseInteger(None, "Number of prototypes, instead", minimum=2, none="")
-    metric = Choice("scaled", "One scale for all columns, one for each, or a matrix", words=METRICS)
+    n_prototypes = LooseInteger(
+        None, "Number of prototypes, in place of --compression", minimum=2, none=""
+    )
+    metric = Choice(
+        "scaled",
+        "Distances have one scale (scaled), a scale per column (diagonal), or a matrix (linear)",
+        words=METRICS,
+    )
     rank = Other(None, "Rows of the matrix", none="all")
     start = Choice("kmeans", "Prototypes start as centers or rows", words=("kmeans", "sample"))
-    standardize = Choice("auto", "Columns in standard deviations", words=("auto", "yes", "no"))
+    standardize = Choice(
+        "auto", "Divide columns by their standard deviations", words=("auto", "yes", "no")
+    )
     joint = Flag(False, "The metric is learned with the prototypes")
     prior_scale = Real(
         AUTO,
@@ -31,7 +39,8 @@ class CompressionParameters(ChainParameters):
     )
     rule = Choice(
         "nearest",
-        "The nearest prototype's class, the vote of the nearest, or the class of one by chance",
+        "Predict by the nearest prototype, by a vote of the nearest ones, or by one drawn by "
+        "chance",
         words=("nearest", "neighbors", "stochastic"),
     )
     n_neighbors = Integer(3, "Prototypes that vote", minimum=1)
@@ -41,6 +50,6 @@ class CompressionParameters(ChainParameters):
     dtype = Choice("float64", "Of what is computed", words=("float64", "float32"))
     search = Choice("ascent", "How to search", words=("ascent", "ascent+langevin"))
     n_chains = Integer(1, ChainParameters.n_chains.about, minimum=1)
-    n_jobs = Jobs(-1, "Cores used; -1: all there are", none="")
+    n_jobs = Jobs(-1, "Cores to use; -1: all", none="")
     missing = missing_choice()
     unknown = unknown_choice(ignore="counts as the mean of its column")

@@ -20,7 +20,7 @@ from bayescascade.model.parameters import (
 )
 
 LEARNERS = ("auto", "boost", "map", "moments")
-_FAIR_COIN = "by a fair coin"
+_FAIR_COIN = "a random half"
 
 
 class LearnerParameters(TimeParameters):
@@ -28,14 +28,14 @@ class LearnerParameters(TimeParameters):
 
     learner = Choice(
         "auto",
-        "Boosting, the posterior's maximum, or least squares by mean and covariance; auto: the "
-        "last where sums are of over 50 rows, else boosting",
+        "Boosting (boost), the posterior maximum (map), or least squares by mean and covariance "
+        "(moments); auto: moments if sums are of over 50 rows, else boost",
         words=LEARNERS,
     )
     n_rounds = Integer(1000, "Rounds of boosting", minimum=1)
     weak_learner = Choice(
         "best",
-        "A round's feature: the best, or the median one, as in the paper for noise",
+        "Feature of each round: the best one, or the median one (the paper's, for noisy rados)",
         words=("best", "prudential"),
     )
     unknown = unknown_choice(ignore="counts as the mean of its column")
@@ -44,7 +44,7 @@ class LearnerParameters(TimeParameters):
 class MadeParameters(Parameters):
     """Of all rados that are made."""
 
-    n_rados = Integer(1000, "How many", minimum=1, option="n")
+    n_rados = Integer(1000, "Number of rados", minimum=1, option="n")
     intercept = Flag(True, "A column of ones")
 
 
@@ -52,7 +52,7 @@ class PlainParameters(MadeParameters):
     """Of those that promise nothing."""
 
     support: Integer[Any] = Integer(
-        None, "Rows in each", words=("auto",), minimum=1, none=_FAIR_COIN
+        None, "Number of rows in each rado", words=("auto",), minimum=1, none=_FAIR_COIN
     )
     standardize = Flag(True, "Columns in standard deviations")
     missing = missing_choice()
@@ -62,11 +62,11 @@ class SampleParameters(PlainParameters):
     """Of `Rados.sample`."""
 
     time_limit = Real(
-        None, "Make no more after that", above=0.0, none="no limit", metavar="SECONDS"
+        None, "Make no more rados after this time", above=0.0, none="no limit", metavar="SECONDS"
     )
     random_state = LooseInteger(
         None,
-        "Same seed, same sums; no seed is taken for privacy",
+        "Same seed, same sums; signatures and noise that protect privacy take none",
         minimum=0,
         none="",
         option="seed",
@@ -76,8 +76,8 @@ class SampleParameters(PlainParameters):
 class PrivateParameters(MadeParameters):
     """Of those that promise something."""
 
-    epsilon = Real(None, "Privately, with this budget for all of them", above=0.0)
-    delta = Real(1e-6, "Of the budget", above=0.0, below=1.0)
+    epsilon = Real(None, "Privacy budget of all rados together", above=0.0)
+    delta = Real(1e-6, "Delta of the privacy budget", above=0.0, below=1.0)
 
 
 class FeatureParameters(PrivateParameters):
@@ -88,8 +88,12 @@ class FeatureParameters(PrivateParameters):
         None, "Hide this boolean feature's coordinate", option="private-feature", metavar="NAME"
     )
     standardize = PlainParameters.standardize
-    values = TwoLevels(None, "Its two values, such as no,yes, whichever of them occur", none="")
-    truncation = Real(0.0, "The paper's beta, of that feature", minimum=0.0, below=0.5)
+    values = TwoLevels(
+        None, "The two values of that feature, such as no,yes, even if only one occurs", none=""
+    )
+    truncation = Real(
+        0.0, "Tails of that feature to cut off, the paper's beta", minimum=0.0, below=0.5
+    )
     noise = Choice("system", "Where signatures come from", words=("system", "simulated"))
 
 
@@ -97,8 +101,10 @@ class GaussianParameters(PrivateParameters):
     """Of `Rados.sample_gaussian`."""
 
     support = Integer(None, PlainParameters.support.about, minimum=1, none=_FAIR_COIN)
-    classes = TwoLevels(None, "The two labels, whichever of them occur", none="")
-    noise_on = Choice("edges", "Where that noise is added", words=("edges", "rados"))
+    classes = TwoLevels(None, "The two labels, even if only one occurs", none="")
+    noise_on = Choice(
+        "edges", "Add noise to each row (edges), or to the sums (rados)", words=("edges", "rados")
+    )
     noise = Choice("opendp", "Where noise comes from", words=("opendp", "simulated"))
     random_state = SampleParameters.random_state
 

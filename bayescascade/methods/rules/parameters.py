@@ -53,7 +53,8 @@ class LabelListParameters(ListParameters):
 
     concentration = Real(
         "auto",
-        "Dirichlet parameter per class; auto: 1 for two classes, else the one of most evidence",
+        "Dirichlet parameter per class; auto: 1 for two classes, else the one with the largest "
+        "evidence",
         words=("auto",),
         above=0.0,
     )
