@@ -26,6 +26,7 @@ lambda_min(C) holds.
 """
 
 from dataclasses import dataclass
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -252,7 +253,8 @@ class Node:
     ) -> NDArray[np.bool_] | None:
         """Return which candidates are in the best set, (k,), and fill in `values`."""
         n = candidates.size
-        if (n + 1) * squares.nbytes > _MOST_BYTES:
+        prices = self._alone(self._costs.n_items)[candidates]
+        if (n + 1) * squares.nbytes > _MOST_BYTES or _fewest_sets(prices, budget) > most_work:
             return None
         stack = np.empty((n + 1, *squares.shape))
         stack[0] = squares
@@ -337,6 +339,13 @@ class Node:
     def _block(self) -> Numbers:
         widest = self._blocks.widest
         return np.empty((widest, widest + self._squares.shape[0] - self._blocks.n_columns))
+
+
+def _fewest_sets(prices: Numbers, budget: float) -> int:
+    """Return how many sets are affordable at least: all of as many as the dearest fit together."""
+    n = prices.size
+    n_fit = sum(is_within(spent, budget) for spent in np.cumsum(np.sort(prices)[::-1]).tolist())
+    return sum(comb(n, k) for k in range(1, n_fit + 1))
 
 
 def _knapsack(values: Numbers, prices: Numbers, budget: float) -> float:
