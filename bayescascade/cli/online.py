@@ -65,6 +65,12 @@ def online(data: str, **options: Any) -> tuple[Task, Lesson]:
     if first >= len(X):
         raise click.UsageError(f"--first must be less than the {len(X):,} rows, got {first:,}")
 
+    if len(set(y[:first])) < 2:
+        raise click.UsageError(
+            f"the first {first:,} rows must have at least two classes, got {y[0]!r} alone: "
+            "shuffle the rows, or raise --first"
+        )
+
     def play() -> _Stream:
         gate = _gate(options["cost"], options["seed"]).start(X[:first], y[:first])
         gate.partial_fit(X[first:], y[first:])

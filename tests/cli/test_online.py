@@ -43,3 +43,10 @@ def test_it_asks_little_and_says_what_it_lost(stream):
 )
 def test_errors_are_one_line(stream, options, message):
     assert_error(run("online", stream, "--target", "ill", *options), message)
+
+
+def test_a_file_sorted_by_class_is_to_be_shuffled(tmp_path):
+    rows = pd.DataFrame({"dose": range(60), "ill": ["no"] * 40 + ["yes"] * 20})
+    rows.to_csv(tmp_path / "sorted.csv", index=False)
+    run_online = run("online", tmp_path / "sorted.csv", "--target", "ill", "--first", 30)
+    assert_error(run_online, "shuffle the rows, or raise --first")

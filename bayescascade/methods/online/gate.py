@@ -1,17 +1,24 @@
 """A gate that answers easy rows itself and asks for the labels of hard ones, for a price."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import log
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.files import read_json, write_json
 from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.given import GivenRows
-from bayescascade.data.labels import TrainingRows, check_labels, label_codes
+from bayescascade.data.labels import (
+    TrainingRows,
+    check_labels,
+    classes_record,
+    label_codes,
+    read_classes,
+)
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.online.experts import (
     ASKS,
@@ -21,22 +28,24 @@ from bayescascade.methods.online.experts import (
     Pool,
     check_classes,
 )
-from bayescascade.methods.online.kernels.rounds import ADAPTIVE, ANYTIME, HORIZON, Game
 from bayescascade.methods.online.played import Decision, Played
-from bayescascade.methods.online.rates import (
-    ANYTIME as ANYTIME_FACTOR,
-    RATES,
-    regret_bound,
-    thesis_rates,
+from bayescascade.methods.online.posterior import posterior_of
+from bayescascade.methods.online.rates import RATES, game_of, regret_bound
+from bayescascade.methods.online.reports import expert_table, heading_of, notes_of
+from bayescascade.methods.online.saved import (
+    FORMAT,
+    VERSION,
+    numbers_of,
+    restore_stream,
+    stream_record,
 )
 from bayescascade.methods.online.stream import Outcome, Stream, part_of
 from bayescascade.model.posterior import GibbsPosterior
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable
+from bayescascade.model.record import contradictions_refused
+from bayescascade.report.page import Page
 from bayescascade.report.printed import Printed
-from samplers.types import Proposal
 
-_KINDS = {"horizon": HORIZON, "anytime": ANYTIME, "adaptive": ADAPTIVE}
-_SHOWN = 8  # experts of a page
+_OPTIONS = ("cost", "rates", "horizon", "exploration", "known_cost")
 _POLICY = CellPolicy("level", "mean")
 
 
@@ -179,13 +188,10 @@ class OnlineGate(Printed):
 
     def _begin(self) -> None:
         """Forget all rounds."""
-        k = len(self._pool.names)
-        if self.horizon is not None:
-            eta, gamma = thesis_rates(self.horizon, k, self.cost)
-        else:
-            eta, gamma = ANYTIME_FACTOR * self.cost ** (-1 / 3), 0.0
-        is_mixed = self.exploration == "mix"
-        game = Game(_KINDS[self.rates], eta, gamma, log(k), self.cost, is_mixed, self.known_cost)
+        game = game_of(
+            self.rates, self.horizon, len(self._pool.names), self.cost,
+            is_mixed=self.exploration == "mix", is_known=self.known_cost,
+        )  # fmt: skip
         self._stream = Stream(self._pool, game, self._learns, self._rng)
 
     # -- rounds ------------------------------------------------------------------------------------
@@ -317,15 +323,7 @@ class OnlineGate(Printed):
     @property
     def posterior_(self) -> GibbsPosterior[int]:
         """The Gibbs posterior over experts, by their numbers, whose probabilities these are."""
-        losses = self.estimated_losses_
-        n_experts = len(losses)
-        return GibbsPosterior(
-            objective=lambda expert: float(losses[expert]),
-            start=lambda rng: int(rng.integers(n_experts)),
-            proposals={"expert": _OtherExpert(n_experts)},
-            temperature=1.0 / float(self._stream.standing.sums[4]),
-            summary=lambda expert: {"expert": expert},
-        )
+        return posterior_of(self.estimated_losses_, float(self._stream.standing.sums[4]))
 
     def regret_bound(self, n_rounds: int, *, vc_dimension: int | None = None) -> float | None:
         """Return the bound on the expected regret after some rounds; None: none is proved.
@@ -350,39 +348,75 @@ class OnlineGate(Printed):
 
     def page(self) -> Page:
         """Return how often it asked, and the experts that weigh most."""
-        names, n = self._pool.names, max(self.n_rounds_, 1)
-        heading = Heading(
-            [f"online gate   {len(names):,} experts   asking costs {self.cost:g}",
-             f"{self.n_rounds_:,} rounds", f"asked in {self.n_asked_ / n:.1%}"]
-        )  # fmt: skip
-        bound = self.regret_bound(n)
-        proved = "no bound on the regret is proved"
-        if bound is not None:
-            proved = f"expected regret at most {bound / n:.3f} a round"
-        weights, losses = self.probabilities_, self.estimated_losses_ / n
-        order = np.argsort(-weights, kind="stable")[:_SHOWN]
-        table = PrintedTable(
-            [names[i] for i in order],
-            [
-                Numbers("weight", [f"{weights[i]:.3f}" for i in order]),
-                Numbers("loss a round", [f"{losses[i]:.3f}" for i in order]),
-            ],
-            header="expert",
+        names, n = self._pool.names, self.n_rounds_
+        return (
+            heading_of(len(names), self.cost, n, self.n_asked_),
+            notes_of(self.rates, n, self.regret_bound(max(n, 1)), self._stream.n_learned),
+            *expert_table(names, self.probabilities_, self.estimated_losses_ / max(n, 1)),
         )
-        n_learned = self._stream.n_learned
-        learned = [f"models learned from {n_learned:,} labels"] if n_learned else []
-        return (heading, Pieces([f"rates {self.rates}", proved, *learned]), BLANK, table)
 
+    # -- files -------------------------------------------------------------------------------------
 
-class _OtherExpert:
-    """Propose any other expert, all equally probable."""
+    def save(self, path: str | Path) -> None:
+        """Write the gate as JSON; `OnlineGate.load` reads it, and the gate learns on.
 
-    def __init__(self, n_experts: int) -> None:
-        self._n_experts = n_experts
+        The file holds the rows that were learned from, with their labels, and no model. A decision
+        that `learn` has not ended is not part of it. Writing is atomic.
+        """
+        options = {name: getattr(self, name) for name in _OPTIONS}
+        if isinstance(self._pool, ConfidentModels):
+            options["thresholds"] = self._pool.n_thresholds
+        reading: dict[str, Any] = {}
+        if self._encoder is not None:
+            reading = {"encoding": self._encoder.to_dict(), "means": self._means}
+        write_json(path, {
+            "format": FORMAT, "version": VERSION, "options": options, "learns": self._learns,
+            "experts": self._pool.names, "classes": classes_record(self.classes_), **reading,
+            **stream_record(self._stream),
+        })  # fmt: skip
 
-    def propose(self, rng: np.random.Generator, state: int) -> Proposal[int]:
-        other = int(rng.integers(max(self._n_experts - 1, 1)))
-        return Proposal((other + (other >= state)) % self._n_experts, log_q_ratio=0.0)
+    @classmethod
+    def load(cls, path: str | Path, experts: Sequence[Any]) -> Self:
+        """Return the gate that was saved, whose next rounds are those that it would have played.
+
+        Parameters
+        ----------
+        path : str or Path
+        experts : sequence
+            What the gate was made of: the models of `of_models`, which are fitted again to the
+            rows in the file, or your own experts.
+
+        Raises
+        ------
+        ModelFileError
+            If the file cannot be read or contradicts itself, or the experts are others.
+        """
+        record = read_json(path, FORMAT, VERSION)
+        with contradictions_refused():
+            options = dict(record["options"])
+            classes = read_classes(record["classes"])
+            thresholds = options.pop("thresholds", None)
+            if thresholds is None:
+                gate = cls(experts, classes=classes.tolist(), **options)
+            else:
+                gate = cls.of_models(
+                    experts, thresholds=thresholds, learns=record["learns"], **options
+                )
+            gate._restore(record, classes)
+        return gate
+
+    def _restore(self, record: Mapping[str, Any], classes: NDArray[Any]) -> None:
+        width = 0
+        self.classes_ = classes
+        if isinstance(self._pool, ConfidentModels):
+            self._encoder = MatrixEncoder.from_dict(record["encoding"], _POLICY)
+            width = len(self._encoder.source)
+            self._means = numbers_of("means", record["means"], (width,))
+            self._pool.n_classes = len(classes)
+        if self._pool.names != record["experts"]:
+            raise ModelFileError("experts must be those of the gate that was saved, got others")
+        self._begin()
+        restore_stream(self._stream, record, len(classes), width)
 
 
 def _part(X: Any, row: int) -> Any:

@@ -26,9 +26,21 @@ import numpy as np
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
+from bayescascade.methods.online.kernels.rounds import ADAPTIVE, ANYTIME, HORIZON, Game
 
 RATES = ("adaptive", "anytime", "horizon")
-ANYTIME = 0.9615  # minimizes the bound's factor of T^(2/3)
+_KINDS = {"horizon": HORIZON, "anytime": ANYTIME, "adaptive": ADAPTIVE}
+_FACTOR = 0.9615  # minimizes the bound's factor of T^(2/3)
+
+
+def game_of(
+    rates: str, horizon: int | None, n_experts: int, cost: float, *, is_mixed: bool, is_known: bool
+) -> Game:
+    """Return the game of a gate's options; a horizon is there for rates "horizon" alone."""
+    eta, gamma = _FACTOR * cost ** (-1 / 3), 0.0
+    if horizon is not None:
+        eta, gamma = thesis_rates(horizon, n_experts, cost)
+    return Game(_KINDS[rates], eta, gamma, log(n_experts), cost, is_mixed, is_known)
 
 
 def thesis_rates(n_rounds: int, n_experts: int, cost: float) -> tuple[float, float]:
@@ -61,7 +73,7 @@ def regret_bound(
         return None
     if rates == "horizon":  # no bound beyond what losses can be
         return min(3 * cbrt(cost * log_k * t * t), float(t))
-    eta = ANYTIME * cost ** (-1 / 3) * (log_k / np.arange(1, t + 1)) ** (2 / 3)
+    eta = _FACTOR * cost ** (-1 / 3) * (log_k / np.arange(1, t + 1)) ** (2 / 3)
     eta = np.minimum(eta, 2 * cost)
     return min(log_k / float(eta[-1]) + float(np.sqrt(2 * cost * eta).sum()), float(t))
 

@@ -40,7 +40,7 @@ class Stream:
     n_learned: int = 0  # labels that models learned from
     _rows: list[Any] = field(default_factory=list)
     _labels: list[NDArray[np.int64]] = field(default_factory=list)
-    _uniforms: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
+    uniforms: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
 
     def __post_init__(self) -> None:
         k = len(self.pool.names)
@@ -58,14 +58,28 @@ class Stream:
         self._rows, self._labels = [rows], [labels]
         self._learn()
 
+    def known(self) -> tuple[Any, NDArray[np.int64]]:
+        """Return the rows whose labels are known to models, and the labels."""
+        if not self._rows:
+            return np.zeros((0, 0)), np.zeros(0, np.int64)
+        return np.concatenate(self._rows), np.concatenate(self._labels)
+
+    def restore(self, rows: Any, labels: NDArray[np.int64], n_learned: int) -> None:
+        """Know rows and labels, the first of which models learn from."""
+        if not n_learned:
+            return
+        self._rows, self._labels = [rows], [labels]
+        self.pool.learn(rows[:n_learned], labels[:n_learned])
+        self.n_learned = n_learned
+
     def prepare(self, rows: Any, labels: NDArray[np.int64]) -> Rows:
         """Return the rows of the next rounds, decided about; labels -1 are not known yet."""
         n = len(labels)
-        more = n - len(self._uniforms)
+        more = n - len(self.uniforms)
         if more > 0:
-            self._uniforms = np.concatenate([self._uniforms, self.rng.random((more, 2))])
+            self.uniforms = np.concatenate([self.uniforms, self.rng.random((more, 2))])
         return Rows(
-            self._decided(rows), labels, self._uniforms[:n], np.zeros(n, np.int64),
+            self._decided(rows), labels, self.uniforms[:n], np.zeros(n, np.int64),
             np.zeros(n, np.bool_), np.zeros(n),
         )  # fmt: skip
 
@@ -80,7 +94,7 @@ class Stream:
     def end(self, made: Rows, rows: Any) -> None:
         """Play one row that was looked at ahead, whose label is there if it asks."""
         play(self.game, self.standing, made, 0, np.inf)
-        self._uniforms = self._uniforms[1:]
+        self.uniforms = self.uniforms[1:]
         self._buy(made, rows)
 
     def play(self, rows: Any, labels: NDArray[np.int64], ask: Callable[[int], int]) -> Outcome:
@@ -124,7 +138,7 @@ class Stream:
                 elif at < len(labels):  # models have learned
                     made.decisions[at:] = self._decided(part_of(rows, slice(at, None)))
         finally:
-            self._uniforms = self._uniforms[at:]
+            self.uniforms = self.uniforms[at:]
             blocks.append(_cut(made, slice(0, at)))
 
     def _decided(self, rows: Any) -> Decisions:

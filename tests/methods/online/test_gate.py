@@ -1,5 +1,7 @@
 """A gate that asks where it pays: the game, its bounds, streams in parts, and bad input."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade import OnlineGate
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.online.rates import (
     regret_bound,
     regret_lower_bound,
@@ -101,6 +103,55 @@ def test_a_stream_in_parts_is_the_stream_at_once(rng, learns) -> None:
     assert (once.n_rounds_, once.n_asked_) == (840, len(calls))
     with pytest.raises(DataError, match="decision must be of round 840"):
         parts.learn(decision)
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_a_saved_gate_plays_on_as_if_it_had_never_been_saved(rng, tmp_path, learns) -> None:
+    X = pd.DataFrame({"age": rng.normal(50, 9, 600), "ward": rng.choice(["A", "B"], 600)})
+    X.loc[::7, "age"] = np.nan
+    y = np.where((X["ward"] == "A") ^ (rng.random(600) < 0.1), "well", "ill")
+    gate = models(learns=learns).start(X[:50], y[:50]).partial_fit(X[50:300], y[50:300])
+    gate.save(tmp_path / "gate.json")
+    again = OnlineGate.load(tmp_path / "gate.json", models()._pool.models)
+    assert str(again) == str(gate)
+    for one in (gate, again):
+        one.partial_fit(X[300:], y[300:])
+    np.testing.assert_array_equal(again.played_.predictions, gate.played_.predictions)
+    np.testing.assert_array_equal(again.estimated_losses_, gate.estimated_losses_)
+
+
+def test_a_saved_gate_of_ones_own_experts_plays_on(rng, tmp_path) -> None:
+    X, y = stream(rng)
+    gate = gate_of().partial_fit(X[:100], y[:100])
+    gate.save(tmp_path / "gate.json")
+    again = OnlineGate.load(tmp_path / "gate.json", [Fixed(column) for column in range(4)])
+    played = [one.partial_fit(X[100:], y[100:]).played_.predictions for one in (gate, again)]
+    np.testing.assert_array_equal(*played)
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda record: record.update(labels=[7] * len(record["labels"])),
+        lambda record: record.update(n_learned=10**6),
+        lambda record: record["losses"].pop(),
+        lambda record: record.update(sums=[1.5, 0, 0, 1, 1]),
+        lambda record: record.update(uniforms=[[2.0, 0.0]]),
+        lambda record: record["rng"].update(bit_generator="exec"),
+        lambda record: record.update(kind="O"),
+        lambda record: record["options"].update(cost=-1),
+        lambda record: record.pop("encoding"),
+        lambda record: record.update(experts=["another"]),
+    ],
+)
+def test_forged_gates_are_refused(rng, tmp_path, forge) -> None:
+    X, y = rng.normal(size=(80, 2)), rng.integers(0, 2, 80)
+    models().start(X, y).save(tmp_path / "gate.json")
+    record = json.loads((tmp_path / "gate.json").read_text())
+    forge(record)
+    (tmp_path / "gate.json").write_text(json.dumps(record))
+    with pytest.raises(ModelFileError):
+        OnlineGate.load(tmp_path / "gate.json", models()._pool.models)
 
 
 def test_models_that_learn_on_lose_less(rng) -> None:
