@@ -181,6 +181,39 @@ def test_regret_is_below_its_bound(rng, rates, horizon) -> None:
     assert gate.regret_bound(400) == bound
 
 
+def regret_where_experts_hardly_differ(rng, rates: str, n: int, k: int, cost: float) -> float:
+    """Return the regret on the stream of the lower bound (Nan 2018, 6.3), the best in the mean.
+
+    Experts answer by coins, one by a coin that is slightly better, and the last one asks.
+    """
+    epsilon = (np.log(k - 1) / (16 * n)) ** (1 / 3)
+    y = rng.integers(0, 2, n)
+    wrong = rng.random((n, k)) < 0.5 - epsilon * (np.arange(k) == 0)
+    X = np.where(wrong, 1 - y[:, None], y[:, None]).astype(np.int16)
+    X[:, -1] = -1
+    thesis = {"horizon": n, "exploration": "mix", "known_cost": False}
+    gate = OnlineGate(
+        [Fixed(column) for column in range(k)], cost=cost, classes=[0, 1], rates=rates,
+        random_state=rng, **(thesis if rates == "horizon" else {}),
+    )  # fmt: skip
+    lost = gate.partial_fit(X, y).played_.losses(y).sum()
+    return float(lost - n * min(0.5 - epsilon, cost))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rates", ["horizon", "anytime", "adaptive"])
+def test_regret_is_below_its_bound_where_experts_hardly_differ(rng, rates) -> None:
+    for n in (2_000, 20_000, 100_000):
+        for k in (10, 100):
+            for cost in (0.1, 0.3, 1.0):
+                found = [regret_where_experts_hardly_differ(rng, rates, n, k, cost) for _ in "123"]
+                bound = regret_bound(n, k, cost, "anytime" if rates == "adaptive" else rates)
+                print(rates, n, k, cost, round(np.mean(found)), round(bound))
+                assert np.mean(found) < bound
+                if (n, k, cost) == (20_000, 100, 1.0):
+                    assert np.mean(found) > regret_lower_bound(n, k)
+
+
 def test_bounds_are_those_worked_out_by_hand() -> None:
     """The rates need T >= log K / c^2, and the lower bound is not the printed one."""
     assert regret_bound(20_000, 100, 1.0, "horizon") == pytest.approx(3677.6, abs=1)
