@@ -147,7 +147,7 @@ class Frontier:
         kept = lower.copy()
         while True:
             inner, splits = self.program.between(kept, upper)
-            left = budget - self.program.cost(kept)
+            left = max(0.0, budget - self.program.cost(kept))  # below 0 by rounding alone
             gains, costs = _tree_values(inner)
             worth = np.where(gains > 0, gains / np.maximum(costs, _TINY), -np.inf)
             fits = np.where(costs <= left, worth, -np.inf)

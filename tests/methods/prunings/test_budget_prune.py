@@ -398,3 +398,16 @@ def test_a_budget_that_buys_nothing_is_told_what_would_do():
         assert " ".join(str(one).split()).count(told) == 1
     assert "budget 1 buys" not in str(path)
     assert "buys nothing" not in str(path[2])
+
+
+def test_rounding_of_what_is_left_of_a_budget_is_not_overspending():
+    """Costs of .1 add up to a little more than the budget, and a path would end in an error."""
+    generator = np.random.default_rng(14)
+    X = generator.integers(0, 4, (80, 6)).astype(float)
+    y = X.sum(axis=1) + generator.normal(0, 2, 80) > 9
+    forest = RandomForestClassifier(4, max_features=None, max_depth=3, random_state=14)
+    costs = dict.fromkeys(range(6), 0.1)
+    model = BudgetPruneClassifier(forest, costs=costs, tradeoff=0.0).fit(X, y)
+    limits = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    found = [one.validation_cost_ for one in model.path(budgets=limits)]
+    assert all(cost <= limit * (1 + 1e-9) for cost, limit in zip(found, limits, strict=True))
