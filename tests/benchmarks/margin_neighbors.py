@@ -14,6 +14,7 @@ after a number of features.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import process_time
@@ -31,7 +32,7 @@ from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosteri
 from bayescascade.methods.margin_neighbors.rule import NEVER, Neighborhoods, Rule
 from tests.benchmarks import budget_curves as peers
 from tests.benchmarks.budget_curves import Judged, best_within, standard_error
-from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Split, costs_of, split
+from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Problem, Split, costs_of, split
 from tests.benchmarks.figures import Figure, figures_table, parser, say, timed
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
@@ -88,12 +89,15 @@ def curves(name: str, kind: str, folder: Path, n_seeds: int, others: list[str]) 
         model = _fitted(rows, costs, seed, {})
         seconds["FMCC"] = seconds.get("FMCC", 0.0) + process_time() - started
         printed = _fitted(rows, costs, seed, PRINTED)
-        found["FMCC"], found["fixed number"] = _judged(model, rows, total)
-        found["as printed"], _ = _judged(printed, rows, total)
+        found["FMCC"] = _judged(model, rows, total)
+        for margins in ("out_of_fold", "in_sample"):
+            found[margins] = _judged(model, rows, total, margins=margins)
+        found["fixed number"] = _judged(model, rows, total, stop="number", predict_by="margin")
+        found["as printed"] = _judged(printed, rows, total)
         for order in ("fixed order", "random order"):
             found[order] = _by_number(model, rows, order, seed, total)
         if others:
-            setting = peers.set_up(name, kind, folder, seed)._replace(rows=rows)
+            setting = replace(peers.set_up(name, kind, folder, seed), rows=rows)
             for other in others:
                 started = process_time()
                 judged = [*peers.METHODS[other](setting), peers.commonest_label(rows)]
@@ -118,43 +122,39 @@ def _fitted(rows: Split, costs: Any, seed: int, how: Mapping[str, Any]) -> Any:
     return model.fit(train.features, train.labels, validation.features, validation.labels)
 
 
-def _judged(model: Any, rows: Split, total: float) -> list[list[Judged]]:
-    """Return what costs and errs what the validation rows choose: of all rules, and of numbers.
+def _judged(model: Any, rows: Split, total: float, **asked: str) -> list[Judged]:
+    """Return what costs and errs what the validation rows choose, of rules that are as asked.
 
-    Test rows are led to their ends once for each number of neighbors and tradeoff that is chosen.
+    Test rows are led to their ends once for each neighborhood and tradeoff that is chosen.
     """
-    tried, cells, nothing = (
-        model._tried,
-        model._matrix(rows.test.features),
-        peers.commonest_label(rows),
-    )
+    found, nothing = model._trial.found, peers.commonest_label(rows)
+    cells = model._matrix(rows.test.features)
     labels = np.searchsorted(model.classes_, rows.test.labels.to_numpy())
-    known: dict[tuple[int, float], Followed] = {}
-    numbers = [
-        one for one in tried.judged if one.rule.stop == "number" and one.rule.predict_by == "margin"
+    known: dict[Rule, Followed] = {}
+    rules = [
+        one
+        for one in found.tried
+        if all(getattr(one.rule, name) == value for name, value in asked.items())
     ]
-    figures: list[list[Judged]] = []
-    for rules in (tried.judged, numbers):
-        figures.append([])
-        for share in SHARES if rules else ():
-            chosen = choose_within(rules, share * total)
-            if chosen is None or chosen.error >= nothing.validation_error:
-                figures[-1].append(nothing)
-                continue
-            rule = chosen.rule
-            key = rule.n_neighbors, rule.tradeoff
-            if key not in known:
-                routes = model._around.routes(cells, rule, NEVER)
-                known[key] = Followed.of(rule, routes, labels)
-            at = np.arange(len(cells)), known[key].ends(rule.stop, rule.value)
-            cost, wrong = known[key].costs[at].mean(), known[key].wrong[rule.predict_by][at].mean()
-            figures[-1].append(Judged(chosen.cost, chosen.error, float(cost), float(wrong)))
+    figures: list[Judged] = []
+    for share in SHARES:
+        chosen = choose_within(rules, share * total)
+        if chosen is None or chosen.error >= nothing.validation_error:
+            figures.append(nothing)
+            continue
+        key = chosen.ways.rule
+        if key not in known:
+            routes = found.around[key.margins].routes(cells, key, NEVER)
+            known[key] = Followed.of(key, routes, labels)
+        costs, wrong = known[key].at_ends(chosen.rule)
+        judged = Judged(chosen.cost, chosen.error, float(costs.mean()), float(wrong.mean()))
+        figures.append(judged)
     return figures
 
 
 def _by_number(model: Any, rows: Split, order: str, seed: int, total: float) -> list[Judged]:
     """Return the best numbers of features in an order that no row changes."""
-    around: Neighborhoods = model._around
+    around: Neighborhoods = model._asks.around
     rule = Rule(8, 0.0, "number", 0.0, "margin")
     rng = np.random.default_rng(seed)
     curves = []
@@ -175,29 +175,34 @@ def _by_number(model: Any, rows: Split, order: str, seed: int, total: float) -> 
 
 
 def estimates(name: str, folder: Path) -> Iterator[str]:
-    """Yield, by step, the accuracy that neighbors estimate and the actual one (table 2.1)."""
+    """Yield, by step, shares of neighbors right, estimated and actual accuracy (table 2.1)."""
     rows = _parts(name, folder, 0)
-    labels = rows.test.labels.to_numpy()
-    yield f"\n{name}: estimated and actual accuracy after as many features"
-    yield f"{'neighbors':28}" + "".join(f"{step:>16}" for step in STEPS)
+    yield f"\n{name}: neighbors right, accuracy estimated, and actual, after as many features"
+    yield f"{'neighbors':20}" + "".join(f"{step:>18}" for step in STEPS)
     for margins in ("in_sample", "out_of_fold"):
         model = MarginNeighborsClassifier(
             margins=margins, n_neighbors=65, stop="number", max_features=1, predict_by="margin",
             random_state=0,
         ).fit(rows.train.features, rows.train.labels, rows.validation.features,
               rows.validation.labels)  # fmt: skip
-        truth = np.searchsorted(model.classes_, labels)
         for number in NUMBERS:
-            found = model._around.routes(
-                rows.test.features.to_numpy(np.float64), model.rule_._replace(n_neighbors=number),
-                NEVER,
-            )  # fmt: skip
-            right = probabilities_of(found.scores).argmax(axis=2) == truth[:, np.newaxis]
+            rule = model.rule_._replace(n_neighbors=number)
+            judged, tested = (_followed(model, rule, part) for part in (rows.validation, rows.test))
+            shares = tested.accuracy
+            estimated = rule.calibrated(shares, judged.offsets()).mean(axis=0)
+            right = 1 - tested.wrong["margin"].mean(axis=0)
             cells = [
-                f"{found.accuracy[:, step].mean():9.3f} {right[:, step].mean():.3f} "
+                f"   {shares[:, step].mean():.3f} {estimated[step]:.3f} {right[step]:.3f}"
                 for step in STEPS
             ]
-            yield f"{margins:16}{number:12}" + "".join(cells)
+            yield f"{margins:16}{number:4}" + "".join(cells)
+
+
+def _followed(model: Any, rule: Rule, part: Problem) -> Followed:
+    """Return the ways of rows to their ends, of 2,000 at most."""
+    cells = part.features.to_numpy(np.float64)[:MOST_TESTS]
+    labels = np.searchsorted(model.classes_, part.labels.to_numpy()[:MOST_TESTS])
+    return Followed.of(rule, model._asks.around.routes(cells, rule, NEVER), labels)
 
 
 def speed(folder: Path) -> Iterator[Figure]:
@@ -208,7 +213,7 @@ def speed(folder: Path) -> Iterator[Figure]:
     yield Figure("fit, letter, 12,000 rows", seconds, "s", at_most=60.0)
     cells = rows.test.features.to_numpy(np.float64)[:500]
     rule = Rule(65, 0.0, "number", 16.0, "margin")
-    _, seconds = timed(partial(model._around.routes, cells, rule, NEVER), 2, process_time)
+    _, seconds = timed(partial(model._asks.around.routes, cells, rule, NEVER), 2, process_time)
     yield Figure("a row, all 16 features", 1e3 * seconds / len(cells), "ms", at_most=3.0)
     bins, labels, items = _binned()
 

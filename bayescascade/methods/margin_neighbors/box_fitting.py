@@ -16,7 +16,7 @@ from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.margin_neighbors.bins import FeatureBins, bins_of, codes_of
 from bayescascade.methods.margin_neighbors.box_policy import BoxPolicy
 from bayescascade.methods.margin_neighbors.boxes import BoxTable, Policy
-from bayescascade.methods.margin_neighbors.margins import fit_additive
+from bayescascade.methods.margin_neighbors.margins import Standardized, fit_additive
 from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 
 Numbers = NDArray[np.float64]
@@ -62,14 +62,8 @@ class BoxFit:
         counts: Sequence[int],
     ) -> tuple[Numbers, list[Numbers]]:
         """Return the offset, and the mean of what each feature adds in each of its bins."""
-        cells = rows.astype(np.float64)
-        sizes = np.where(np.isnan(cells), 0.0, weights[:, np.newaxis])
-        totals = np.maximum(sizes.sum(axis=0), np.finfo(float).tiny)
-        center = np.nansum(sizes * cells, axis=0) / totals
-        cells = np.where(np.isnan(cells), 0.0, cells - center)
-        scale = np.sqrt(weights @ cells**2 / weights.sum())
-        scale[scale <= 1e-12 * np.abs(center)] = 1.0
-        cells /= scale
+        cells = Standardized.of(rows, weights).cells(rows)
+        cells[np.isnan(cells)] = 0.0
         full = fit_additive(self.estimator, cells, labels, weights)
         source = np.asarray(self.encoder.source, np.int64)
         starts = np.searchsorted(source, np.arange(source[-1] + 2)).astype(np.int64)

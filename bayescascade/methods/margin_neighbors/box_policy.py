@@ -1,19 +1,21 @@
 """A policy of boxes as users have it: printed and drawn as a tree, in SQL, and for new rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.items import CostItems
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.forests.reports import class_tree_boxes, label_sql
+from bayescascade.methods.forests.reports import class_tree_boxes, label_sql, path_words
+from bayescascade.methods.forests.walk import ForestWalk
 from bayescascade.methods.margin_neighbors.bins import FeatureBins, columns_of
 from bayescascade.methods.margin_neighbors.boxes import LEAF, BoxTable, Policy
 from bayescascade.methods.margin_neighbors.margins import probabilities_of
@@ -141,13 +143,40 @@ class BoxPolicy(Printed):
 
     # -- rows --------------------------------------------------------------------------------------
 
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """Shares of the classes, (n_classes,)."""
+        counts: NDArray[np.float64] = self.forest.counts[0]
+        return counts
+
+    def walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
+        """Return what makes a row of which nothing is known."""
+        return partial(ForestWalk, self.forest, encoder)
+
     def used(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which features rows (n, p) of the matrix are asked for, (n, d) bool."""
         of_matrix = self.forest.features_used(rows)
         groups = columns_of(np.asarray(self.encoder.source, np.int64))
         return np.stack([of_matrix[:, columns].any(axis=1) for columns in groups], axis=1)
 
+    def probabilities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Return what is predicted, (n, n_classes)."""
+        return self.forest.predict_proba(rows)
+
+    def reasons(self, rows: NDArray[Any], encoder: MatrixEncoder) -> list[str]:
+        """Return the way of each row in words."""
+        leaves = self.forest.apply(rows)[:, 0].tolist()
+        words = {leaf: path_words(self.forest, leaf, encoder) for leaf in {*leaves}}
+        return [words[leaf] for leaf in leaves]
+
     # -- what a user sees --------------------------------------------------------------------------
+
+    how_to_read = ()
+    size_text = "boxes"
+
+    def facts(self) -> list[list[str]]:
+        """Return the tradeoff, in pieces of a line."""
+        return [[f"tradeoff {self.tradeoff:.3g}"]]
 
     def page(self) -> Page:
         """Return a line for each node: a bin, and what is asked or named there."""

@@ -1,11 +1,12 @@
-"""Which neighborhood, stop rule and prediction: by rows that judge, each led through once.
+"""Which margins, neighborhood, stop rule and prediction: by rows that judge, each led through once.
 
-The order of a row's features depends on how many neighbors there are and on the tradeoff, not on
-when it stops. So the ways of the rows that judge are followed to their ends once for each of these,
-and every stop rule and prediction is read off them: a whole path of budgets costs one fit.
+The order of a row's features depends on the neighbors' margins, on how many neighbors there are and
+on the tradeoff, not on when it stops. So the ways of the rows that judge are followed to their ends
+once for each of these, and every stop rule and prediction is read off them: a whole path of budgets
+costs one fit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,21 +19,26 @@ from bayescascade.methods.margin_neighbors.rule import NEVER, Neighborhoods, Rul
 
 Numbers = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-MOST_JUDGES = 2000
-"""Rows that judge at most: a further one takes a way through all training rows."""
+Bools = NDArray[np.bool_]
 
 _N_VALUES = 40  # of accuracy or gain, at which rows may stop
+_N_HALVINGS = 50  # of the interval in which an offset is sought
+_MOST_OFFSET = 20.0  # nats
 
 
 class Judges(NamedTuple):
-    """Rows that judge, (m, p) of the matrix; for training rows, which they are and their parts."""
+    """Rows that judge, (m, p) of the matrix, and what their features add.
+
+    own (m,): which training rows they are, -1 of others; n_settling: how many of them, the first,
+    decide whether anything is bought, and are what costs are reported of.
+    """
 
     rows: Numbers
     labels: Ints
+    own: Ints
+    parts: Numbers
     words: str
-    own: Ints | None = None
-    parts: Numbers | None = None
+    n_settling: int
 
 
 class Asked(NamedTuple):
@@ -45,25 +51,15 @@ class Asked(NamedTuple):
     predict_by: Sequence[str]
 
 
-class Judged(NamedTuple):
-    """A rule, its errors and costs on the rows that judge, and on which of them it is wrong."""
+class Followed(NamedTuple):
+    """Ways of the rows that judge to their ends, by the rule's margins, neighbors and tradeoff."""
 
     rule: Rule
-    error: float
-    cost: float
-    wrong: NDArray[np.bool_]
-
-
-class Followed(NamedTuple):
-    """Ways of the rows that judge, by as many neighbors and such a tradeoff."""
-
-    n_neighbors: int
-    tradeoff: float
     accuracy: Numbers  # (m, d + 1), as all below
     gains: Numbers
     costs: Numbers
     order: Ints  # (m, d)
-    wrong: dict[str, NDArray[np.bool_]]  # by what predicts
+    wrong: dict[str, Bools]  # by what predicts
 
     @classmethod
     def of(cls, rule: Rule, routes: Routes, labels: Ints) -> "Followed":
@@ -73,10 +69,7 @@ class Followed(NamedTuple):
             "margin": by_margin != labels[:, np.newaxis],
             "vote": routes.votes.argmax(axis=2) != labels[:, np.newaxis],
         }
-        return cls(
-            rule.n_neighbors, rule.tradeoff, routes.accuracy, routes.gains, routes.costs,
-            routes.order, wrong,
-        )  # fmt: skip
+        return cls(rule, routes.accuracy, routes.gains, routes.costs, routes.order, wrong)
 
     def ends(self, stop: str, value: float) -> Ints:
         """Return the step after which each row stops, (m,)."""
@@ -88,7 +81,12 @@ class Followed(NamedTuple):
         ends: Ints = is_over.argmax(axis=1)
         return ends
 
-    def used(self, rule: Rule) -> NDArray[np.bool_]:
+    def at_ends(self, rule: Rule) -> tuple[Numbers, Bools]:
+        """Return what each row pays by a rule, and whether it is wrong, (m,) each."""
+        at = np.arange(len(self.accuracy)), self.ends(rule.stop, rule.value)
+        return self.costs[at], self.wrong[rule.predict_by][at]
+
+    def used(self, rule: Rule) -> Bools:
         """Return the features that each row measures by a rule, (m, d)."""
         used = np.zeros(self.order.shape, np.bool_)
         ends = self.ends(rule.stop, rule.value)
@@ -101,6 +99,22 @@ class Followed(NamedTuple):
         ends = self.ends(rule.stop, rule.value)
         going = (ends[:, np.newaxis] >= np.arange(self.accuracy.shape[1])).mean(axis=0)
         return np.stack([going, self.accuracy.mean(axis=0), 1 - self.wrong["margin"].mean(axis=0)])
+
+    def offsets(self) -> Numbers:
+        """Return what shifts the log odds of estimates by step so that their means are right.
+
+        One for each number of features, (d + 1,); see `Rule.calibrated`. Of a row more, half is
+        right, so that they are finite.
+        """
+        n_rows = len(self.accuracy)
+        right = ((~self.wrong["margin"]).sum(axis=0) + 0.5) / (n_rows + 1.0)
+        low = np.full(right.shape, -_MOST_OFFSET)
+        high = -low
+        for _ in range(_N_HALVINGS):
+            middle = (low + high) / 2
+            is_low = self.rule.calibrated(self.accuracy, middle).mean(axis=0) < right
+            low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
+        return (low + high) / 2
 
     def values(self, stop: str) -> list[float]:
         """Return where rows may stop, by one kind of rule."""
@@ -115,27 +129,40 @@ class Followed(NamedTuple):
         return values
 
 
-def follow_all(around: Neighborhoods, asked: Asked, judges: Judges) -> Iterator[Followed]:
-    """Yield the ways of the rows that judge, for each number of neighbors and tradeoff."""
+class Judged(NamedTuple):
+    """A rule, its errors and costs on the rows that judge, and their ways."""
+
+    rule: Rule
+    error: float
+    cost: float
+    ways: Followed
+
+
+def follow_all(
+    around: Mapping[str, Neighborhoods], asked: Asked, judges: Judges
+) -> Iterator[Followed]:
+    """Yield the ways of the rows that judge, by the margins, numbers and tradeoffs asked for."""
     for n_neighbors in asked.n_neighbors:
         for tradeoff in asked.tradeoffs:
-            rule = Rule(n_neighbors, tradeoff, "threshold", 1.0, "margin")
-            routes = around.routes(judges.rows, rule, NEVER, judges.own, judges.parts)
-            yield Followed.of(rule, routes, judges.labels)
+            for margins, each in around.items():
+                rule = Rule(n_neighbors, tradeoff, "threshold", 1.0, "margin", margins)
+                routes = each.routes(judges.rows, rule, NEVER, judges.own, judges.parts)
+                yield Followed.of(rule, routes, judges.labels)
 
 
-def judge(followed: Sequence[Followed], asked: Asked) -> Iterator[Judged]:
-    """Yield every rule that is asked for, with what the rows that judge say of it."""
+def judge(followed: Sequence[Followed], asked: Asked, n_settling: int) -> Iterator[Judged]:
+    """Yield every rule that is asked for, with what the rows that judge say of it.
+
+    Its cost is that of all of them, or of the first `n_settling` if that is more.
+    """
     for ways in followed:
-        rows = np.arange(len(ways.accuracy))
         for stop in asked.stops:
             for value in ways.values(stop) if asked.values is None else asked.values:
-                at = rows, ways.ends(stop, value)
-                cost = float(ways.costs[at].mean())
                 for by in asked.predict_by:
-                    wrong = ways.wrong[by][at]
-                    rule = Rule(ways.n_neighbors, ways.tradeoff, stop, value, by)
-                    yield Judged(rule, float(wrong.mean()), cost, wrong)
+                    rule = ways.rule._replace(stop=stop, value=value, predict_by=by)
+                    costs, wrong = ways.at_ends(rule)
+                    cost = float(max(costs.mean(), costs[:n_settling].mean()))
+                    yield Judged(rule, float(wrong.mean()), cost, ways)
 
 
 def best_within(judged: Sequence[Judged], budget: float | None) -> Judged | None:

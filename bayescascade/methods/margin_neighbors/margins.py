@@ -10,7 +10,7 @@ offset is kept (Nan's example needs it).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,28 @@ Ints = NDArray[np.int64]
 N_FOLDS = 5
 _LEAST_LEAD = 1e-6  # of the class that is named over the next
 _MOST_OFF = 1e-6  # of a score: what sums and the classifier may differ by
+
+
+class Standardized(NamedTuple):
+    """What is subtracted from each column, (p,), and what it is divided by, 1 if it is constant."""
+
+    center: Numbers
+    scale: Numbers
+
+    @classmethod
+    def of(cls, rows: NDArray[Any], weights: Numbers) -> Self:
+        """Return weighted means and deviations of columns (n, p), where they are not missing."""
+        cells = rows.astype(np.float64)
+        sizes = np.where(np.isnan(cells), 0.0, weights[:, np.newaxis])
+        totals = np.maximum(sizes.sum(axis=0), np.finfo(float).tiny)
+        center = np.nansum(sizes * cells, axis=0) / totals
+        scale = np.sqrt(np.nansum(sizes * (cells - center) ** 2, axis=0) / weights.sum())
+        scale[scale <= 1e-12 * np.abs(center)] = 1.0
+        return cls(center, scale)
+
+    def cells(self, rows: NDArray[Any]) -> Numbers:
+        """Return rows of the matrix (m, p), standardized."""
+        return np.ascontiguousarray((rows.astype(np.float64) - self.center) / self.scale)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,7 +24,11 @@ class MarginNeighborsParameters(BudgetedParameters):
         words=("auto", "threshold", "gain", "number"),
     )
     threshold = Real(
-        None, "Estimated accuracy above which a row stops", minimum=0.0, maximum=1.0, none="chosen"
+        None,
+        "Share of neighbors right above which a row stops",
+        minimum=0.0,
+        maximum=1.0,
+        none="chosen",
     )
     max_features = Integer(
         None, 'Features of a row where stop is "number"', minimum=0, none="chosen"
@@ -35,9 +39,10 @@ class MarginNeighborsParameters(BudgetedParameters):
         words=("auto", "margin", "vote"),
     )
     margins = Choice(
-        "out_of_fold",
-        "Neighbors are right by a classifier that was fitted without them, or with them",
-        words=("out_of_fold", "in_sample"),
+        "auto",
+        "Neighbors are right by a classifier that was fitted without them, or with them, or by "
+        "whichever of these is chosen",
+        words=("auto", "out_of_fold", "in_sample"),
     )
     rest = Choice(
         "zero",

@@ -8,16 +8,18 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.costs.items import CostItems
-from bayescascade.methods.margin_neighbors.margins import Additive
+from bayescascade.methods.margin_neighbors.margins import Additive, Standardized
 from bayescascade.methods.margin_neighbors.rule import Neighborhoods
 
-_NUMBERS = ("rows", "weights", "center", "scale", "parts")
+_OWN = ("rows", "weights", "parts")
+_NUMBERS = (*_OWN, *Standardized._fields)
 
 
 def rows_record(around: Neighborhoods) -> dict[str, Any]:
     """Return plain JSON types."""
-    told = {name: getattr(around, name).tolist() for name in (*_NUMBERS, "labels")}
-    return {**told, "classifier": around.full.to_record()}
+    told = {name: getattr(around, name).tolist() for name in (*_OWN, "labels")}
+    standard = {name: each.tolist() for name, each in around.standard._asdict().items()}
+    return {**told, **standard, "classifier": around.full.to_record()}
 
 
 def rows_from_record(
@@ -47,6 +49,7 @@ def rows_from_record(
     ):
         raise ModelFileError("a saved model's rows must be finite, of every class, and weigh some")
     return Neighborhoods(
+        standard=Standardized(numbers.pop("center"), numbers.pop("scale")),
         labels=labels,
         source=source,
         full=Additive.from_record(record["classifier"], p, c),

@@ -33,15 +33,13 @@ from bayescascade.methods.margin_neighbors.kernels.steps import (
     follow,
     tell_start,
 )
-from bayescascade.methods.margin_neighbors.margins import Additive, hedged
+from bayescascade.methods.margin_neighbors.margins import Additive, Standardized
 
 Numbers = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NEVER = Stop(2.0, -np.inf, 1 << 40, np.inf)
 """What stops no row before all is measured."""
-
-_BLOCK = 2048  # rows whose routes are kept at the same time
 
 
 class Rule(NamedTuple):
@@ -52,6 +50,7 @@ class Rule(NamedTuple):
     stop: str  # "threshold", "gain" or "number"
     value: float  # accuracy above which, gain at most which, or features after which a row stops
     predict_by: str  # "margin" or "vote"
+    margins: str = "out_of_fold"  # of neighbors, or "in_sample"
 
     @property
     def limits(self) -> Stop:
@@ -63,10 +62,25 @@ class Rule(NamedTuple):
         return NEVER._replace(most_features=int(self.value))
 
     @property
+    def of_nothing(self) -> "Rule":
+        """The rule that reads nothing."""
+        return self._replace(stop="number", value=0.0, predict_by="vote")
+
+    def calibrated(self, shares: Numbers, offsets: Numbers) -> Numbers:
+        """Return estimates of accuracy by shares of neighbors that are right, log odds shifted.
+
+        Of a neighbor more, half is right, so that no share is quite 0 or 1.
+        """
+        right = shares * self.n_neighbors + 0.5
+        wrong = (1.0 - shares) * self.n_neighbors + 0.5
+        estimates: Numbers = right / (right + wrong * np.exp(-offsets))
+        return estimates
+
+    @property
     def stop_text(self) -> str:
         """When a row stops, in words."""
         if self.stop == "threshold":
-            return f"estimated accuracy above {self.value:.3g}"
+            return f"more than {100 * self.value:.3g} % of the neighbors right"
         if self.stop == "gain":
             return f"no feature promises more than {self.value:.2g} beyond its price"
         return f"{self.value:.0f} features"
@@ -74,8 +88,12 @@ class Rule(NamedTuple):
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Return the rule of a saved file; ParameterError if it is none."""
-        stop, by = record["stop"], record["predict_by"]
-        if stop not in ("threshold", "gain", "number") or by not in ("margin", "vote"):
+        stop, by, margins = record["stop"], record["predict_by"], record["margins"]
+        if (
+            stop not in ("threshold", "gain", "number")
+            or by not in ("margin", "vote")
+            or margins not in ("out_of_fold", "in_sample")
+        ):
             raise ModelFileError("a saved rule must say when rows stop and what predicts")
         return cls(
             check_integer("n_neighbors", record["n_neighbors"], minimum=1),
@@ -83,6 +101,7 @@ class Rule(NamedTuple):
             stop,
             check_real("value", record["value"]),
             by,
+            margins,
         )
 
 
@@ -90,16 +109,15 @@ class Rule(NamedTuple):
 class Neighborhoods:
     """Training rows that others are compared with, and what each of their features adds.
 
-    rows (n, p) float64, the matrix; labels (n,) int64; weights (n,) > 0; center, scale (p,): how
-    columns are standardized; source (p,): the feature of each column; parts (n, d, c): what
+    rows (n, p) float64, the matrix; labels (n,) int64; weights (n,) > 0; standard: how columns
+    are standardized; source (p,): the feature of each column; parts (n, d, c): what
     features add to the scores of the rows; full: what they add to those of others.
     """
 
     rows: Numbers
     labels: Ints
     weights: Numbers
-    center: Numbers
-    scale: Numbers
+    standard: Standardized
     source: Ints
     parts: Numbers
     full: Additive
@@ -121,8 +139,7 @@ class Neighborhoods:
 
     def cells(self, rows: Numbers) -> Numbers:
         """Return rows of the matrix (m, p), standardized."""
-        cells: Numbers = (rows - self.center) / self.scale
-        return np.ascontiguousarray(cells)
+        return self.standard.cells(rows)
 
     def around(self, n_neighbors: float, tradeoff: float) -> Surroundings:
         """Return what kernels take."""
@@ -194,33 +211,3 @@ class Neighborhoods:
 
         for_ranges(lead, m, float(m) * self.labels.size * d)
         return found
-
-    def ends(self, rows: Numbers, rule: Rule) -> "Ends":
-        """Return where rows (m, p) of the matrix end by a rule."""
-        parts = [
-            self._ends(rows[first : first + _BLOCK], rule)
-            for first in range(0, max(len(rows), 1), _BLOCK)
-        ]
-        return Ends(*map(np.concatenate, zip(*parts, strict=True)))
-
-    def _ends(self, rows: Numbers, rule: Rule) -> "Ends":
-        found = self.routes(rows, rule, rule.limits)
-        used = np.zeros((len(rows), self.items.n_columns), np.bool_)
-        one, step = np.nonzero(found.order >= 0)
-        used[one, found.order[one, step]] = True
-        at = np.arange(len(rows)), found.n_steps
-        return Ends(used, self.predicted(found, at, rule), found.accuracy[at])
-
-    @staticmethod
-    def predicted(found: Routes, at: Any, rule: Rule) -> Numbers:
-        """Return probabilities (m, n_classes) at some steps of ways, `at` rows and steps (m,)."""
-        told: Numbers = found.votes[at]
-        return told if rule.predict_by == "vote" else hedged(found.scores[at], found.accuracy[at])
-
-
-class Ends(NamedTuple):
-    """Features measured (m, d) bool, probabilities (m, n_classes), estimated accuracy (m,)."""
-
-    used: NDArray[np.bool_]
-    probabilities: Numbers
-    accuracy: Numbers

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.margin_neighbors.kernels.steps import Routes
+from bayescascade.methods.margin_neighbors.margins import hedged
 from bayescascade.methods.margin_neighbors.rule import Neighborhoods, Rule
 
 
@@ -14,8 +15,14 @@ class NeighborWalk:
     After each value its whole way is gone again, so that no figure depends on how it came there.
     """
 
-    def __init__(self, around: Neighborhoods, rule: Rule, encoder: MatrixEncoder) -> None:
-        self._around, self._rule, self._encoder = around, rule, encoder
+    def __init__(
+        self,
+        around: Neighborhoods,
+        rule: Rule,
+        encoder: MatrixEncoder,
+        offsets: NDArray[np.float64],
+    ) -> None:
+        self._around, self._rule, self._encoder, self._offsets = around, rule, encoder, offsets
         self._cells = np.full((1, encoder.source.size), np.nan)
         self._order = np.full((1, len(encoder.columns)), -1, np.int64)
         self._n_taken = 0
@@ -53,19 +60,25 @@ class NeighborWalk:
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """What is predicted by what is known."""
-        at = np.zeros(1, np.int64), np.array([self._n_taken])
-        told: NDArray[np.float64] = self._around.predicted(self._route, at, self._rule)[0]
+        told: NDArray[np.float64] = self._route.votes[0, self._n_taken]
+        if self._rule.predict_by == "margin":
+            scores = self._route.scores[:, self._n_taken]
+            told = hedged(scores, np.array([self.accuracy]))[0]
         return told
 
     @property
     def accuracy(self) -> float:
-        """Share of the neighbors that are right by what is known."""
-        return float(self._route.accuracy[0, self._n_taken])
+        """How probably what is known is right, as the neighbors that are say."""
+        return self._calibrated(self._route.accuracy[0, self._n_taken])
 
     @property
     def promised(self) -> float:
         """The same with the last feature, before it was known."""
-        return float(self._route.promised[0, self._n_taken - 1])
+        return self._calibrated(self._route.promised[0, self._n_taken - 1])
+
+    def _calibrated(self, share: float) -> float:
+        offset = self._offsets[self._n_taken]
+        return float(self._rule.calibrated(np.array([share]), offset)[0])
 
     @property
     def reason(self) -> str:

@@ -178,7 +178,7 @@ def test_an_estimator_has_the_policy_and_says_the_same_everywhere(how, tmp_path)
     again = bayescascade.load(tmp_path / "m.json")
     np.testing.assert_array_equal(again.predict_proba(others), model.predict_proba(others))
     record = json.loads((tmp_path / "m.json").read_text())
-    record["policy"]["nodes"][-1] = 0
+    record["asks"]["nodes"][-1] = 0
     (tmp_path / "m.json").write_text(json.dumps(record))
     with pytest.raises(ModelFileError):
         bayescascade.load(tmp_path / "m.json")

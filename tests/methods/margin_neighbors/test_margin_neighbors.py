@@ -53,7 +53,7 @@ def fitted():
 
 def compare(model, X, max_cost=math.inf):
     """Compare the ways of rows with those of the slow twin, to 1e-9; break ties as it does."""
-    around, rule, items = model._around, model.rule_, model.items_
+    around, rule, items = model._asks.around, model.rule_, model.items_
     limits = rule.limits._replace(max_cost=max_cost)
     found = around.routes(X, rule, limits)
     cells, source = around.cells(X), around.source
@@ -110,9 +110,9 @@ def test_every_step_is_that_of_the_slow_twin(how, n_classes):
     found = compare(model, others)
     compare(model, others[:3], max_cost=2.5)
     if how is PRINTED:  # the twin sees what is broken
-        model._around.parts[:20] *= -3.0
-        model._around.__dict__.pop("start", None)
-        broken = model._around.routes(others, model.rule_, model.rule_.limits)
+        model._asks.around.parts[:20] *= -3.0
+        model._asks.around.__dict__.pop("start", None)
+        broken = model._asks.around.routes(others, model.rule_, model.rule_.limits)
         assert not np.allclose(broken.accuracy, found.accuracy)
 
 
@@ -160,7 +160,7 @@ def test_the_most_that_may_be_paid_buys_the_best_that_fits(fitted):
     missing = model.acquire(lambda feature: asked.append(feature))  # None: it cannot be measured
     assert len(asked) == len({*asked}) == len(missing.steps)
     assert missing.total_cost > 0
-    assert_allclose(missing.probabilities, model._around.start.votes, atol=0.5)
+    assert_allclose(missing.probabilities, model._asks.around.start.votes, atol=0.5)
 
 
 def test_a_budget_holds_and_a_path_is_one_fit(fitted):
@@ -178,6 +178,42 @@ def test_a_budget_holds_and_a_path_is_one_fit(fitted):
     assert judged.choice_.rows == "validation rows"
     assert judged.validation_cost_ == pytest.approx(judged.acquisition_cost(V).mean())
     assert judged.choice_.error == pytest.approx((judged.predict(V) != v).mean())
+
+
+def test_rows_that_judge_choose_the_margins_and_say_how_right_estimates_are():
+    X, y = grid(400, 0)
+    V, v = grid(300, 5)
+    model = MarginNeighborsClassifier(stump_booster(150), costs=COSTS, random_state=0)
+    model.fit(X, y, V, v)
+    found = model._trial.found
+    assert {one.rule.margins for one in found.tried} == {"in_sample", "out_of_fold"}
+    least = min(one.error for one in found.tried)
+    chosen = next(one for one in found.tried if one.rule == model.rule_)
+    assert chosen.error == least
+    assert model.margins_ == chosen.rule.margins
+    rule, ways = model.rule_._replace(margins="in_sample"), chosen.ways
+    actual = 1 - ways.wrong["margin"].mean(axis=0)
+    estimated = rule.calibrated(ways.accuracy, ways.offsets()).mean(axis=0)
+    assert_allclose(estimated, actual, atol=1 / len(ways.accuracy))
+    assert np.abs(rule.calibrated(ways.accuracy, 0.0).mean(axis=0) - actual).max() > 0.01
+    given = MarginNeighborsClassifier(stump_booster(), margins="in_sample", random_state=0)
+    assert given.fit(X, y, V, v).margins_ == "in_sample"
+
+
+def test_few_validation_rows_are_helped_by_training_rows():
+    """A rule that is within the budget by the chance of few rows would be chosen."""
+    X, y = grid(400, 0)
+    V, v = grid(25, 5)
+    model = MarginNeighborsClassifier(LogisticRegression(), budget=2.0, random_state=0)
+    model.fit(X, y, V, v)
+    found = model._trial.found
+    assert len(found.judges.labels) == 425
+    assert found.judges.n_settling == model.choice_.n_rows == 25
+    assert model.validation_cost_ == pytest.approx(model.acquisition_cost(V).mean())
+    costs = [(one.cost, one.ways.at_ends(one.rule)[0]) for one in found.tried]
+    assert all(cost == max(each.mean(), each[:25].mean()) for cost, each in costs)
+    assert max(cost - each[:25].mean() for cost, each in costs) > 0.1
+    assert model.acquisition_cost(grid(2000, 9)[0]).mean() < 2.0 * 1.05
 
 
 def test_text_and_missing_cells_and_unknown_levels_are_read():
@@ -198,7 +234,7 @@ def test_text_and_missing_cells_and_unknown_levels_are_read():
 def test_sums_over_columns_are_the_classifier(estimator, n_classes):
     X, y = grid(120, 0, n_classes)
     model = MarginNeighborsClassifier(estimator, random_state=0, n_neighbors=5).fit(X, y)
-    around = model._around
+    around = model._asks.around
     sums = around.full.offset + around.full.of_features(around.cells(X), around.starts).sum(axis=1)
     expected = sums[:, 0] > 0 if n_classes == 2 else sums.argmax(axis=1)
     again = estimator.fit(around.cells(X), y)
@@ -252,13 +288,15 @@ def test_a_file_holds_the_rows_and_forged_ones_are_refused(fitted, tmp_path):
         ("neighborhoods", "scale"): [0.0] * 5,
         ("rule", "n_neighbors"): 301,
         ("rule", "stop"): "never",
+        ("rule", "margins"): "some",
         ("neighborhoods", "labels"): [0] * 300,
         ("steps",): [[2.0] * 6] * 3,
+        ("offsets",): [float("nan")] * 6,
     }
     for path, value in forged.items():
         record = json.loads((tmp_path / "m.json").read_text())
         inside = record
-        for name in path[:-1]:
+        for name in ("asks", *path[:-1]):
             inside = inside[name]
         inside[path[-1]] = value
         (tmp_path / "f.json").write_text(json.dumps(record))

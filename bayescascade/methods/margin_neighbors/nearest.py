@@ -1,0 +1,158 @@
+"""The nearest neighbor policy as users have it: what it asks and answers, prints and saves."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.costs.acquisition import Walk
+from bayescascade.costs.items import CostItems
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.margin_neighbors.margins import hedged
+from bayescascade.methods.margin_neighbors.records import rows_from_record, rows_record
+from bayescascade.methods.margin_neighbors.reports import HOW_TO_READ, step_table
+from bayescascade.methods.margin_neighbors.rule import Neighborhoods, Rule
+from bayescascade.methods.margin_neighbors.walk import NeighborWalk
+from bayescascade.report.page import Page
+
+Numbers = NDArray[np.float64]
+
+_BLOCK = 2048  # rows whose routes are kept at the same time
+
+
+class Ends(NamedTuple):
+    """Features measured (m, d) bool, probabilities (m, n_classes), estimated accuracy (m,)."""
+
+    used: NDArray[np.bool_]
+    probabilities: Numbers
+    accuracy: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class NearestPolicy:
+    """A rule among training rows.
+
+    steps (3, d + 1): see `MarginNeighborsClassifier.steps_`; offsets (d + 1,): of estimates, by
+    the number of features measured, see `Followed.offsets`.
+    """
+
+    around: Neighborhoods
+    rule: Rule
+    steps: Numbers
+    offsets: Numbers
+
+    @property
+    def of_nothing(self) -> "NearestPolicy":
+        """The policy that asks for nothing."""
+        steps = self.steps.copy()
+        steps[0, 1:] = 0.0
+        return NearestPolicy(self.around, self.rule.of_nothing, steps, self.offsets)
+
+    # -- rows --------------------------------------------------------------------------------------
+
+    @property
+    def shares(self) -> Numbers:
+        """Shares of the classes, (n_classes,)."""
+        votes: Numbers = self.around.start.votes
+        return votes
+
+    def walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
+        """Return what makes a row of which nothing is known."""
+        return partial(NeighborWalk, self.around, self.rule, encoder, self.offsets)
+
+    def ends(self, rows: Numbers) -> Ends:
+        """Return where rows (m, p) of the matrix end."""
+        parts = [
+            self._ends(rows[first : first + _BLOCK])
+            for first in range(0, max(len(rows), 1), _BLOCK)
+        ]
+        return Ends(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _ends(self, rows: Numbers) -> Ends:
+        found = self.around.routes(rows, self.rule, self.rule.limits)
+        used = np.zeros((len(rows), self.around.items.n_columns), np.bool_)
+        one, step = np.nonzero(found.order >= 0)
+        used[one, found.order[one, step]] = True
+        at = np.arange(len(rows)), found.n_steps
+        accuracy = self.rule.calibrated(found.accuracy[at], self.offsets[found.n_steps])
+        if self.rule.predict_by == "vote":
+            return Ends(used, found.votes[at], accuracy)
+        return Ends(used, hedged(found.scores[at], accuracy), accuracy)
+
+    def used(self, rows: Numbers) -> NDArray[np.bool_]:
+        """Return which features rows are asked for, (m, d) bool."""
+        return self.ends(rows).used
+
+    def probabilities(self, rows: Numbers) -> Numbers:
+        """Return what is predicted, (m, n_classes)."""
+        return self.ends(rows).probabilities
+
+    def reasons(self, rows: Numbers, encoder: MatrixEncoder) -> list[str]:
+        """Return what each row is asked for, and how right that is."""
+        ends, names = self.ends(rows), np.array(encoder.names, object)
+        return [
+            f"asks for {', '.join(names[used]) or 'nothing'}; rightly in {100 * right:.0f} % of "
+            "rows like it, as estimated"
+            for used, right in zip(ends.used, ends.accuracy.tolist(), strict=True)
+        ]
+
+    # -- what a user sees --------------------------------------------------------------------------
+
+    how_to_read = HOW_TO_READ
+
+    @property
+    def size_text(self) -> str:
+        """How large it is, in words."""
+        return f"{self.rule.n_neighbors} neighbors"
+
+    def facts(self) -> list[list[str]]:
+        """Return what was chosen, and what is held, in pieces of lines."""
+        rule = self.rule
+        by = "the neighbors' labels" if rule.predict_by == "vote" else "the sum of what is known"
+        told = [self.size_text, f"stops: {rule.stop_text}", f"predicts by {by}"]
+        if rule.tradeoff > 0:
+            told.insert(1, f"tradeoff {rule.tradeoff:.3g}")
+        margins = f"margins {rule.margins.replace('_', ' ')}"
+        n_rows = f"a saved file holds {len(self.around.rows):,} rows"
+        return [told, [margins, "a heuristic: nothing is proved", n_rows]]
+
+    def page(self) -> Page:
+        """Return how far rows go, and how right they are."""
+        return (step_table(self.steps),)
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {
+            "rule": self.rule._asdict(),
+            "steps": self.steps.tolist(),
+            "offsets": self.offsets.tolist(),
+            "neighborhoods": rows_record(self.around),
+        }
+
+    @classmethod
+    def from_record(
+        cls, record: Mapping[str, Any], encoder: MatrixEncoder, items: CostItems, n_classes: int,
+        *, is_rest_near: bool, has_ties: bool,
+    ) -> Self:  # fmt: skip
+        """Return what `to_record` returned; ModelFileError if its parts do not fit together."""
+        rule = Rule.from_record(record["rule"])
+        steps, offsets = (np.array(record[name], np.float64) for name in ("steps", "offsets"))
+        size = items.n_columns + 1
+        is_share = ((steps >= 0) & (steps <= 1)).all()
+        if steps.shape != (3, size) or not is_share:
+            raise ModelFileError("a saved model's steps must be three rows of shares")
+        if offsets.shape != (size,) or not np.isfinite(offsets).all():
+            raise ModelFileError("a saved model's offsets must be a finite number for each step")
+        around = rows_from_record(
+            record["neighborhoods"], np.asarray(encoder.source, np.int64), n_classes, items,
+            is_rest_near, has_ties,
+        )  # fmt: skip
+        if around.weights.sum() < rule.n_neighbors:
+            raise ModelFileError("a saved model must have as many rows as neighbors")
+        return cls(around, rule, steps, offsets)
