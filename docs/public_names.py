@@ -38,7 +38,7 @@ _TITLES = {
 BESIDE = {
     "What a fit has in it": (
         "bayescascade.methods.adaptive.choosing.AdaptiveFit",
-        "bayescascade.methods.adaptive.gated.LinearScores",
+        "bayescascade.methods.adaptive.linear_scores.LinearScores",
         "bayescascade.methods.adaptive.objective.Problem",
         "bayescascade.methods.adaptive.oracle.GateOracle",
         "bayescascade.methods.adaptive.selecting.Fit",

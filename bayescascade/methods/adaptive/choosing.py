@@ -5,7 +5,7 @@ At a cut the rows of higher gates are sent. Of each fit all cuts are tried that 
 those are kept that no other one of the fit is both cheaper and more right than.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,28 +65,24 @@ def judged(
     """Return a fit with the cuts that are worth a look, the cheapest first; or with a given one."""
     if cut is not None:
         at = model.cut_at(cut)
-        sent, used = (
-            at.sent(judges.rows),
-            np.repeat(at.kept_features[np.newaxis], len(judges.rows), 0),
-        )
-        used[sent] = judges.full_used[sent] | at.gate_features
+        sent, used = at.sent(judges.rows), at.kept_used(judges.rows)
+        used[sent] = (judges.full_used | at.gate_used(judges.rows))[sent]
         wrong = np.where(sent, judges.full_wrong, _local_wrong(model, judges))
-        cost = float(items.total(items.paid(used)).mean())
+        cost = float(_cost(used, items).mean())
         return [AdaptiveFit(fit, cut, float(wrong.mean()), cost, float(sent.mean()))]
     scores, n = model.scores(judges.rows), len(judges.rows)
     order = np.argsort(-scores, kind="stable")
     between = model.cut_at(0.0)
-    kept = float(_cost(between.kept_features[np.newaxis], items)[0])
-    sent_costs = _cost(judges.full_used | between.gate_features, items)[order]
+    kept_costs = _cost(between.kept_used(judges.rows), items)[order]
+    sent_costs = _cost(judges.full_used | between.gate_used(judges.rows), items)[order]
     local_wrong = _local_wrong(model, judges)[order].astype(np.float64)
     full_wrong = judges.full_wrong[order].astype(np.float64)
-    counts = np.arange(n + 1)
     errors = (local_wrong.sum() + np.cumsum([0.0, *(full_wrong - local_wrong)])) / n
-    costs = (np.cumsum([0.0, *sent_costs]) + kept * (n - counts)) / n
+    costs = (kept_costs.sum() + np.cumsum([0.0, *(sent_costs - kept_costs)])) / n
     ranked = scores[order]
     cuts = np.array([np.inf, *(0.5 * (ranked[:-1] + ranked[1:])), -np.inf])
     divides = np.array([True, *(ranked[:-1] > cuts[1:-1]), True])
-    costs[0] = _cost(model.kept_features[np.newaxis], items)[0]  # the gate is not asked
+    costs[0] = _cost(model.kept_used(judges.rows), items).mean()  # the gate is not asked
     costs[-1] = _cost(judges.full_used, items).mean()
     places = _worth(costs, errors, np.flatnonzero(divides))
     return [
@@ -102,20 +98,6 @@ def best_within(
     if not possible:
         return None
     return min(possible, key=lambda one: (one.error + price * one.cost, one.cost))
-
-
-def best_sets(fits: Sequence[Fit], tradeoff: float | None) -> list[Fit]:
-    """Return, of each full_share, the fit of least J + tradeoff times cost; all without one."""
-    if tradeoff is None:
-        return list(fits)
-    shares = dict.fromkeys(fit.full_share for fit in fits)
-    return [
-        min(
-            (fit for fit in fits if fit.full_share == share),
-            key=lambda fit: fit.objective + tradeoff * fit.cost,
-        )
-        for share in shares
-    ]
 
 
 def _local_wrong(model: Gated, judges: Judges) -> Bools:

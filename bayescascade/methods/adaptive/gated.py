@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,87 +11,14 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.full import FullModel, full_from_record
-from bayescascade.methods.adaptive.objective import Numbers, State, class_chances
+from bayescascade.methods.adaptive.linear_scores import LinearScores
+from bayescascade.methods.adaptive.objective import Numbers, class_chances
+from bayescascade.methods.adaptive.scores import Scores, scores_from_record
 
 Bools = NDArray[np.bool_]
 
 _ENDS = {"none": np.inf, "all": -np.inf}
 """Cuts at which the gate does not look at a row."""
-
-
-class Scaling(NamedTuple):
-    """Means (p,) of columns, and one over their deviations, 0 of constant ones."""
-
-    means: Numbers
-    scales: Numbers
-
-    @classmethod
-    def of(cls, rows: Matrix, weights: Numbers) -> Self:
-        """Return that of rows (n, p); NaN is left out."""
-        sizes = np.where(np.isnan(rows), 0.0, weights[:, np.newaxis])
-        totals = np.maximum(sizes.sum(axis=0), np.finfo(np.float64).tiny)
-        cells = np.nan_to_num(rows.astype(np.float64))
-        means = (sizes * cells).sum(axis=0) / totals
-        deviations = np.sqrt((sizes * (cells - means) ** 2).sum(axis=0) / totals)
-        varies = deviations > 1e-12 * (1 + np.abs(means))
-        return cls(means, np.where(varies, 1 / np.where(varies, deviations, 1.0), 0.0))
-
-    def scaled(self, rows: Matrix) -> Numbers:
-        """Return columns of mean 0 and variance 1, and one of 1; NaN counts as the mean."""
-        cells = np.nan_to_num((rows.astype(np.float64) - self.means) * self.scales)
-        return np.column_stack([cells, np.ones(len(rows))])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LinearScores:
-    """Linear scores of rows.
-
-    Attributes
-    ----------
-    coef_ : (c, p) float64
-        In the units of the matrix's columns; 0 where a column is not read.
-    intercept_ : (c,) float64
-    """
-
-    coef_: Numbers
-    intercept_: Numbers
-
-    @classmethod
-    def of_scaled(cls, part: Numbers, scaling: Scaling) -> Self:
-        """Return those of coefficients (p + 1, c) of scaled columns, the last row intercepts."""
-        coef = (part[:-1] * scaling.scales[:, np.newaxis]).T
-        return cls(coef, part[-1] - coef @ scaling.means)
-
-    @property
-    def columns(self) -> NDArray[np.int64]:
-        """Columns of the matrix that are read."""
-        return np.flatnonzero(self.coef_.any(axis=0))
-
-    def of(self, rows: Matrix, means: Numbers) -> Numbers:
-        """Return the scores (n, c), column after column, so that one row scores as among many."""
-        scores = np.repeat(self.intercept_[np.newaxis], len(rows), axis=0)
-        for column in self.columns:
-            cells = rows[:, column].astype(np.float64)
-            cells = np.where(np.isnan(cells), means[column], cells)
-            scores += cells[:, np.newaxis] * self.coef_[:, column]
-        return scores
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {"coef": self.coef_.tolist(), "intercept": self.intercept_.tolist()}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_outputs: int, n_columns: int) -> Self:
-        """Return what `to_record` returned; ModelFileError if it is something else."""
-        coef = np.array(record["coef"], np.float64)
-        intercept = np.array(record["intercept"], np.float64)
-        if (
-            coef.shape != (n_outputs, n_columns)
-            or intercept.shape != (n_outputs,)
-            or not (np.isfinite(coef).all() and np.isfinite(intercept).all())
-        ):
-            raise ModelFileError("a saved gate and local model must be finite, of every column")
-        return cls(coef, intercept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,64 +29,57 @@ class Gated:
     classes, before anything is known. At an infinite cut the gate reads nothing.
     """
 
-    gate: LinearScores
-    local: LinearScores
+    gate: Scores
+    local: Scores
     full: FullModel
     cut: float
     means: Numbers
     source: NDArray[np.int64]
     shares: Numbers
 
-    @classmethod
-    def of(
-        cls, state: State, scaling: Scaling, full: FullModel, source: NDArray[np.int64],
-        shares: Numbers,
-    ) -> Self:  # fmt: skip
-        """Return what coefficients of scaled columns are in their units; nothing is sent."""
-        gate, local = (
-            LinearScores.of_scaled(part, scaling)
-            for part in (state.gate[:, np.newaxis], state.local)
-        )
-        return cls(gate, local, full, np.inf, scaling.means, source, shares)
-
     def cut_at(self, cut: float) -> "Gated":
         """Return the same with another cut."""
         return replace(self, cut=cut)
 
+    @classmethod
+    def of(
+        cls, full: FullModel, means: Numbers, source: NDArray[np.int64], shares: Numbers
+    ) -> Self:
+        """Return what reads nothing, and sends nothing to a full model."""
+        logs = np.log(np.maximum(shares, np.finfo(np.float64).tiny))
+        starts = np.array([logs[1] - logs[0]]) if len(logs) == 2 else logs
+        none, local = (LinearScores.constant(at, source.size) for at in (np.zeros(1), starts))
+        return cls(none, local, full, np.inf, means, source, shares)
+
     def nothing(self) -> "Gated":
         """Return what reads nothing: the shares of the classes."""
-        n_outputs, n_columns = self.local.coef_.shape
-        logs = np.log(np.maximum(self.shares, np.finfo(np.float64).tiny))
-        starts = np.array([logs[1] - logs[0]]) if n_outputs == 1 else logs
-        none = LinearScores(np.zeros((1, n_columns)), np.zeros(1))
-        local = LinearScores(np.zeros((n_outputs, n_columns)), starts)
-        return replace(self, gate=none, local=local, cut=np.inf)
+        return Gated.of(self.full, self.means, self.source, self.shares)
 
     @property
     def n_features(self) -> int:
         """Number of features."""
         return int(self.source[-1]) + 1
 
-    def _of(self, scores: LinearScores) -> Bools:
-        used = np.zeros(self.n_features, np.bool_)
-        used[self.source[scores.columns]] = True
-        return used
+    def gate_used(self, rows: Matrix) -> Bools:
+        """Return which features the gate reads, (n, n_features)."""
+        if np.isinf(self.cut):
+            return np.zeros((len(rows), self.n_features), np.bool_)
+        return self._features(self.gate.read(rows))
 
-    @property
-    def gate_features(self) -> Bools:
-        """Features that the gate reads of every row, (n_features,)."""
-        used: Bools = self._of(self.gate) & np.isfinite(self.cut)
-        return used
+    def kept_used(self, rows: Matrix) -> Bools:
+        """Return which features are read of rows if they are kept, (n, n_features)."""
+        return self.gate_used(rows) | self._features(self.local.read(rows))
 
-    @property
-    def kept_features(self) -> Bools:
-        """Features that are read of a row that is kept, (n_features,)."""
-        return self.gate_features | self._of(self.local)
+    def _features(self, columns: Bools) -> Bools:
+        used = np.zeros((len(columns), self.n_features), np.bool_)
+        for column, feature in enumerate(self.source.tolist()):
+            used[:, feature] |= columns[:, column]
+        return used
 
     @property
     def reads_nothing(self) -> bool:
         """Whether all rows get the same answer."""
-        return self.cut == np.inf and not self.local.coef_.any()
+        return self.cut == np.inf and self.local.is_constant
 
     def scores(self, rows: Matrix) -> Numbers:
         """Return the gate's scores, (n,)."""
@@ -187,9 +107,9 @@ class Gated:
     def used(self, rows: Matrix) -> Bools:
         """Return which features are read, (n, n_features)."""
         sent = self.sent(rows)
-        used = np.repeat(self.kept_features[np.newaxis], len(rows), axis=0)
+        used = self.kept_used(rows)
         if sent.any():
-            used[sent] = self.full.used(rows[sent]) | self.gate_features
+            used[sent] = self.full.used(rows[sent]) | self.gate_used(rows[sent])
         return used
 
     def to_record(self) -> dict[str, Any]:
@@ -217,8 +137,8 @@ class Gated:
         if not is_one or shares.shape != (n_classes,) or not ((shares >= 0) & (shares <= 1)).all():
             raise ModelFileError("a saved gate must have means of columns, and shares of classes")
         return cls(
-            LinearScores.from_record(record["gate"], 1, p),
-            LinearScores.from_record(record["local"], c, p),
+            scores_from_record(record["gate"], 1, p),
+            scores_from_record(record["local"], c, p),
             full_from_record(record["full"], source, n_classes),
             cut, means, source, shares,
         )  # fmt: skip
@@ -228,40 +148,37 @@ class GatedWalk:
     """A row on its way, see `costs.acquisition`: to the gate, and on where that sends it."""
 
     def __init__(self, model: Gated, encoder: MatrixEncoder) -> None:
-        self._model, self._encoder = model, encoder
-        self._cells = np.zeros((1, encoder.source.size))
-        self._known = np.zeros(model.n_features, np.bool_)
+        self._model = model
+        self._gate = model.gate.walk(model.means, encoder)
+        self._local = model.local.walk(model.means, encoder)
         self._full = model.full.walk(encoder)
 
     @property
     def _sent(self) -> bool | None:
         """Whether the row goes to the full model; None if that is not known yet."""
-        if (self._model.gate_features & ~self._known).any():
-            return None
-        return bool(self._model.sent(self._cells)[0])
+        if np.isinf(self._model.cut):
+            return bool(self._model.cut < 0)
+        return None if self._gate.waiting else bool(self._gate.scores[0] > self._model.cut)
 
     @property
     def waiting(self) -> dict[int, int]:
         """The features that are asked for next."""
         sent = self._sent
-        if sent:
-            return dict(self._full.waiting)
-        asked = self._model.gate_features if sent is None else self._model.kept_features
-        return dict.fromkeys(np.flatnonzero(asked & ~self._known).tolist(), 1)
+        asked = self._gate if sent is None else self._full if sent else self._local
+        return dict(asked.waiting)
 
     @property
     def probabilities(self) -> Numbers:
         """What is said by what is known: shares of the classes until a model has what it needs."""
         sent = self._sent
-        if sent:
-            return self._model.shares if self._full.waiting else self._full.probabilities
         if sent is None or self.waiting:
             return self._model.shares
-        chances: Numbers = self._model.local_chances(self._cells)[0]
+        if sent:
+            return self._full.probabilities
+        chances: Numbers = class_chances(self._local.scores[np.newaxis])[0]
         return chances
 
     def learn(self, column: int, value: object) -> None:
         """Take the value of a feature."""
-        self._cells[0, self._encoder.source == column] = self._encoder.read_cell(column, value)
-        self._known[column] = True
-        self._full.learn(column, value)
+        for each in (self._gate, self._local, self._full):
+            each.learn(column, value)

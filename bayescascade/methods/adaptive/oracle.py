@@ -7,10 +7,14 @@ the line that joins their losses is a lower bound.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.costs.items import CostItems
+from bayescascade.data.cell_policy import Matrix
+from bayescascade.methods.adaptive.gated import Gated
 from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable
 from bayescascade.report.printed import Printed
@@ -76,6 +80,21 @@ class GateOracle(Printed):
             BLANK,
             PrintedTable(cost_texts(self.costs[shown].tolist()), columns, "cost"),
         )
+
+
+def oracle_between(
+    model: Gated, rows: Matrix, labels: NDArray[Any], classes: NDArray[Any], items: CostItems
+) -> GateOracle:
+    """Return the oracle of labeled rows that go through gate, local and full model."""
+    kept, sent = model.kept_used(rows), model.full.used(rows) | model.gate_used(rows)
+    local_says, full_says = (
+        classes[chances.argmax(axis=1)]
+        for chances in (model.local_chances(rows), model.full.probabilities(rows))
+    )
+    return oracle_of(
+        local_says != labels, full_says != labels, items.total(items.paid(kept)),
+        items.total(items.paid(sent)), model.sent(rows),
+    )  # fmt: skip
 
 
 def oracle_of(

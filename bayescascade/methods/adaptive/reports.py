@@ -8,6 +8,7 @@ import numpy as np
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.levels import level_text
 from bayescascade.methods.adaptive.gated import Gated
+from bayescascade.methods.adaptive.linear_scores import LinearScores
 from bayescascade.report.page import Numbers, Page, PrintedTable
 
 HOW_TO_READ = (
@@ -28,6 +29,8 @@ _MOST_OUTPUTS = 3  # that have a column each
 
 def score_table(model: Gated, columns: list[str], classes: list[Any]) -> Page:
     """Return a line for each column that gate or local model weigh, per unit."""
+    if not (isinstance(model.gate, LinearScores) and isinstance(model.local, LinearScores)):
+        return ()
     gate, local = model.gate.coef_[0], model.local.coef_
     if np.isinf(model.cut):
         gate = np.zeros_like(gate)

@@ -18,7 +18,8 @@ from bayescascade.costs.norms import CostNorms
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated
 from bayescascade.methods.adaptive.choosing import Judges, judged
 from bayescascade.methods.adaptive.full import OfAny
-from bayescascade.methods.adaptive.gated import Gated, Scaling
+from bayescascade.methods.adaptive.gated import Gated
+from bayescascade.methods.adaptive.linear_scores import LinearScores, Scaling
 from bayescascade.methods.adaptive.objective import class_chances
 from bayescascade.methods.adaptive.oracle import oracle_of
 from bayescascade.methods.adaptive.selecting import Fit
@@ -176,7 +177,12 @@ def test_cuts_worth_a_look_are_those_of_all_cuts():
     at = state(one, 4)
     at.gate[1], at.local[[0, 1]] = 0.0, 0.0
     full = OfAny(LogisticRegression().fit(X, y), None, 3)
-    model = Gated.of(at, Scaling(np.zeros(3), np.ones(3)), full, np.arange(3), np.full(2, 0.5))
+    gate, local = (
+        LinearScores.of_scaled(part, Scaling(np.zeros(3), np.ones(3)))
+        for part in (at.gate[:, np.newaxis], at.local)
+    )
+    nothing = Gated.of(full, np.zeros(3), np.arange(3), np.full(2, 0.5))
+    model = replace(nothing, gate=gate, local=local)
     wrong = full.probabilities(X).argmax(axis=1) != y
     judges = Judges(X, y, "rows", np.ones(30, np.bool_), wrong, full.used(X))
     fit = Fit(at, np.ones(4, np.bool_), 0.3, 0.0, 0.0, 0.0)

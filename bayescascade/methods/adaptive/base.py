@@ -1,0 +1,196 @@
+"""What classifiers behind a gate do: choosing among what was tried, rows' ways, page and file.
+
+A family has `_trial_of`, which tries; which gate and local model there are is a `Learner`'s.
+"""
+
+import copy
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from bayescascade.base.validation import check_probability
+from bayescascade.base.watch import Watch
+from bayescascade.costs.acquisition import Walk
+from bayescascade.costs.choice import Choice
+from bayescascade.costs.classifier import BudgetedClassifier
+from bayescascade.costs.items import FeatureCosts
+from bayescascade.costs.pages import CANNOT_TELL
+from bayescascade.costs.tried import TriedWithinBudgets
+from bayescascade.data.cell_policy import CellPolicy, Matrix
+from bayescascade.data.given import GivenRows
+from bayescascade.data.labels import TrainingRows
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.adaptive.choosing import AdaptiveFit, best_within
+from bayescascade.methods.adaptive.gated import Gated, GatedWalk
+from bayescascade.methods.adaptive.reports import way_texts
+from bayescascade.methods.adaptive.trial import Trial
+from bayescascade.model.reporting import OF_ROWS
+
+_LEVELS = CellPolicy(missing="level")
+
+
+class GatedClassifier(TriedWithinBudgets):
+    """A classifier that asks a gate first, or whose gate is constant."""
+
+    _not_saved: ClassVar[tuple[str, ...]] = (*BudgetedClassifier._not_saved, "estimator")
+
+    costs: Any
+    budget: float | None
+    tradeoff: float | None
+    time_limit: float | None
+    random_state: Any
+
+    sent_share_: float
+    is_interrupted_: bool
+
+    _cells: CellPolicy
+    _model: Gated
+    _fit: AdaptiveFit | None
+    _trial: Trial
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _trial_of(
+        self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any
+    ) -> Trial:
+        """Return what will be tried, and on what; nothing yet."""
+
+    @property
+    def _cut(self) -> float | None:
+        """The gate's cut if it is not chosen."""
+        return None
+
+    def _try(
+        self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
+        X_val: Any = None, y_val: Any = None,
+    ) -> Trial:  # fmt: skip
+        """Return what is tried, the same for all budgets, as the rows that judge found it."""
+        del budgets
+        self.declares.check(self)
+        watch = Watch(self.time_limit)
+        generator = np.random.default_rng(self.random_state)
+        given = GivenRows.labeled(X, y, sample_weight)
+        trial = self._trial_of(given, GivenRows.validating(X_val, y_val), watch, generator)
+        self.is_interrupted_ = trial.try_each(self.items_, self._cut)
+        return trial
+
+    def _read(
+        self, given: GivenRows, validation: GivenRows | None, own: BudgetedClassifier | None = None
+    ) -> TrainingRows:
+        """Return the rows that weigh some, with the columns of a full model of ours if it is."""
+        if own is None:
+            self._cells = _LEVELS
+            encoder = MatrixEncoder.learn(given, self._policy())
+        else:
+            self._cells, encoder = own.cells, own._encoder
+        self._set_columns(encoder, FeatureCosts.of(self.costs, encoder.columns))
+        training = TrainingRows.read(self._reader, given, validation, owner=type(self).__name__)
+        self.classes_, self.n_rows_ = training.classes, len(training.rows)
+        return training
+
+    def _chosen(self, budget: float | None) -> Self:
+        """Return the classifier of the best fit within a budget, or of what reads nothing."""
+        trial = self._trial
+        model = copy.copy(self)
+        model.budget = budget
+        price = 0.0 if self.tradeoff is None else self.tradeoff
+        best = model._fit = best_within(trial.fits, budget, price)
+        if best is None:
+            model._model = trial.nothing.nothing()
+        else:
+            if not trial.judges.learns.all():
+                best = model._fit = replace(best, fit=trial.learner.refitted(best.fit))
+            model._model = trial.gated(best.fit).cut_at(best.cut)
+        rows = trial.training.validation_rows
+        model._measure(rows, trial.watch)
+        model.sent_share_ = float(model._model.sent(rows).mean())
+        if best is not None and budget is not None and not model._reads_nothing:
+            judges, at = trial.judges, model._model
+            said = at.local_chances(judges.rows).argmax(axis=1) != judges.labels
+            wrong = np.where(at.sent(judges.rows), judges.full_wrong, said)
+            nothing = judges.labels != trial.training.commonest
+            model._settle(Choice.of(judges.words, wrong, nothing, trial.training))
+        return model
+
+    # -- hooks of budgeted classifiers -------------------------------------------------------------
+
+    @property
+    def cells(self) -> CellPolicy:  # type: ignore[override] # of the full model, if it has its own
+        """What it takes for a cell."""
+        cells: CellPolicy = self.__dict__.get("_cells", _LEVELS)
+        return cells
+
+    def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
+        return self._model.used(rows)
+
+    def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
+        return partial(GatedWalk, self._model, encoder)
+
+    @property
+    def _reads_nothing(self) -> bool:
+        return self._model.reads_nothing
+
+    def _cut_down(self) -> None:
+        self._model = self._model.nothing()
+        self.sent_share_, self._fit = 0.0, None
+
+    # -- what was learned --------------------------------------------------------------------------
+
+    @property
+    def local_(self) -> Any:  # scores
+        """The local model: of two classes the log odds of the second, else a score for each."""
+        check_is_fitted(self)
+        return self._model.local
+
+    @property
+    def commonest_class_(self) -> Any:  # a label
+        """The commonest class of the rows that it was learned from."""
+        check_is_fitted(self)
+        return self.classes_.tolist()[int(self._model.shares.argmax())]
+
+    @property
+    def path_(self) -> tuple[AdaptiveFit, ...]:
+        """What was tried, with the cuts that are worth a look; not in saved models."""
+        check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
+        return tuple(self._trial.fits)
+
+    def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
+        return self._model.probabilities(rows)
+
+    @property
+    def _means(self) -> NDArray[np.float64] | None:
+        return self._model.means if "_model" in self.__dict__ else None
+
+    def _reasons(self, X: Any) -> list[str]:
+        return way_texts(self._model, self._matrix(X), self.feature_texts)
+
+    # -- what a user sees --------------------------------------------------------------------------
+
+    def _cannot_tell(self) -> Sequence[str]:
+        return (CANNOT_TELL[0], *OF_ROWS)
+
+    @property
+    def few_rows_text(self) -> str:
+        """What chooses where there are few rows, and none are given for that."""
+        return "a quarter of the rows, held out, chooses"
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _own_record(self) -> dict[str, Any]:
+        return {"sent_share": self.sent_share_, "gated": self._model.to_record()}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        self.sent_share_ = check_probability("sent_share", record["sent_share"])
+        self.is_interrupted_, self._fit = False, None
+        source = np.asarray(self._encoder.source, np.int64)
+        self._model = Gated.from_record(record["gated"], source, len(self.classes_))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")

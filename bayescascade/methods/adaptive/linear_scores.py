@@ -1,0 +1,135 @@
+"""Linear scores of rows, and the scale of the columns that they are learned on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.data.cell_policy import Matrix
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.adaptive.objective import Numbers
+
+Bools = NDArray[np.bool_]
+
+
+class Scaling(NamedTuple):
+    """Means (p,) of columns, and one over their deviations, 0 of constant ones."""
+
+    means: Numbers
+    scales: Numbers
+
+    @classmethod
+    def of(cls, rows: Matrix, weights: Numbers) -> Self:
+        """Return that of rows (n, p); NaN is left out."""
+        sizes = np.where(np.isnan(rows), 0.0, weights[:, np.newaxis])
+        totals = np.maximum(sizes.sum(axis=0), np.finfo(np.float64).tiny)
+        cells = np.nan_to_num(rows.astype(np.float64))
+        means = (sizes * cells).sum(axis=0) / totals
+        deviations = np.sqrt((sizes * (cells - means) ** 2).sum(axis=0) / totals)
+        varies = deviations > 1e-12 * (1 + np.abs(means))
+        return cls(means, np.where(varies, 1 / np.where(varies, deviations, 1.0), 0.0))
+
+    def scaled(self, rows: Matrix) -> Numbers:
+        """Return columns of mean 0 and variance 1, and one of 1; NaN counts as the mean."""
+        cells = np.nan_to_num((rows.astype(np.float64) - self.means) * self.scales)
+        return np.column_stack([cells, np.ones(len(rows))])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearScores:
+    """Linear scores of rows.
+
+    Attributes
+    ----------
+    coef_ : (c, p) float64
+        In the units of the matrix's columns; 0 where a column is not read.
+    intercept_ : (c,) float64
+    """
+
+    coef_: Numbers
+    intercept_: Numbers
+
+    @classmethod
+    def of_scaled(cls, part: Numbers, scaling: Scaling) -> Self:
+        """Return those of coefficients (p + 1, c) of scaled columns, the last row intercepts."""
+        coef = (part[:-1] * scaling.scales[:, np.newaxis]).T
+        return cls(coef, part[-1] - coef @ scaling.means)
+
+    @classmethod
+    def constant(cls, starts: Numbers, n_columns: int) -> Self:
+        """Return those that read nothing, starts (c,)."""
+        return cls(np.zeros((len(starts), n_columns)), starts)
+
+    @property
+    def columns(self) -> NDArray[np.int64]:
+        """Columns of the matrix that are read."""
+        return np.flatnonzero(self.coef_.any(axis=0))
+
+    def of(self, rows: Matrix, means: Numbers) -> Numbers:
+        """Return the scores (n, c), column after column, so that one row scores as among many."""
+        scores = np.repeat(self.intercept_[np.newaxis], len(rows), axis=0)
+        for column in self.columns:
+            cells = rows[:, column].astype(np.float64)
+            cells = np.where(np.isnan(cells), means[column], cells)
+            scores += cells[:, np.newaxis] * self.coef_[:, column]
+        return scores
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether they read nothing."""
+        return not self.coef_.any()
+
+    def read(self, rows: Matrix) -> Bools:
+        """Return which columns are read of each row, (n, p)."""
+        read = np.zeros((len(rows), self.coef_.shape[1]), np.bool_)
+        read[:, self.columns] = True
+        return read
+
+    def walk(self, means: Numbers, encoder: MatrixEncoder) -> "LinearWalk":
+        """Return a row of which nothing is known."""
+        return LinearWalk(self, means, encoder)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {"coef": self.coef_.tolist(), "intercept": self.intercept_.tolist()}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], n_outputs: int, n_columns: int) -> Self:
+        """Return what `to_record` returned; ModelFileError if it is something else."""
+        coef = np.array(record["coef"], np.float64)
+        intercept = np.array(record["intercept"], np.float64)
+        if (
+            coef.shape != (n_outputs, n_columns)
+            or intercept.shape != (n_outputs,)
+            or not (np.isfinite(coef).all() and np.isfinite(intercept).all())
+        ):
+            raise ModelFileError("a saved gate and local model must be finite, of every column")
+        return cls(coef, intercept)
+
+
+class LinearWalk:
+    """A row on its way to linear scores: it waits for every feature that they weigh."""
+
+    def __init__(self, scores: LinearScores, means: Numbers, encoder: MatrixEncoder) -> None:
+        self._scores, self._means, self._encoder = scores, means, encoder
+        self._cells = np.zeros((1, encoder.source.size))
+        self._needed = set(encoder.source[scores.columns].tolist())
+
+    @property
+    def waiting(self) -> dict[int, int]:
+        """The features that are asked for next."""
+        return dict.fromkeys(sorted(self._needed), 1)
+
+    @property
+    def scores(self) -> Numbers:
+        """What they come to, once nothing is waited for, (c,)."""
+        found: Numbers = self._scores.of(self._cells, self._means)[0]
+        return found
+
+    def learn(self, column: int, value: object) -> None:
+        """Take the value of a feature."""
+        self._cells[0, self._encoder.source == column] = self._encoder.read_cell(column, value)
+        self._needed.discard(column)
