@@ -23,6 +23,7 @@ from .data.read_as import ReadAs as ReadAs
 from .data.schema import Schema as Schema
 from .data.table import Table as Table
 from .methods.adaptive.estimators import AdaptiveClassifier as AdaptiveClassifier
+from .methods.adaptive.greedy_miser import GreedyMiserClassifier as GreedyMiserClassifier
 from .methods.adaptive.posterior import AdaptivePosterior as AdaptivePosterior
 from .methods.boxes.estimators import BoxClassifier as BoxClassifier
 from .methods.boxes.fast_estimator import FastBoxes as FastBoxes

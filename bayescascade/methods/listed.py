@@ -1,6 +1,6 @@
 """The estimators that commands choose among by name; a new one enters by being listed here."""
 
-from bayescascade.methods.adaptive.parameters import ADAPT_LIN
+from bayescascade.methods.adaptive.parameters import ADAPT_GBRT, ADAPT_LIN, ADAPT_LSTSQ, MISER
 from bayescascade.methods.boxes.parameters import BOXES
 from bayescascade.methods.cascade_mixtures.parameters import MIXTURE
 from bayescascade.methods.cascades.parameters import AUTO, BRANCH, DET, LEAF
@@ -15,7 +15,8 @@ from bayescascade.methods.rules.parameters import RULES
 DENSITIES = {each.name: each for each in (AUTO, LEAF, BRANCH, RULES, MIXTURE, HISTOGRAM, DET)}
 """What `fit` and `compare` learn."""
 
-_LEARNERS = (GROWN, PRUNED, SELECTED, SINGLE, ASTC, CSTC, L1, FMCC, ADAPT_LIN)
+_TREES = (GROWN, PRUNED, SELECTED, SINGLE, MISER)
+_LEARNERS = (*_TREES, ASTC, CSTC, L1, FMCC, ADAPT_GBRT, ADAPT_LIN, ADAPT_LSTSQ)
 BUDGET_LEARNERS = {each.name: each for each in _LEARNERS}
 """What `budget` learns."""
 

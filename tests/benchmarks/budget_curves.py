@@ -29,14 +29,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from bayescascade import (
+    AdaptiveClassifier,
     BudgetedForestClassifier,
     BudgetPruneClassifier,
     CostSensitiveTreeClassifier,
     CostWeightedLogisticClassifier,
     FeatureCosts,
+    GreedyMiserClassifier,
     SelectedForestClassifier,
     SubmodularTreeClassifier,
 )
@@ -304,6 +310,20 @@ def _boosting(mode: str, setting: Setting) -> Iterator[Judged]:
         yield judge(_WithCosts(model, items), setting)
 
 
+def _gate(setting: Setting, **how: Any) -> Iterator[Judged]:
+    """Yield gates before whichever errs less on the validation rows: an SVM, or a forest."""
+    train, validation, _ = setting.rows
+    svm = make_pipeline(StandardScaler(), SVC(C=10.0, gamma=4.0 / train.features.shape[1]))
+    forest = RandomForestClassifier(100, random_state=setting.seed, n_jobs=2)
+    if train.features.isna().to_numpy().any():
+        full: Any = forest
+    else:
+        fitted = (each.fit(train.features, train.labels) for each in (svm, forest))
+        scores = [each.score(validation.features, validation.labels) for each in fitted]
+        full = clone((svm, forest)[int(np.argmax(scores))])
+    yield from _classifier_trees(setting, partial(AdaptiveClassifier, full), **how)
+
+
 METHODS: Mapping[str, Callable[[Setting], Iterator[Judged]]] = {
     OURS: _prune,
     "BudgetRF": _budget_forest,
@@ -318,6 +338,10 @@ METHODS: Mapping[str, Callable[[Setting], Iterator[Judged]]] = {
     "CSTC": partial(_classifier_trees, make=CostSensitiveTreeClassifier),
     "CSTC, leaves": partial(_classifier_trees, make=CostSensitiveTreeClassifier, loss_at="leaves"),
     "l1": partial(_classifier_trees, make=CostWeightedLogisticClassifier),
+    "Adapt-GBRT": _gate,
+    "Adapt-Lin": partial(_gate, learner="linear"),
+    "GreedyMiser": partial(_classifier_trees, make=GreedyMiserClassifier),
+    "GreedyMiser, once": partial(_classifier_trees, make=GreedyMiserClassifier, penalty="once"),
 }
 if find_spec("lightgbm"):
     METHODS = {

@@ -33,6 +33,7 @@ from bayescascade import (
     EffectRules,
     FastBoxes,
     GibbsPosterior,
+    GreedyMiserClassifier,
     LeafCascade,
     LeafPosterior,
     LogisticPosterior,
@@ -61,6 +62,7 @@ from tests.people import DECLARED, draw_people
 CHAINS = {"search": "anneal+metropolis", "n_steps": 120, "n_chains": 2, "random_state": 3}
 DEPENDENT = {"leaf": "dependent", "leaf_concentration": 100.0}  # else one leaf would do
 COSTS = {"sex": 1.0, "crew": 2.0, "age": 5.0, "fare": 0.5}
+GATED = {"costs": COSTS, "full_share": 0.3, "random_state": 0}
 
 
 class Case(NamedTuple):
@@ -199,18 +201,33 @@ ESTIMATORS = {
     ),
     "gate": Case(
         AdaptiveClassifier,
-        {"n_trees": 5, "costs": COSTS, "budget": 6.0, "full_share": 0.3, "random_state": 0},
+        {"n_trees": 5, "learner": "linear", "budget": 6.0, **GATED},
+        True,
+    ),
+    "boosted gate": Case(
+        AdaptiveClassifier,
+        {"n_trees": 5, "n_boosted": 6, "tradeoff": 0.005, "budget": 5.0, **GATED},
+        True,
+    ),
+    "least squares gate": Case(
+        AdaptiveClassifier,
+        {"estimator": _forest(), "learner": "linear", "distance": "log_odds", **GATED},
+        True,
+    ),
+    "miser": Case(
+        GreedyMiserClassifier,
+        {"costs": COSTS, "n_boosted": 6, "budget": 6.0, "random_state": 0},
         True,
     ),
     "group lasso": Case(
         AdaptiveClassifier,
         {
             "estimator": _forest(),
-            "costs": COSTS,
+            "learner": "linear",
             "selection": "group_lasso",
             "tradeoff": 0.005,
-            "full_share": 0.3,
             "cut": -1.0,
+            **GATED,
         },
         True,
         True,

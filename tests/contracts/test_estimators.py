@@ -33,6 +33,7 @@ from tests.contracts.listed import ESTIMATORS, answers, fitted, rows
 
 SAVED = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name].make, "save")]
 CHAINED = [n for n, c in ESTIMATORS.items() if "checkpoint" in c.make().get_params()]
+GATES = ("gate", "group lasso", "boosted gate", "least squares gate", "miser")
 UNWEIGHTED = (
     "forest",
     "prune",
@@ -45,8 +46,7 @@ UNWEIGHTED = (
     "causal svm",
     "told effects",
     "margins",  # whose folds are
-    "gate",
-    "group lasso",
+    *GATES,
 )
 WEIGHTED = [name for name in ESTIMATORS if name not in UNWEIGHTED]
 PARALLEL = [name for name in ESTIMATORS if "n_jobs" in ESTIMATORS[name].make().get_params()]
@@ -135,7 +135,7 @@ def test_importances_are_shares_of_what_splits_win(name):
     case, model = ESTIMATORS[name], fitted(name)
     assert not hasattr(case.make(**case.parameters), "feature_importances_")
     without = ("histogram", "mixture", "mixture auto", "neighbors", "rado", "margins", "policies")
-    without = (*without, "gate", "group lasso")
+    without = (*without, *GATES)
     if name in without or ESTIMATORS[name].others is not None:
         assert not hasattr(model, "feature_importances_")
         return

@@ -9,11 +9,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayescascade import (
+    AdaptiveClassifier,
     BoxClassifier,
     BudgetedForestClassifier,
     BudgetPruneClassifier,
     BudgetTreeClassifier,
     FastBoxes,
+    GreedyMiserClassifier,
     NeighborCompressionClassifier,
     RadoBoostClassifier,
     RuleListClassifier,
@@ -23,9 +25,11 @@ from bayescascade import (
 RELEASE = tuple(map(int, version("scikit-learn").split(".")[:2]))
 CHAIN = {"n_chains": 1, "random_state": 0}
 ESTIMATORS = [
+    AdaptiveClassifier(n_trees=3, n_boosted=3, tradeoff=0.01, full_share=0.3, random_state=0),
     BudgetedForestClassifier(max_trees=3, random_state=0),
     BudgetPruneClassifier(RandomForestClassifier(3), random_state=0),
     BudgetTreeClassifier(n_steps=50, **CHAIN),
+    GreedyMiserClassifier(n_boosted=3, tradeoff=0.01, random_state=0),
     NeighborCompressionClassifier(max_iter=5),
     RadoBoostClassifier(random_state=0),
     RuleListClassifier(n_steps=30, n_chains=1),
@@ -37,6 +41,7 @@ OF_RARE_CLASSES = [
     FastBoxes(n_clusters=1, expansion=1.0, random_state=0),
 ]
 OTHER_WAYS = [
+    AdaptiveClassifier(n_trees=3, learner="linear", full_share=0.3, random_state=0),
     *(RadoBoostClassifier(learner=one, random_state=0) for one in ("map", "moments")),
     RuleListClassifier(
         n_steps=300, n_chains=1, predictive="average", missing="level", unknown="ignore"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.data.cell_policy import Matrix
+from bayescascade.methods.adaptive.boosted import BoostedFit
 from bayescascade.methods.adaptive.gated import Gated
 from bayescascade.methods.adaptive.objective import Numbers
 from bayescascade.methods.adaptive.selecting import Fit
@@ -42,8 +43,8 @@ class AdaptiveFit:
 
     Attributes
     ----------
-    fit : Fit
-        Coefficients of scaled columns, their set, full_share and objective.
+    fit : Fit or BoostedFit
+        Gate and local model, full_share and objective.
     cut : float
         The gate sends rows above it.
     error, cost : float
@@ -52,7 +53,7 @@ class AdaptiveFit:
         Share of the rows sent to the full model.
     """
 
-    fit: Fit
+    fit: Fit | BoostedFit
     cut: float
     error: float
     cost: float
@@ -60,7 +61,7 @@ class AdaptiveFit:
 
 
 def judged(
-    fit: Fit, model: Gated, judges: Judges, items: CostItems, cut: float | None
+    fit: Fit | BoostedFit, model: Gated, judges: Judges, items: CostItems, cut: float | None
 ) -> list[AdaptiveFit]:
     """Return a fit with the cuts that are worth a look, the cheapest first; or with a given one."""
     if cut is not None:

@@ -6,27 +6,25 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
-from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.items import Costs
 from bayescascade.data.given import GivenRows
-from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.adaptive.base import GatedClassifier
-from bayescascade.methods.adaptive.full import (
-    OfAny,
-    OfBudgeted,
-    OfForest,
-    budgeted_from_record,
+from bayescascade.methods.adaptive.boosted import boosted_learner
+from bayescascade.methods.adaptive.fitting import (
     fit_any,
     fit_budgeted,
     losses_of,
+    own_estimator,
+    plain,
 )
+from bayescascade.methods.adaptive.full import OfAny, OfBudgeted, OfForest, budgeted_from_record
 from bayescascade.methods.adaptive.gated import Gated
 from bayescascade.methods.adaptive.linear import LinearLearner
 from bayescascade.methods.adaptive.linear_scores import Scaling
@@ -37,14 +35,14 @@ from bayescascade.methods.adaptive.posterior import AdaptivePosterior
 from bayescascade.methods.adaptive.reports import HOW_TO_READ, score_table
 from bayescascade.methods.adaptive.scores import Scores
 from bayescascade.methods.adaptive.selecting import Fit
-from bayescascade.methods.adaptive.trial import Trial, counted, judges_of, plain
+from bayescascade.methods.adaptive.trial import Learner, Trial, counted, judges_of
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
 
 @dataclass(eq=False, repr=False)
 class AdaptiveClassifier(GatedClassifier):
-    """Keeps easy rows for a linear classifier of few features, and sends others to a full model.
+    """Keeps easy rows for boosted trees of few features, and sends others to a full model.
 
     Parameters
     ----------
@@ -57,9 +55,9 @@ class AdaptiveClassifier(GatedClassifier):
 
     Attributes
     ----------
-    gate_, local_ : LinearScores
-        `coef_` and `intercept_` in the columns' units; the gate's score is the log odds that a row
-        should be sent.
+    gate_, local_ : BoostedScores or LinearScores
+        The gate's score is the log odds that a row should be sent. Linear ones have `coef_` and
+        `intercept_` in the columns' units.
     cut_ : float
         Rows are sent whose gate's score is above it; infinite where it is not asked.
     full_ : estimator or Forest
@@ -74,16 +72,17 @@ class AdaptiveClassifier(GatedClassifier):
 
     Notes
     -----
-    Nan (2018), chapter 5, Adapt-Lin, corrected as in the errata of the documentation;
-    `methods.adaptive.objective` has the formulas. All rows read the gate's features, rows that are
-    kept those of the local model, rows that are sent those of the full model. Losses of the full
-    model in training are of trees out of their bags, or of folds that it was not fitted on.
+    Nan (2018), chapter 5, Adapt-GBRT and Adapt-Lin, corrected as in the errata of the
+    documentation; `methods.adaptive.objective` and `methods.adaptive.boosting` have the formulas.
+    All rows read what the gate asks for, rows that are kept what the local model does, rows that
+    are sent what the full model does. Losses of the full model in training are of trees out of
+    their bags, or of folds that it was not fitted on.
 
-    Rows of `y_val`, else a held-out quarter, choose the set of features, `full_share` and the cut
-    together: the least error within the budget. That is a heuristic; how far from the best gate it
-    is, `oracle` says. As printed are ``selection="group_lasso"``, ``cut=0.0``, ``start="zero"`` and
-    ``ridge=0.0``. ``distance="log_odds"`` is Adapt-LstSq (A.1), whose shares are
-    found by nested searches for roots.
+    Rows of `y_val`, else a held-out quarter, choose all that is not given and the cut together: the
+    least error within the budget. That is a heuristic; how far from the best gate it is, `oracle`
+    says. Linear ones are as printed with ``selection="group_lasso"``, ``cut=0.0``, ``start="zero"``
+    and ``ridge=0.0``. ``distance="log_odds"`` is Adapt-LstSq (A.1), whose shares are found by
+    nested searches for roots.
 
     References
     ----------
@@ -95,9 +94,9 @@ class AdaptiveClassifier(GatedClassifier):
     >>> from bayescascade import AdaptiveClassifier
     >>> X = np.random.default_rng(0).normal(size=(600, 4))
     >>> y = np.where(np.abs(X[:, 0]) > 0.5, X[:, 0] > 0, X[:, 1] * X[:, 2] > 0)
-    >>> model = AdaptiveClassifier(budget=2.5, random_state=0).fit(X, y)
-    >>> bool(model.validation_cost_ < 2.6), model.feature_shares_[0]
-    (True, np.float64(1.0))
+    >>> model = AdaptiveClassifier(budget=2.5, n_boosted=30, random_state=0).fit(X, y)
+    >>> bool(model.validation_cost_ < 2.7), bool(model.feature_shares_[0] > 0.9)
+    (True, True)
     """
 
     model_name: ClassVar[str] = "AdaptiveClassifier"
@@ -113,6 +112,12 @@ class AdaptiveClassifier(GatedClassifier):
     costs: Costs = AdaptiveParameters.costs.default
     budget: float | None = AdaptiveParameters.budget.default
     learner: str = AdaptiveParameters.learner.default
+    penalty: str | None = AdaptiveParameters.penalty.default
+    n_boosted: int = AdaptiveParameters.n_boosted.default
+    max_depth: int = AdaptiveParameters.max_depth.default
+    learning_rate: float = AdaptiveParameters.learning_rate.default
+    leaf: str = AdaptiveParameters.leaf.default
+    n_rounds: int = AdaptiveParameters.n_rounds.default
     distance: str = AdaptiveParameters.distance.default
     selection: str = AdaptiveParameters.selection.default
     tradeoff: float | None = AdaptiveParameters.tradeoff.default
@@ -178,7 +183,7 @@ class AdaptiveClassifier(GatedClassifier):
         self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any
     ) -> Trial:
         self._check_together()
-        own = self._own_estimator(given)
+        own = own_estimator(self.estimator, given)
         read = self._read(given, validation, own)
         training = counted(read)
         in_sample, source = self.losses == "in_sample", self._encoder.source
@@ -194,42 +199,42 @@ class AdaptiveClassifier(GatedClassifier):
             full = fit_budgeted(own, training, rows, labels, in_sample)
         is_given = self.budget is None and None not in (self.tradeoff, self.full_share, self.cut)
         judges = judges_of(training, full.model, full.chances, generator, is_given)
+        losses = losses_of(full.chances, training.labels)
         scaling = Scaling.of(training.rows, training.weights)
-        problem = Problem(
-            scaling.scaled(training.rows), training.labels, training.n_classes, training.weights,
-            losses_of(full.chances, training.labels), 1.0, self.ridge, self.distance,
-        )  # fmt: skip
-        learner = LinearLearner(
-            problem, scaling, self._matrix_items, self.selection, self.start, self.tradeoff,
-            self.full_share,
-        )  # fmt: skip
+        learner = self._learner_of(training, losses, scaling)
         shares = np.bincount(training.labels, training.weights, training.n_classes)
         nothing = Gated.of(
             full.model, scaling.means, np.asarray(source, np.int64), shares / shares.sum()
         )
         return Trial([], training, learner, nothing, judges, watch)
 
+    def _learner_of(self, training: TrainingRows, losses: Numbers, scaling: Scaling) -> Learner:
+        """Return what tries gates and local models."""
+        is_linear = self.learner == "linear"
+        problem = Problem(
+            scaling.scaled(training.rows) if is_linear else training.rows, training.labels,
+            training.n_classes, training.weights, losses, 1.0, self.ridge, self.distance,
+        )  # fmt: skip
+        if is_linear:
+            return LinearLearner(
+                problem, scaling, self._matrix_items, self.selection, self.start, self.tradeoff,
+                self.full_share,
+            )  # fmt: skip
+        return boosted_learner(self, problem, self._matrix_items, self.n_rounds, self.full_share)
+
     def _check_together(self) -> None:
         """Raise ParameterError if parameters do not go together."""
+        for name, needed in (("distance", "kl"), ("selection", "search"), ("start", "auto")):
+            if self.learner == "boosted" and getattr(self, name) != needed:
+                raise ParameterError(
+                    f'learner must be "linear" with {name} {getattr(self, name)!r}, got "boosted"'
+                )
         if self.distance == "log_odds":
             for name, refused in (("selection", "group_lasso"), ("full_share", 0.0)):
                 if getattr(self, name) == refused:
                     raise ParameterError(
                         f'{name} must not be {refused!r} with distance "log_odds", got {refused!r}'
                     )
-
-    def _own_estimator(self, given: GivenRows) -> BudgetedClassifier | None:
-        """Return the full model, fitted, if it is a budgeted one, whose columns these are."""
-        if not isinstance(self.estimator, BudgetedClassifier):
-            return None
-        own: BudgetedClassifier = self.estimator
-        if not own.__sklearn_is_fitted__():
-            own = clone(own).fit(plain(given), given.labels)
-        known = list(own._encoder.columns)
-        columns = list(MatrixEncoder.learn(given, own._encoder.policy).columns)
-        if known != columns:
-            raise ParameterError(f"estimator must be fitted on the columns {columns}, got {known}")
-        return own
 
     @property
     def _cut(self) -> float | None:
@@ -277,12 +282,14 @@ class AdaptiveClassifier(GatedClassifier):
     @property
     def _learner(self) -> LinearLearner:
         learner = self._trial.learner
-        assert isinstance(learner, LinearLearner), "others have no posterior"
+        if not isinstance(learner, LinearLearner):
+            raise AttributeError(f'posterior_ needs learner "linear", got {self.learner!r}')
         return learner
 
     @property
     def _fitted(self) -> Fit | None:
-        return None if self._fit is None else self._fit.fit
+        fit = None if self._fit is None else self._fit.fit
+        return fit if isinstance(fit, Fit) else None  # of linear ones
 
     def oracle(self, X: Any, y: Any) -> GateOracle:
         """Return what the best gate could do between the local and the full model, at each cost.

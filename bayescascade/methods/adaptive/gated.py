@@ -12,6 +12,7 @@ from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.full import FullModel, full_from_record
 from bayescascade.methods.adaptive.linear_scores import LinearScores
+from bayescascade.methods.adaptive.nobody import Nobody
 from bayescascade.methods.adaptive.objective import Numbers, class_chances
 from bayescascade.methods.adaptive.scores import Scores, scores_from_record
 
@@ -136,10 +137,13 @@ class Gated:
         is_one = means.shape == (p,) and np.isfinite(means).all() and not np.isnan(cut)
         if not is_one or shares.shape != (n_classes,) or not ((shares >= 0) & (shares <= 1)).all():
             raise ModelFileError("a saved gate must have means of columns, and shares of classes")
+        full: FullModel = Nobody(shares, int(source[-1]) + 1)
+        if "nobody" not in record["full"]:
+            full = full_from_record(record["full"], source, n_classes)
         return cls(
             scores_from_record(record["gate"], 1, p),
             scores_from_record(record["local"], c, p),
-            full_from_record(record["full"], source, n_classes),
+            full,
             cut, means, source, shares,
         )  # fmt: skip
 

@@ -35,11 +35,7 @@ class LinearLearner:
 
     def tried(self, learns: NDArray[np.bool_]) -> Iterator[Fit]:
         """Yield fits to some of the rows, (n,) bool."""
-        whole = self.problem
-        problem = replace(
-            whole, rows=whole.rows[learns], labels=whole.labels[learns],
-            weights=whole.weights[learns], full_losses=whole.full_losses[learns],
-        )  # fmt: skip
+        problem = self.problem.part(learns)
         shares = SHARES if self.full_share is None else (float(self.full_share),)
         choosing = Choosing(self.items, self.start)
         if self.selection == "search":

@@ -24,7 +24,7 @@ intercepts, n the weight of all rows. Costs are no part of J: sets of features a
 what they cost.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -71,11 +71,19 @@ class Problem:
         """The weight of all rows."""
         return float(self.weights.sum())
 
+    def part(self, chosen: NDArray[np.bool_]) -> "Problem":
+        """Return the same of some rows, (n,) bool."""
+        return replace(
+            self, rows=self.rows[chosen], labels=self.labels[chosen],
+            weights=self.weights[chosen], full_losses=self.full_losses[chosen],
+        )  # fmt: skip
+
     def losses(self, state: State) -> tuple[Numbers, Numbers]:
         """Return A and B, (n,) each; with log odds the losses of both models alone."""
-        return self._losses(self.rows @ state.gate, self.rows @ state.local)
+        return self.losses_at(self.rows @ state.gate, self.rows @ state.local)
 
-    def _losses(self, gates: Numbers, outputs: Numbers) -> tuple[Numbers, Numbers]:
+    def losses_at(self, gates: Numbers, outputs: Numbers) -> tuple[Numbers, Numbers]:
+        """Return what `losses` does, by gates (n,) and local outputs (n, c)."""
         local = local_losses(outputs, self.labels)
         if self.distance == "log_odds":
             return local, self.full_losses
@@ -92,6 +100,25 @@ class Problem:
             return best_log_odds(gaps, gates, sizes, self.full_share)
         return best_split(gaps, sizes, self.full_share)
 
+    def split_at(self, gates: Numbers, outputs: Numbers) -> Split:
+        """Return what `split` does, by gates (n,) and local outputs (n, c)."""
+        kept, sent = self.losses_at(gates, outputs)
+        return self._split(kept - sent, gates)
+
+    def value_at(self, gates: Numbers, outputs: Numbers) -> float:
+        """Return J without Omega, nats a row, by gates (n,) and local outputs (n, c)."""
+        kept, sent = self.losses_at(gates, outputs)
+        return self._least(kept, sent, gates, self._split(kept - sent, gates))
+
+    def _least(self, kept: Numbers, sent: Numbers, gates: Numbers, split: Split) -> float:
+        q, beta, logits = split
+        if self.distance == "log_odds":
+            both, price = (1 - q) * kept + q * sent + (logits - gates) ** 2, 0.0
+        else:
+            both = kept if np.isinf(beta) else -np.logaddexp(-kept, -sent - beta)
+            price = 0.0 if np.isinf(beta) else beta * self.full_share
+        return float(self.weights @ both) / self.total - price
+
     def value(self, state: State) -> float:
         """Return J, nats a row."""
         return self.value_and_gradient(state)[0]
@@ -104,17 +131,12 @@ class Problem:
     def value_and_gradient(self, state: State) -> tuple[float, State]:
         """Return J, nats a row, and its gradient."""
         gates, outputs = self.rows @ state.gate, self.rows @ state.local
-        kept, sent = self._losses(gates, outputs)
+        kept, sent = self.losses_at(gates, outputs)
         sizes = self.weights / self.total
-        q, beta, logits = self._split(kept - sent, gates)
-        if self.distance == "log_odds":
-            both, price = (1 - q) * kept + q * sent + (logits - gates) ** 2, 0.0
-            pulls = 2.0 * (gates - logits)
-        else:
-            both = kept if np.isinf(beta) else -np.logaddexp(-kept, -sent - beta)
-            price = 0.0 if np.isinf(beta) else beta * self.full_share
-            pulls = expit(gates) - q
-        value = float(sizes @ both) - price + self.penalty(state)
+        split = self._split(kept - sent, gates)
+        q = split.shares
+        pulls = expit(gates) - q if self.distance == "kl" else 2.0 * (gates - split.logits)
+        value = self._least(kept, sent, gates, split) + self.penalty(state)
         of_gate = self.rows.T @ (sizes * pulls)
         of_local = self.rows.T @ ((sizes * (1 - q))[:, np.newaxis] * self.pulls(outputs))
         shrinks = np.full(len(state.gate), self.ridge / self.total)

@@ -1,4 +1,6 @@
-"""Parameters of a gate between a local and a full model, declared once."""
+"""Parameters of classifiers behind a gate, and of boosted trees alone, declared once."""
+
+from typing import Any
 
 from bayescascade.base.parameters import Choice, Integer, Other, Real
 from bayescascade.costs.parameters import BudgetedParameters
@@ -6,12 +8,42 @@ from bayescascade.model.listed import ListedBudgetLearner
 from bayescascade.model.parameters import missing_choice, unknown_choice
 
 
-class AdaptiveParameters(BudgetedParameters):
+class BoostedParameters(BudgetedParameters):
+    """Of boosted trees that pay for what they read."""
+
+    penalty: Choice[Any] = Choice(
+        None,
+        "Who pays for a feature that trees read: the model, once, or each row that has not yet",
+        words=("once", "per_row"),
+        none="both are tried",
+    )
+    tradeoff: Real[Any] = Real(
+        None,
+        "Nats a row that a unit of cost is worth",
+        minimum=0.0,
+        none="several are tried",
+    )
+    n_boosted = Integer(150, "Boosted trees, of gate and local model each", minimum=1)
+    max_depth = Integer(4, "Depth of a boosted tree", minimum=1, maximum=8)
+    learning_rate = Real(0.3, "Share of a boosted tree that is added", above=0.0, maximum=1.0)
+    leaf = Choice(
+        "newton",
+        "How boosted trees are fitted to slopes of the loss: by Newton's method, or by least "
+        "squares",
+        words=("newton", "least_squares"),
+    )
+    ridge = Real(1.0, "Weight of the squares of coefficients, of all rows together", minimum=0.0)
+    missing = missing_choice()
+    unknown = unknown_choice(ignore="counts as the mean of its column")
+
+
+class AdaptiveParameters(BoostedParameters):
     """Of `AdaptiveClassifier`."""
 
     estimator = Other(None, "The full model, a classifier", none="a forest")
     n_trees = Integer(100, "Trees of that forest", minimum=1)
-    learner = Choice("linear", "What gate and local model are", words=("linear",))
+    learner = Choice("boosted", "What gate and local model are", words=("boosted", "linear"))
+    n_rounds = Integer(2, "Rounds of new shares of the full model, of boosted trees", minimum=1)
     distance = Choice(
         "kl",
         "How the gate is fitted to the shares of the full model: by Kullback-Leibler divergence, "
@@ -24,12 +56,6 @@ class AdaptiveParameters(BudgetedParameters):
         "of few items, or by the group norm",
         words=("search", "group_lasso"),
     )
-    tradeoff = Real(
-        None,
-        "Nats a row that a unit of cost is worth",
-        minimum=0.0,
-        none="several are tried",
-    )
     full_share = Real(
         None,
         "Most of the mean share of the full model, in training",
@@ -38,7 +64,6 @@ class AdaptiveParameters(BudgetedParameters):
         none="several are tried",
     )
     cut = Real(None, "Score of the gate above which a row is sent", none="chosen")
-    ridge = Real(1.0, "Weight of the squares of coefficients, of all rows together", minimum=0.0)
     start = Choice(
         "auto",
         "Where the alternation begins: at the local model of all rows, with and without a gate for "
@@ -53,14 +78,43 @@ class AdaptiveParameters(BudgetedParameters):
     temperature = Real(
         1.0, "Of the posterior: what the objective of all rows is divided by", above=0
     )
-    missing = missing_choice()
-    unknown = unknown_choice(ignore="counts as the mean of its column")
 
 
+class GreedyMiserParameters(BoostedParameters):
+    """Of `GreedyMiserClassifier`."""
+
+    n_boosted = Integer(300, "Boosted trees, of each output", minimum=1)
+
+
+_LINEAR = {"learner": "linear"}
+
+ADAPT_GBRT = ListedBudgetLearner(
+    "adapt-gbrt",
+    "AdaptiveClassifier",
+    AdaptiveParameters,
+    "send hard rows to a forest, and keep the others for boosted trees",
+    of_trees=lambda n: {"n_trees": n},
+)
 ADAPT_LIN = ListedBudgetLearner(
     "adapt-lin",
     "AdaptiveClassifier",
     AdaptiveParameters,
     "send hard rows to a forest, and keep the others for a linear classifier",
     of_trees=lambda n: {"n_trees": n},
+    given=_LINEAR,
+)
+ADAPT_LSTSQ = ListedBudgetLearner(
+    "adapt-lstsq",
+    "AdaptiveClassifier",
+    AdaptiveParameters,
+    "do so by a gate that is fitted by least squares",
+    of_trees=lambda n: {"n_trees": n},
+    given={**_LINEAR, "distance": "log_odds"},
+)
+MISER = ListedBudgetLearner(
+    "miser",
+    "GreedyMiserClassifier",
+    GreedyMiserParameters,
+    "boost trees that pay for features",
+    of_trees=lambda _: {},
 )

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.adaptive.boosted_scores import BoostedScores
 from bayescascade.methods.adaptive.linear_scores import LinearScores
 from bayescascade.methods.adaptive.objective import Numbers
 
@@ -49,4 +50,6 @@ class Scores(Protocol):
 
 def scores_from_record(record: Mapping[str, Any], n_outputs: int, n_columns: int) -> Scores:
     """Return what `to_record` returned; ModelFileError if it is something else."""
+    if "trees" in record:
+        return BoostedScores.from_record(record, n_outputs, n_columns)
     return LinearScores.from_record(record, n_outputs, n_columns)

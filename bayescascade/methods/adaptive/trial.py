@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.items import CostItems
-from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.adaptive.choosing import AdaptiveFit, Judges, judged
@@ -97,12 +96,6 @@ def judges_of(
         words = "held-out rows"
     wrong = chances.argmax(axis=1) != labels
     return Judges(rows, labels, words, learns, wrong, full.used(rows))
-
-
-def plain(given: GivenRows) -> Any:
-    """Return rows as a table, or as an array if their columns have no names."""
-    frame = given.frame()
-    return frame if given.is_named else frame.to_numpy()
 
 
 def counted(training: TrainingRows) -> TrainingRows:

@@ -13,7 +13,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import SVC
 
 import bayescascade
-from bayescascade import AdaptiveClassifier, FeatureCosts, ParameterError, explore
+from bayescascade import (
+    AdaptiveClassifier,
+    FeatureCosts,
+    GreedyMiserClassifier,
+    ParameterError,
+    explore,
+)
 from bayescascade.costs.norms import CostNorms
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated
 from bayescascade.methods.adaptive.choosing import Judges, judged
@@ -26,6 +32,7 @@ from bayescascade.methods.adaptive.selecting import Fit
 from bayescascade.methods.adaptive.shares import best_log_odds, best_split
 from tests.methods.adaptive.problems import four_clusters, mixed, problem, state
 
+LINEAR = {"learner": "linear"}
 COSTS = FeatureCosts({0: 1.0, 1: 2.0, 2: 0.5}, groups={"blood": [1, 2]})
 
 
@@ -139,7 +146,7 @@ def test_no_round_raises_the_objective_and_it_ends_at_a_minimum(n_classes, gamma
 
 def test_an_ascent_of_the_posterior_ends_where_the_alternation_does():
     X, y = mixed(300, 0)
-    how = {"full_share": 0.3, "tradeoff": 0.0, "cut": 0.0, "random_state": 0}
+    how = {**LINEAR, "full_share": 0.3, "tradeoff": 0.0, "cut": 0.0, "random_state": 0}
     model = AdaptiveClassifier(RandomForestClassifier(20, random_state=0), **how).fit(X, y)
     posterior = model.posterior_
     found = explore(posterior, search="ascent", starts=[model.state()], random_state=0)
@@ -158,13 +165,19 @@ def test_an_ascent_of_the_posterior_ends_where_the_alternation_does():
 def test_the_set_of_synthetic_2(labels, seed):
     """As printed, from zeros and cut at 0, the optimum is not reached."""
     X, y = four_clusters(labels, seed)
-    model = AdaptiveClassifier(SVC(), random_state=0).fit(X, y, X, y)
+    model = AdaptiveClassifier(SVC(), **LINEAR, random_state=0).fit(X, y, X, y)
     assert model.score(X, y) == 1.0
     assert model.acquisition_cost(X).mean() <= 110 / 70 + 1e-12
     assert np.flatnonzero(model.local_.coef_[0]).tolist() == [1]
     assert model.sent_share_ == pytest.approx(model.acquisition_cost(X).mean() - 1.0)
     printed = AdaptiveClassifier(
-        SVC(), selection="group_lasso", start="zero", cut=0.0, tradeoff=0.01, full_share=0.5
+        SVC(),
+        **LINEAR,
+        selection="group_lasso",
+        start="zero",
+        cut=0.0,
+        tradeoff=0.01,
+        full_share=0.5,
     ).fit(X, y, X, y)
     assert printed.acquisition_cost(X).mean() > 1.6 or printed.score(X, y) < 1
 
@@ -231,21 +244,29 @@ def test_the_oracle_is_the_best_of_all_gates():
 # -- rows and what they pay ------------------------------------------------------------------------
 
 
-def _stages():
+def _stages(**more):
     X, y = mixed(400, 2)
-    how = {"selection": "group_lasso", "tradeoff": 0.02, "full_share": 0.5}
+    how = {**LINEAR, "selection": "group_lasso", "tradeoff": 0.02, "full_share": 0.5}
     first = AdaptiveClassifier(n_trees=10, costs=COSTS, random_state=0, **how)
-    return AdaptiveClassifier(first.fit(X, y), full_share=0.3, costs=COSTS, random_state=0)
+    return AdaptiveClassifier(first.fit(X, y), full_share=0.3, costs=COSTS, random_state=0, **more)
+
+
+def _gate(estimator=None, **more):
+    how = {"n_trees": 10, "full_share": 0.3, "costs": COSTS, "budget": 2.8, "random_state": 0}
+    return AdaptiveClassifier(estimator, **{**how, **more})
 
 
 FULL = {
-    "forest": lambda: AdaptiveClassifier(
-        n_trees=10, full_share=0.3, costs=COSTS, budget=2.8, random_state=0
+    "forest": lambda: _gate(**LINEAR),
+    "svm": lambda: _gate(SVC(), **LINEAR, budget=3.0),
+    "stages": lambda: _stages(**LINEAR),
+    "boosted": lambda: _gate(n_boosted=15),
+    "boosted once": lambda: _gate(n_boosted=15, penalty="once", leaf="least_squares"),
+    "boosted per row": lambda: _gate(SVC(), n_boosted=15, penalty="per_row", budget=3.0),
+    "boosted stages": lambda: _stages(n_boosted=15, tradeoff=0.01),
+    "miser": lambda: GreedyMiserClassifier(
+        costs=COSTS, budget=2.5, n_boosted=30, penalty="per_row", random_state=0
     ),
-    "svm": lambda: AdaptiveClassifier(
-        SVC(), full_share=0.3, costs=COSTS, budget=3.0, random_state=0
-    ),
-    "stages": _stages,
 }
 
 
@@ -259,16 +280,18 @@ def test_rows_pay_for_what_they_read(name, tmp_path):
     used, chances, costs = (
         model.features_used(rows), model.predict_proba(rows), model.acquisition_cost(rows)
     )  # fmt: skip
-    assert 0 < model.sent_share_ < 1
+    assert 0 < model.sent_share_ < 1 or name == "miser"
+    assert len(np.unique(costs)) > 1
     other = np.where(used, rows, rows + 1e3)
     assert_allclose(model.predict_proba(other), chances, rtol=1e-12)
     for row, expected, cost in zip(rows[:20], chances, costs, strict=False):
         found = model.acquire(row.__getitem__)
         assert_allclose(found.probabilities, expected, rtol=1e-12)
         assert (found.is_complete, found.total_cost) == (True, cost)
-    assert model.oracle(X_val, y_val).lost_to_gate >= 0
+    if name != "miser":
+        assert model.oracle(X_val, y_val).lost_to_gate >= 0
     assert model.acquisition_cost(X_val).mean() == pytest.approx(model.validation_cost_)
-    if name == "svm":
+    if isinstance(getattr(model, "estimator", None), SVC):
         with pytest.raises(ParameterError, match="to be saved as JSON, got SVC"):
             model.save(tmp_path / "model.json")
     else:
@@ -278,10 +301,12 @@ def test_rows_pay_for_what_they_read(name, tmp_path):
         assert (loaded.features_used(rows) == used).all()
 
 
-def test_budgets_are_kept_on_the_rows_that_choose():
+@pytest.mark.parametrize("how", [LINEAR, {"n_boosted": 20}])
+def test_budgets_are_kept_on_the_rows_that_choose(how):
     X, y = mixed(500, 2)
     X_val, y_val = mixed(400, 3)
-    model = AdaptiveClassifier(n_trees=10, full_share=0.3, random_state=0).fit(X, y, X_val, y_val)
+    model = AdaptiveClassifier(n_trees=10, full_share=0.3, random_state=0, **how)
+    model.fit(X, y, X_val, y_val)
     budgets = [0.0, 1.0, 2.0, 3.0]
     path = model.path(budgets)
     assert all(each.validation_cost_ <= b for b, each in zip(budgets, path, strict=True))
@@ -299,6 +324,11 @@ def test_budgets_are_kept_on_the_rows_that_choose():
         ({"ridge": -1.0}, "ridge must be a finite number >= 0, got -1"),
         ({"costs": [1.0, np.nan, 1.0, 1.0]}, "must be a finite number >= 0, got nan"),
         ({"selection": "lasso"}, "selection must be"),
+        ({"selection": "group_lasso"}, 'learner must be "linear" with selection'),
+        ({"distance": "log_odds"}, 'learner must be "linear" with distance'),
+        ({"max_depth": 9}, "max_depth must be an integer .*8, got 9"),
+        ({"penalty": "lazy"}, "penalty must be"),
+        ({"budget": -1.0}, "budget must be a finite number >= 0, got -1"),
     ],
 )
 def test_bad_input_is_named(changed, message):
@@ -318,5 +348,5 @@ def test_full_models_of_other_rows_are_refused():
     with pytest.raises(ValueError, match="class"):
         AdaptiveClassifier(n_trees=3).fit(X, np.zeros(80))
     constant = np.column_stack([X[:, 0], np.ones(80)])
-    model = AdaptiveClassifier(n_trees=3, random_state=0).fit(constant, y)
+    model = AdaptiveClassifier(n_trees=3, n_boosted=5, random_state=0).fit(constant, y)
     assert not model.features_used(constant)[:, 1].any()

@@ -14,9 +14,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from bayescascade.base import threads
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.methods.forests import forest as forest_module
-from bayescascade.methods.forests.forest import LEAF, Forest
+from bayescascade.methods.forests import trees as trees_module
+from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.kernels.routing import BLOCK, find_leaves
+from bayescascade.methods.forests.trees import LEAF
 from tests.methods.forests import reference
 
 ESTIMATORS = {
@@ -137,7 +138,7 @@ def test_threads_send_every_row_to_where_one_does(n_rows, rng, monkeypatch):
         names.add(threading.current_thread().name)
         return find_leaves(*arguments)
 
-    monkeypatch.setattr(forest_module, "find_leaves", noting)
+    monkeypatch.setattr(trees_module, "find_leaves", noting)
     with joblib.parallel_config(n_jobs=3):
         together = [of(rows) for of in (forest.apply, forest.predict_proba, forest.features_used)]
     for one, other in zip(alone, together, strict=True):

@@ -1,0 +1,164 @@
+"""Which boosted gates and local models are tried: by penalty, tradeoff, share and number of trees.
+
+Of each fit its first trees alone are tried, too: few trees read little.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.costs.items import CostItems
+from bayescascade.methods.adaptive.boosted_scores import BoostedScores
+from bayescascade.methods.adaptive.boosting import Boosting, Sums
+from bayescascade.methods.adaptive.growing import Grower, Growth
+from bayescascade.methods.adaptive.objective import Problem
+
+SHARES = (0.1, 0.3, 0.6)
+"""Values of full_share that are tried where none is given."""
+
+_TRADEOFFS = {"once": (3e-2, 1e-4), "per_row": (1e-1, 1e-3)}
+_N_TRADEOFFS = 10
+_PARTS = (1 / 15, 0.3, 1.0)  # of the trees
+
+
+_LEAST = 1.0  # curvature of a side of a cut
+
+
+class BoostedGiven(Protocol):
+    """An estimator with the parameters of `BoostedParameters`."""
+
+    penalty: str | None
+    tradeoff: float | None
+    n_boosted: int
+    max_depth: int
+    learning_rate: float
+    leaf: str
+    ridge: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoostedFit:
+    """Gate and local model that are sums of trees.
+
+    Attributes
+    ----------
+    gate, local : BoostedScores
+    penalty : {"once", "per_row"}
+        Who pays for a feature: the model, or each row.
+    tradeoff : float
+        Nats a row that a unit of cost is worth.
+    full_share : float
+        Most of the mean share of the full model; 0 without a gate.
+    n_trees : int
+        Trees of the gate, and of each output of the local model.
+    objective : float
+        J without costs, nats a row, of all trees of the fit that these are the first of.
+    """
+
+    gate: BoostedScores
+    local: BoostedScores
+    penalty: str
+    tradeoff: float
+    full_share: float
+    n_trees: int
+    objective: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoostedLearner:
+    """What tries boosted gates and local models.
+
+    problem: of all rows of the matrix; items: what its columns cost; `penalty`, `tradeoff` and
+    full_share None where several are tried.
+    """
+
+    problem: Problem
+    items: CostItems
+    boosting: Boosting
+    growth: Growth
+    penalty: str | None
+    tradeoff: float | None
+    full_share: float | None
+
+    def tried(self, learns: NDArray[np.bool_]) -> Iterator[BoostedFit]:
+        """Yield fits to some of the rows, (n,) bool."""
+        problem = self.problem.part(learns)
+        for penalty in ("once", "per_row") if self.penalty is None else (self.penalty,):
+            grower = self._grower(problem, penalty)
+            for tradeoff in self._tradeoffs(penalty):
+                price = self._price(problem, penalty, tradeoff)
+                greedy = self.boosting.greedy(problem, grower, price)
+                if self.full_share in (None, 0.0):
+                    yield from self._first(problem, grower, greedy, penalty, tradeoff, 0.0)
+                for share in SHARES if self.full_share is None else (self.full_share,):
+                    if share > 0.0:
+                        limited = replace(problem, full_share=share)
+                        sums = self.boosting.adapted(limited, grower, price, greedy)
+                        yield from self._first(limited, grower, sums, penalty, tradeoff, share)
+
+    def candidates(self, fits: Sequence[BoostedFit]) -> list[BoostedFit]:
+        """Return the fits that other rows judge."""
+        return list(fits)
+
+    def refitted(self, fit: BoostedFit) -> BoostedFit:
+        """Return a fit of all rows by the same settings, to the columns that the fit reads."""
+        problem = self.problem
+        read = np.zeros(problem.rows.shape[1], np.bool_)
+        read[np.concatenate([fit.gate.columns, fit.local.columns])] = True
+        rows = np.where(read, problem.rows, 0.0)  # a constant column has no cuts
+        problem = replace(problem, rows=rows, full_share=fit.full_share)
+        boosting = replace(self.boosting, n_trees=fit.n_trees)
+        grower = self._grower(problem, fit.penalty)
+        price = self._price(problem, fit.penalty, fit.tradeoff)
+        sums = boosting.greedy(problem, grower, price)
+        if fit.full_share > 0.0:
+            sums = boosting.adapted(problem, grower, price, sums)
+        *_, made = self._first(problem, grower, sums, fit.penalty, fit.tradeoff, fit.full_share)
+        return made
+
+    def scores(self, fit: BoostedFit) -> tuple[BoostedScores, BoostedScores]:
+        """Return gate and local model of a fit."""
+        return fit.gate, fit.local
+
+    def _tradeoffs(self, penalty: str) -> list[float]:
+        if self.tradeoff is not None:
+            return [float(self.tradeoff)]
+        mean = float(self.items.costs.mean()) if self.items.n_items else 1.0
+        found: list[float] = (np.geomspace(*_TRADEOFFS[penalty], _N_TRADEOFFS) / mean).tolist()
+        return found
+
+    def _grower(self, problem: Problem, penalty: str) -> Grower:
+        return Grower.of(problem.rows, problem.weights, self.items, self.growth, penalty)
+
+    @staticmethod
+    def _price(problem: Problem, penalty: str, tradeoff: float) -> float:
+        return tradeoff * (problem.total if penalty == "once" else 1.0)
+
+    def _first(
+        self, problem: Problem, grower: Grower, sums: Sums, penalty: str, tradeoff: float,
+        share: float,
+    ) -> Iterator[BoostedFit]:  # fmt: skip
+        """Yield the first trees of a fit, and then all of them."""
+        value = problem.value_at(sums.gates, sums.outputs.T)
+        c, start = problem.n_outputs, self.boosting.start(problem)
+        n_trees = len(sums.local) // c
+        for n in sorted({max(1, round(part * n_trees)) for part in _PARTS}):
+            gate = grower.scores(sums.gate[:n], np.zeros(1))
+            local = grower.scores(sums.local[: n * c], start)
+            yield BoostedFit(gate, local, penalty, tradeoff, share, n, value)
+
+
+def boosted_learner(
+    given: BoostedGiven, problem: Problem, items: CostItems, n_rounds: int,
+    full_share: float | None,
+) -> BoostedLearner:  # fmt: skip
+    """Return what tries trees by an estimator's parameters."""
+    is_newton = given.leaf == "newton"
+    growth = Growth(int(given.max_depth), float(given.ridge), _LEAST, float(given.learning_rate))
+    boosting = Boosting(int(given.n_boosted), n_rounds, is_newton)
+    return BoostedLearner(
+        problem, items, boosting, growth, given.penalty, given.tradeoff, full_share
+    )

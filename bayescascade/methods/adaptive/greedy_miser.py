@@ -1,0 +1,159 @@
+"""Boosted trees that pay for the features they read, without a full model."""
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayescascade.base.watch import Watch
+from bayescascade.costs.items import Costs
+from bayescascade.data.given import GivenRows
+from bayescascade.methods.adaptive.base import GatedClassifier
+from bayescascade.methods.adaptive.boosted import boosted_learner
+from bayescascade.methods.adaptive.boosted_scores import BoostedScores
+from bayescascade.methods.adaptive.gated import Gated
+from bayescascade.methods.adaptive.linear_scores import Scaling
+from bayescascade.methods.adaptive.nobody import Nobody
+from bayescascade.methods.adaptive.objective import Problem
+from bayescascade.methods.adaptive.parameters import GreedyMiserParameters
+from bayescascade.methods.adaptive.trial import Trial, counted, judges_of
+from bayescascade.report.page import count_of
+
+
+@dataclass(eq=False, repr=False)
+class GreedyMiserClassifier(GatedClassifier):
+    """Boosted trees whose splits pay for features that nobody has paid for yet.
+
+    Parameters
+    ----------
+    costs : FeatureCosts, mapping, sequence of float or None
+        What features cost; None: 1 each. See `FeatureCosts`.
+
+    Attributes
+    ----------
+    local_ : BoostedScores
+        The trees: of two classes the log odds of the second, else a score for each class.
+    is_interrupted_ : bool
+        Whether Ctrl-C ended the fit, which then kept what had been tried.
+
+    The others are those of every `BudgetedClassifier`.
+
+    Notes
+    -----
+    Xu, Weinberger and Chapelle (2012), as Nan (2018) has it in chapter 5: `AdaptiveClassifier`
+    without a gate. A split gains what it lowers the loss by, less `tradeoff` times what the feature
+    costs. With the penalty "once" that is paid once for the whole model, as printed; with "per_row"
+    by each row of the node that has not paid, and other rows may still do without the feature.
+
+    Rows of `y_val`, else a held-out quarter, choose penalty, tradeoff and the number of trees
+    together: the least error within the budget.
+
+    References
+    ----------
+    Xu, Z., Weinberger, K. and Chapelle, O. (2012). The greedy miser. ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import GreedyMiserClassifier
+    >>> X = np.random.default_rng(0).normal(size=(600, 4))
+    >>> y = X[:, 0] + X[:, 1] > 0
+    >>> model = GreedyMiserClassifier(budget=2.0, n_boosted=40, random_state=0).fit(X, y)
+    >>> bool(model.validation_cost_ < 2.1), bool(model.score(X, y) > 0.9)
+    (True, True)
+    """
+
+    model_name: ClassVar[str] = "GreedyMiserClassifier"
+    title: ClassVar[str] = "miserly boosted trees"
+    purpose: ClassVar[str] = "Which class a row is of, by boosted trees that pay for features."
+    declares = GreedyMiserParameters
+
+    costs: Costs = GreedyMiserParameters.costs.default
+    _: KW_ONLY
+    budget: float | None = GreedyMiserParameters.budget.default
+    penalty: str | None = GreedyMiserParameters.penalty.default
+    tradeoff: float | None = GreedyMiserParameters.tradeoff.default
+    n_boosted: int = GreedyMiserParameters.n_boosted.default
+    max_depth: int = GreedyMiserParameters.max_depth.default
+    learning_rate: float = GreedyMiserParameters.learning_rate.default
+    leaf: str = GreedyMiserParameters.leaf.default
+    ridge: float = GreedyMiserParameters.ridge.default
+    missing: str = GreedyMiserParameters.missing.default
+    unknown: str = GreedyMiserParameters.unknown.default
+    time_limit: float | None = GreedyMiserParameters.time_limit.default
+    random_state: Any = GreedyMiserParameters.random_state.default
+
+    sent_share_: float = field(init=False)
+    is_interrupted_: bool = field(init=False)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Boost trees at several tradeoffs; keep the best within the budget.
+
+        Parameters
+        ----------
+        X : DataFrame or other table, paths, mapping of columns, array or list of rows
+            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
+            Arrow files, whose column `y` names.
+            Numbers, truth values, text and categories; NaN or None is missing.
+        y : (n_rows,) array, or str of files
+            Labels, of at least two classes.
+        X_val : as X, optional
+            Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
+        y_val : (n_validation_rows,) array, optional
+            Their labels, which choose; without them, a quarter of the rows does, by
+            `random_state`, and what is chosen is fitted to all rows.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            Weights of the rows, 1 each by default.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        DataError
+            If rows, labels or weights cannot be used.
+        KeyboardInterrupt
+            If Ctrl-C comes before one has been tried; later, it leaves those that have.
+        """
+        self._trial = self._try([self.budget], X, y, sample_weight, X_val, y_val)
+        self.__dict__.update(self._chosen(self.budget).__dict__)
+        return self
+
+    def _trial_of(
+        self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any
+    ) -> Trial:
+        training = counted(self._read(given, validation))
+        n, source = len(training.rows), np.asarray(self._encoder.source, np.int64)
+        shares = np.bincount(training.labels, training.weights, training.n_classes)
+        nobody = Nobody(shares / shares.sum(), int(source[-1]) + 1)
+        is_given = self.budget is None and None not in (self.tradeoff, self.penalty)
+        fair = nobody.probabilities(training.rows)
+        judges = judges_of(training, nobody, fair, generator, is_given)
+        problem = Problem(
+            training.rows, training.labels, training.n_classes, training.weights, np.zeros(n), 0.0,
+            self.ridge,
+        )  # fmt: skip
+        learner = boosted_learner(self, problem, self._matrix_items, n_rounds=1, full_share=0.0)
+        means = Scaling.of(training.rows, training.weights).means
+        nothing = Gated.of(nobody, means, source, nobody.shares)
+        return Trial([], training, learner, nothing, judges, watch)
+
+    @property
+    def _cut(self) -> float:
+        return np.inf
+
+    def _heading(self) -> list[str]:
+        return [count_of(len(self.classes_), "class", "classes")]
+
+    def _size_facts(self) -> list[str]:
+        local = self._model.local
+        n_trees = local.n_trees if isinstance(local, BoostedScores) else 0
+        return [count_of(n_trees, "tree")]

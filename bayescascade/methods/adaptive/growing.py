@@ -1,0 +1,133 @@
+"""Boosted trees over binned columns, as Python grows and reads them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.costs.items import CostItems
+from bayescascade.data.bins import equal_frequency_edges
+from bayescascade.data.cell_policy import Matrix
+from bayescascade.methods.adaptive.boosted_scores import BoostedScores
+from bayescascade.methods.adaptive.kernels.trees import (
+    LEAF,
+    Binned,
+    Growth,
+    Prices,
+    Space,
+    Tree,
+    grow_tree,
+)
+from bayescascade.methods.forests.trees import Trees, linked
+
+__all__ = ["Grower", "Growth", "Prices", "Tree"]
+
+Numbers = NDArray[np.float64]
+
+N_BINS = 63
+"""Bins of a column, at most; what is missing has one more."""
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grower:
+    """What grows trees on the same rows.
+
+    data: rows in bins; cuts: of each column, between its bins; penalty: "once", "per_row" or
+    "none".
+    """
+
+    data: Binned
+    cuts: tuple[Numbers, ...]
+    growth: Growth
+    penalty: str
+    space: Space
+
+    @classmethod
+    def of(
+        cls, rows: Matrix, weights: Numbers, items: CostItems, growth: Growth, penalty: str
+    ) -> Self:
+        """Return that of rows (n, p), with what the columns of the matrix cost."""
+        cells = rows.astype(np.float32).astype(np.float64)
+        cuts = tuple(_cuts(column, weights) for column in cells.T)
+        n, p = cells.shape
+        codes = np.empty((n, p), np.uint8)
+        for j, of_column in enumerate(cuts):
+            found = np.searchsorted(of_column, cells[:, j])
+            codes[:, j] = np.where(np.isnan(cells[:, j]), len(of_column) + 1, found)
+        n_bins = np.array([len(of_column) + 1 for of_column in cuts], np.int64)
+        data = Binned(codes, n_bins, items.starts, items.items, items.costs)
+        n_slots, n_nodes = 2 ** max(growth.depth - 1, 0), 2 ** (growth.depth + 1) - 1
+        space = Space(
+            np.empty(n, np.int64), np.empty(n, np.int64),
+            np.empty((n_slots, p, int(n_bins.max()) + 1, 2)), np.empty((n_slots, items.n_items)),
+            *(np.empty(n_nodes, np.int64) for _ in range(3)),
+        )  # fmt: skip
+        return cls(data, cuts, growth, penalty, space)
+
+    def buying(self, price: float, sizes: Numbers) -> Prices:
+        """Return what nothing is paid of yet, at a price of a unit of cost, nats.
+
+        price: for the model, or for each row; sizes (n,): by how much rows have to pay.
+        """
+        m, is_rows = self.data.costs.size, self.penalty == "per_row"
+        return Prices(
+            price if self.penalty == "once" else 0.0, price if is_rows else 0.0,
+            np.zeros(m, np.bool_), np.zeros((len(sizes) if is_rows else 0, m), np.uint8), sizes,
+        )  # fmt: skip
+
+    def grow(
+        self, prices: Prices, gradients: Numbers, curvatures: Numbers, scores: Numbers
+    ) -> Tree:
+        """Return a tree; its values are added to scores (n,), and what it reads is paid."""
+        n = 2 ** (self.growth.depth + 1) - 1
+        tree = Tree(
+            np.empty(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n)
+        )
+        grow_tree(self.data, prices, self.growth, self.space, gradients, curvatures, tree, scores)
+        return tree
+
+    def scores(self, grown: Sequence[Tree], starts: Numbers) -> BoostedScores:
+        """Return the sums of trees, and of what they begin with (c,), for rows of the matrix."""
+        made = list(grown) or [_stump()] * len(starts)
+        column, cut, missing_left, value = (
+            np.concatenate([each[k][_in_preorder(each)] for each in made]) for k in range(4)
+        )
+        threshold, value = np.full(column.size, np.nan), np.where(column == LEAF, value, 0.0)
+        for place in np.flatnonzero(column != LEAF).tolist():
+            cuts, last = self.cuts[column[place]], cut[place]
+            threshold[place] = cuts[last] if last < len(cuts) else _LARGEST
+        trees = Trees(**linked(column.astype(np.int32), threshold, missing_left))
+        return BoostedScores(trees, value, starts, len(self.cuts))
+
+
+def _stump() -> Tree:
+    """Return a tree that adds nothing."""
+    return Tree(np.full(1, LEAF), np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros(1))
+
+
+def _in_preorder(tree: Tree) -> list[int]:
+    """Return the nodes of a heap that are there, in preorder."""
+    found, waiting = [], [0]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        if tree.column[node] != LEAF:
+            waiting += [2 * node + 2, 2 * node + 1]
+    return found
+
+
+def _cuts(column: Numbers, weights: Numbers) -> Numbers:
+    """Return ascending cuts between a column's values, at most one less than bins."""
+    known = ~np.isnan(column)
+    values, sizes = column[known], weights[known]
+    if not values.size or values.min() == values.max():
+        return np.empty(0)
+    distinct = np.unique(values)
+    if len(distinct) <= N_BINS:
+        return distinct[:-1] / 2 + distinct[1:] / 2
+    edges = equal_frequency_edges(values, sizes, N_BINS, distinct[0], distinct[-1])
+    return np.array(edges[1:-1])

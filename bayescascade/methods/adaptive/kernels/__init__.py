@@ -1,0 +1,1 @@
+"""What is compiled: growing boosted trees."""

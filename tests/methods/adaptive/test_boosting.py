@@ -1,0 +1,54 @@
+"""Boosted trees of gates and local models: growing them, and what they pay for."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from bayescascade.costs.items import FeatureCosts
+from bayescascade.methods.adaptive.growing import Grower, Growth
+from tests.methods.adaptive import slow_trees
+
+COSTS = FeatureCosts({0: 1.0, 1: 2.0, 2: 0.5}, groups={"blood": [1, 2]})
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("penalty", ["none", "once", "per_row"])
+def test_trees_are_those_of_the_slow_twin(seed, penalty):
+    """Two trees, the second after what the first has paid for; cells are missing."""
+    rng = np.random.default_rng(seed)
+    rows = np.round(rng.normal(size=(160, 4)), 1 + seed % 2).astype(np.float32)
+    rows[rng.random(rows.shape) < 0.1 * (seed % 3)] = np.nan
+    items = COSTS.resolve([0, 1, 2, 3])
+    growth = Growth(depth=1 + seed % 4, ridge=0.5, least=2.0, rate=0.3)
+    grower = Grower.of(rows, np.ones(160), items, growth, penalty)
+    price = {"none": 0.0, "once": 1.5, "per_row": 0.03}[penalty]
+    sizes = rng.uniform(0.2, 1.0, 160)
+    buying = grower.buying(price, sizes)
+    told = {
+        "once": price if penalty == "once" else 0.0,
+        "per_row": price if penalty == "per_row" else 0.0,
+        "bought": np.zeros(items.n_items, bool),
+        "paid": np.zeros((160, items.n_items), bool),
+        "sizes": sizes,
+    }
+    incurred = [items.of_column(j).tolist() for j in range(4)]
+    codes = grower.data.codes.astype(int)
+    assert (codes == grower.data.n_bins).any(axis=0).tolist() == np.isnan(rows).any(axis=0).tolist()
+    added = np.zeros(160)
+    for _ in range(2):
+        gradients, curvatures = rng.normal(size=160), rng.uniform(0.1, 1.0, 160)
+        gradients += np.nan_to_num(rows[:, seed % 4])
+        before = added.copy()
+        tree = grower.grow(buying, gradients, curvatures, added)
+        twin = slow_trees.grown(
+            codes, grower.data.n_bins, gradients, curvatures, growth, incurred, items.costs, told
+        )
+        assert_allclose(added - before, slow_trees.scores(twin, 160), rtol=1e-9, atol=1e-12)
+        assert (buying.bought == told["bought"]).all()
+        if penalty == "per_row":
+            assert (buying.paid.astype(bool) == told["paid"]).all()
+        assert (tree.column >= 0).any()
+    assert_allclose(added - before, grower.scores([tree], np.zeros(1)).of(rows, rows[0])[:, 0])
+    if penalty != "none":  # nothing is worth such a price
+        dear = grower.grow(grower.buying(1e6, sizes), gradients, curvatures, added)
+        assert (dear.column < 0).all()
