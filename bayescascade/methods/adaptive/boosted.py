@@ -104,20 +104,12 @@ class BoostedLearner:
         return list(fits)
 
     def refitted(self, fit: BoostedFit) -> BoostedFit:
-        """Return a fit of all rows by the same settings, to the columns that the fit reads."""
-        problem = self.problem
-        read = np.zeros(problem.rows.shape[1], np.bool_)
-        read[np.concatenate([fit.gate.columns, fit.local.columns])] = True
-        rows = np.where(read, problem.rows, 0.0)  # a constant column has no cuts
-        problem = replace(problem, rows=rows, full_share=fit.full_share)
-        boosting = replace(self.boosting, n_trees=fit.n_trees)
-        grower = self._grower(problem, fit.penalty)
-        price = self._price(problem, fit.penalty, fit.tradeoff)
-        sums = boosting.greedy(problem, grower, price)
-        if fit.full_share > 0.0:
-            sums = boosting.adapted(problem, grower, price, sums)
-        *_, made = self._first(problem, grower, sums, fit.penalty, fit.tradeoff, fit.full_share)
-        return made
+        """Return the fit as it is.
+
+        Trees grown anew on all rows read and cost something else, and their gate has other scores,
+        for which no row that judges has chosen the cut.
+        """
+        return fit
 
     def scores(self, fit: BoostedFit) -> tuple[BoostedScores, BoostedScores]:
         """Return gate and local model of a fit."""

@@ -161,7 +161,8 @@ class AdaptiveClassifier(GatedClassifier):
             Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
         y_val : (n_validation_rows,) array, optional
             Their labels, which choose; without them, a quarter of the rows does, by
-            `random_state`, and what is chosen is fitted to all rows.
+            `random_state`. Linear ones that are chosen are then fitted to all rows, boosted ones
+            are not: other trees would cost something else.
         sample_weight : (n_rows,) array of float >= 0, optional
             Weights of the rows, 1 each by default.
 
