@@ -5,6 +5,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.methods.classifier_trees.selection import units_of
 from bayescascade.methods.classifier_trees.tree import Linear
 
 Numbers = NDArray[np.float64]
@@ -22,10 +23,11 @@ class Standard(NamedTuple):
         """Return the weighted means, and one over the deviations, of columns (n, p)."""
         present = made[weights > 0]
         shares = weights[weights > 0] / weights.sum()
-        means = shares @ present
-        deviations = np.sqrt(shares @ (present - means) ** 2)
+        means, units = shares @ present, units_of(present)
+        units[units == 0] = 1.0
+        deviations = np.sqrt(shares @ ((present - means) / units) ** 2)
         varies = (present.max(axis=0) > present.min(axis=0)) & (deviations > 0)
-        return cls(means, np.where(varies, 1 / np.where(varies, deviations, 1.0), 0.0))
+        return cls(means, np.where(varies, 1 / np.where(varies, deviations, 1.0), 0.0) / units)
 
     def scaled(self, made: Numbers) -> Numbers:
         """Return columns (n, p) of mean 0 and variance 1; constant ones are 0."""

@@ -60,6 +60,7 @@ MOST_FEATURES = 20
 """Of which all sets are listed."""
 
 _MOST_BYTES = 1 << 30  # of a stack of squares
+_LEAST_EXPONENT = 1000
 _SLACK = 1e-9  # of `is_within`
 _EPSILON = float(np.finfo(np.float64).eps)
 
@@ -123,10 +124,14 @@ def squares_of(columns: Numbers, targets: Numbers, weights: Numbers, ridge: floa
     if not is_present.all():
         columns, targets = columns[is_present], targets[is_present]
     both = np.column_stack([columns, targets])
-    is_constant = both.max(axis=0) == both.min(axis=0)
+    units = units_of(both)
+    is_constant = units == 0
     means = shares @ both
     both -= means
     both *= np.sqrt(shares)[:, np.newaxis]
+    units[is_constant] = 1.0
+    units[columns.shape[1] :] = 1.0
+    both /= units
     squares = both.T @ both
     n_columns = columns.shape[1]
     variances = np.where(is_constant, 1.0, squares.diagonal())
@@ -136,7 +141,19 @@ def squares_of(columns: Numbers, targets: Numbers, weights: Numbers, ridge: floa
     squares *= scale * scale[:, np.newaxis]
     places = np.flatnonzero(~is_constant[:n_columns])
     squares[places, places] = 1.0 + ridge
-    return Sums(squares, means, scale, n_columns)
+    return Sums(squares, means, scale / units, n_columns)
+
+
+def units_of(columns: Numbers) -> Numbers:
+    """Return a power of 2 near the spread of each column (n, p), (p,): 0 of constant columns.
+
+    In such units, which round nothing, squares neither vanish nor overflow. What spreads by less
+    than 2^-1000 is constant.
+    """
+    _, exponents = np.frexp(columns.max(axis=0) / 2 - columns.min(axis=0) / 2)
+    is_some = (columns.max(axis=0) > columns.min(axis=0)) & (exponents > -_LEAST_EXPONENT)
+    units: Numbers = np.where(is_some, np.ldexp(1.0, exponents), 0.0)
+    return units
 
 
 class Node:

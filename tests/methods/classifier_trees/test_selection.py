@@ -101,6 +101,7 @@ EXTREMES = {
     "constants": lambda x, w: (x * [1, 0, 1, 0, 1] + [0, 1e9, 0, -3e-9, 0], w),
     "all constant": lambda x, w: (0 * x + 7.1, w),
     "scales": lambda x, w: (x * 10.0 ** np.array([-150, 150, 0, 80, -80]), w),
+    "wide scales": lambda x, w: (x * 10.0 ** np.array([-200, 200, -290, 290, 0]), w),
     "far": lambda x, w: (x + 1e8, w),
     "one outlier": lambda x, w: (np.where(np.arange(len(x))[:, None] == 3, 1e12, x), w),
 }
