@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import Costs
 from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
@@ -133,7 +134,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         asked = np.unique(begun.dearest_tradeoff() * _TRADEOFFS).tolist()
         if self.tradeoff is not None:
             asked = [float(self.tradeoff)]
-        for tradeoff in asked:
+        for tradeoff in noticed(asked, len(asked), "the ascent for further tradeoffs"):
             posterior = begun.with_tradeoff(tradeoff)
             run = ascend(posterior, [begun.start], max_iter=self.max_iter)
             posterior.start = run.best_state

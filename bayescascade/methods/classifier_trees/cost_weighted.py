@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems, Costs
 from bayescascade.costs.limits import check_amounts, is_within
@@ -134,7 +135,8 @@ class CostWeightedLogisticClassifier(TriedClassifier):
         standard = Standard.of(rows.made, rows.weights)
         problem = logistic_problem(rows, standard, self.items_)
         dear, limits = 0, [np.inf if each is None else each for each in budgets]
-        for solution in problem.path(self._asked(problem)):
+        asked = self._asked(problem)
+        for solution in noticed(problem.path(asked), len(asked), "the path of smaller penalties"):
             tree = self._tree(rows, standard, solution)
             error, cost = judges.judge(tree, self.items_.total(self.items_.paid(tree.has)))
             yield [PenaltyFit(solution.penalty, solution.gap, tree, error, cost)]

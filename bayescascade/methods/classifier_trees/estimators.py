@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.notices import noticed
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.exact import solved
@@ -110,7 +111,8 @@ class SubmodularTreeClassifier(TriedClassifier):
         self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
     ) -> Iterator[Sequence[Pruning]]:
         tried = self._node_budgets(budgets)
-        for n_done, node_budgets in enumerate(tried):
+        parts = noticed(tried, len(tried), "the growth of further trees")
+        for n_done, node_budgets in enumerate(parts):
             if self.progress is not None:
                 self.progress(samplers.Progress("trees", n_done, len(tried), nan, nan, nan, {}))
             how = Growth(node_budgets, self.selection, self.max_depth, self.weights, self.leaf)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.notices import noticed
 from bayescascade.base.watch import Watch
 from bayescascade.costs.choice import FEW_ROWS, Choice
 from bayescascade.costs.items import CostItems
@@ -96,7 +97,8 @@ class NearestFit:
             n_settling or own.size,
         )  # fmt: skip
         followed = []
-        for ways in follow_all(around, asked, judges):
+        n_parts = len(around) * len(asked.n_neighbors) * len(asked.tradeoffs)
+        for ways in noticed(follow_all(around, asked, judges), n_parts, "the trial of more rules"):
             followed.append(ways)
             if watch.is_over():
                 break

@@ -14,11 +14,11 @@ are exact.
 """
 
 import time
-import warnings
 from typing import Any
 
 import numpy as np
 
+from bayescascade.base.notices import notice
 from bayescascade.base.watch import Watch
 from bayescascade.methods.rado.protection import Promise, check_budget, cut_of, draw_agreements
 from bayescascade.methods.rado.reading import Rows
@@ -38,7 +38,6 @@ from bayescascade.privacy.noise import NoiseSource, noise_source
 
 _BLOCK_ROWS = 1 << 13
 _FINE = 2.0**20  # steps of an edge in [-1, 1]
-_MOST_SILENT = 10.0  # seconds
 
 
 def random_sums(
@@ -170,6 +169,4 @@ def announce(n_values: int, source: NoiseSource) -> None:
         began = time.perf_counter()
         source.gaussian(_FINE, 256)
         seconds = (time.perf_counter() - began) * n_values / 256
-        if seconds > _MOST_SILENT:
-            told = f"exact noise for {n_values:,} values takes about {seconds:,.0f} s"
-            warnings.warn(told, UserWarning, stacklevel=3)
+        notice(f"exact noise for {n_values:,} values", seconds)

@@ -15,6 +15,7 @@ from bayescascade import (
     Rados,
     audit_privacy,
 )
+from bayescascade.base import notices
 from bayescascade.methods.rado import releases
 from bayescascade.methods.rado.protection import (
     agreement_law,
@@ -381,7 +382,7 @@ def test_exact_noise_is_private_and_learned_from():
 
 
 def test_long_noise_is_announced(monkeypatch):
-    monkeypatch.setattr(releases, "_MOST_SILENT", 0.0)
+    monkeypatch.setattr(notices, "MOST_SILENT", 0.0)
     source = noise_source("simulated", 0)
     source.is_private = True
     with pytest.warns(UserWarning, match="exact noise for 60,000 values takes about"):
