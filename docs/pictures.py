@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -16,6 +15,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
+from picture_schemes import DARK, LIGHT, Scheme, add_legend, plain_axes
+from pictures_of_examples import boxes, effects, mixture, online
 from sklearn.datasets import load_breast_cancer, make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_ridge import KernelRidge
@@ -38,23 +39,8 @@ ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).parent / "pictures"
 
 
-class Scheme(NamedTuple):
-    """Colors of a page, as matplotlib reads them."""
-
-    name: str
-    page: str
-    text: str
-    faint: str
-    denser: str
-    rarer: str
-    other: str
-
-
 _N_RADOS = (25, 50, 100, 200, 400, 800, 1600, 3200)
 _N_DEALS = 10  # of rows to those that are learned from, measured on and tested with
-
-LIGHT = Scheme("light", "#ffffff", "#24292f", "#8b949e", "#2f7fc1", "#e08a1e", "#6a737d")
-DARK = Scheme("dark", "#131416", "#d7dbe0", "#6f7780", "#5aa9e6", "#f0a04b", "#a5adb6")
 
 
 def titanic(scheme: Scheme) -> Figure:
@@ -102,7 +88,7 @@ def survival(scheme: Scheme) -> Figure:
     low, high = rules.intervals()[:, 1].T
     words = [line.split("  ")[0] for line in str(rules).splitlines()[1:]]
     figure = Figure(figsize=(7.6, 2.9))
-    axes = _axes(figure, scheme, (0.4, 0.19, 0.57, 0.77))
+    axes = plain_axes(figure, scheme, (0.4, 0.19, 0.57, 0.77))
     places = np.arange(len(means))
     axes.hlines(places, low, high, color=scheme.denser, lw=5, alpha=0.45)
     axes.plot(means, places, "o", color=scheme.denser, ms=6)
@@ -116,13 +102,13 @@ def survival(scheme: Scheme) -> Figure:
 def budget(scheme: Scheme) -> Figure:
     """Draw test errors of prunings of a forest by what they cost, mean of ten splits."""
     figure = Figure(figsize=(7.6, 3.3))
-    axes = _axes(figure, scheme, (0.09, 0.16, 0.88, 0.81))
+    axes = plain_axes(figure, scheme, (0.09, 0.16, 0.88, 0.81))
     styles = ((scheme.denser, "o-", 2.2), (scheme.rarer, "s--", 1.2), (scheme.other, "v:", 1.2))
     for (name, (spent, errors)), style in zip(_pruned().items(), styles, strict=True):
         color, line, width = style
         axes.plot(spent, errors, line, color=color, lw=width, ms=4.5, label=name)
     axes.set(xlabel="mean cost a patient, dollars", ylabel="test error, %", xlim=(0, None))
-    _legend(axes, scheme)
+    add_legend(axes, scheme)
     return figure
 
 
@@ -178,7 +164,7 @@ def residuals(scheme: Scheme) -> Figure:
     figure = Figure(figsize=(7.6, 3.0))
     pairs = (("dose", dose, "response", response), ("response", response, "dose", dose))
     for place, (cause_name, cause, effect_name, effect) in enumerate(pairs):
-        axes = _axes(figure, scheme, (0.075 + 0.5 * place, 0.18, 0.41, 0.68))
+        axes = plain_axes(figure, scheme, (0.075 + 0.5 * place, 0.18, 0.41, 0.68))
         x = ((cause - cause.mean()) / cause.std())[:, None]
         left = effect - KernelRidge(alpha=0.1, kernel="rbf", gamma=2.0).fit(x, effect).predict(x)
         color = (scheme.denser, scheme.rarer)[place]
@@ -196,7 +182,7 @@ def rados(scheme: Scheme) -> Figure:
     """Draw errors of classifiers from sums of rows, by the number of sums, over ten seeds."""
     errors, error = _summed()
     figure = Figure(figsize=(7.6, 3.2))
-    axes = _axes(figure, scheme, (0.09, 0.17, 0.88, 0.79))
+    axes = plain_axes(figure, scheme, (0.09, 0.17, 0.88, 0.79))
     labels = ("mean and covariance of the sums", "boosting over the sums")
     for found, color, label in zip(errors, (scheme.denser, scheme.rarer), labels, strict=True):
         low, middle, high = 100 * np.quantile(found, (0.1, 0.5, 0.9), axis=1)
@@ -208,7 +194,7 @@ def rados(scheme: Scheme) -> Figure:
     axes.minorticks_off()
     axes.set(xlabel="sums that are handed over, of 426 rows", ylabel="test error, %")
     axes.set_ylim(bottom=0)
-    _legend(axes, scheme)
+    add_legend(axes, scheme)
     return figure
 
 
@@ -229,7 +215,19 @@ def _summed() -> tuple[NDArray[np.float64], float]:
 
 
 PICTURES: dict[str, Callable[[Scheme], Figure]] = {
-    each.__name__: each for each in (titanic, survival, budget, prototypes, residuals, rados)
+    each.__name__: each
+    for each in (
+        titanic,
+        survival,
+        budget,
+        prototypes,
+        residuals,
+        rados,
+        boxes,
+        mixture,
+        effects,
+        online,
+    )
 }
 
 
@@ -244,21 +242,6 @@ def draw(name: str) -> None:
             figure.savefig(
                 path, transparent=True, dpi=200, metadata={"Date": None, "Creator": None}
             )
-
-
-def _axes(figure: Figure, scheme: Scheme, place: tuple[float, float, float, float]):
-    """Return axes in the colors of a page, without a frame."""
-    axes = figure.add_axes(place)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(scheme.faint)
-    axes.tick_params(colors=scheme.text)
-    axes.xaxis.label.set_color(scheme.text)
-    axes.yaxis.label.set_color(scheme.text)
-    return axes
-
-
-def _legend(axes, scheme: Scheme) -> None:
-    axes.legend(frameon=False, labelcolor=scheme.text)
 
 
 def _blend(scheme: Scheme, strength: float) -> tuple[float, ...]:

@@ -112,7 +112,7 @@ class Run(Generic[S]):
     interrupted : bool
         Whether the run was ended by Ctrl-C; everything else then describes the part completed.
     timed_out : bool
-        Whether it was ended by its time limit, likewise.
+        Whether it was ended by its time limit, in the same way.
     extras : dict
         "n_rounds", if there were several; and what only one engine has. Langevin: "step_sizes"
         (n_chains,) and "scales" (n_chains, d).

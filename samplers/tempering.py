@@ -249,7 +249,7 @@ def _swapped(
     n_rounds: int,
     swaps: NDArray[np.float64],
 ) -> tuple[ChainState[S], ...]:
-    """Try every second pair of neighbors, and add to `swaps`, as of `Exchanged`, (3, K - 1)."""
+    """Try every second pair of neighbors, and add to `swaps`, as in `Exchanged`, (3, K - 1)."""
     for pair, (cold, hot) in enumerate(pairwise(ladder)):
         gain = replicas[pair + 1].log_density - replicas[pair].log_density
         probability = math.exp(min(0.0, (cold - hot) * gain))

@@ -259,7 +259,7 @@ class ProvidesStateCodec(Protocol[S]):
 
 @runtime_checkable
 class ProvidesFingerprint(Protocol):
-    """A target that can be told from others, so that no checkpoint is resumed on other data."""
+    """A target with a fingerprint, so that no checkpoint is resumed on other data."""
 
     def fingerprint(self) -> str:
         """Return a string that identifies the target and its data, the same in every process."""

@@ -1,15 +1,23 @@
 """The documentation shows everything that there is, and nothing that is not."""
 
+import inspect
 import re
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 
+import click
 import pytest
 
 import bayescascade
+from bayescascade.cli.application import application
 from tests.documents import ROOT
 
 DOCS = ROOT / "docs"
+READ_TWICE = re.compile(r"\b(told|so many|as of|is put on|none such|likewise|must be had)\b")
+ORDER = [
+    "Example", "How to read it", "Formula", "When not to use it", "Peers", "Options", "Papers",
+]  # fmt: skip
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
 
 
@@ -41,6 +49,18 @@ def test_pictures_are_there_and_shown(scheme: str) -> None:
     assert drawn == {f"{name}_{scheme}" for name in shown}
 
 
+def test_pages_of_methods_have_one_order() -> None:
+    """Who knows the page of one method finds the way in all others."""
+    (methods,) = re.findall(r":caption: Methods\n\n(.*?)\n```", TEXTS["index.md"], re.DOTALL)
+    for name in methods.split():
+        text = TEXTS[f"{name}.md"]
+        question, *_ = text.partition("\n## ")
+        assert "?" in question
+        assert "\n```{picture}" in text
+        headings = re.findall(r"^## ([^:\n]+)", text, re.MULTILINE)
+        assert headings == ORDER, name
+
+
 def test_every_benchmark_is_listed() -> None:
     """Who looks for how something was measured finds the command."""
     text = TEXTS["benchmarks.md"]
@@ -60,6 +80,44 @@ def test_pages_name_commands_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert {"test", "docs"} <= named
     assert named <= set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+
+
+def test_help_avoids_words_that_are_read_twice() -> None:
+    """Help is read in a hurry, often by people whose first language is another."""
+    found = [
+        (command.name, READ_TWICE.findall(text))
+        for command in _commands(application)
+        for text in (command.help, *(getattr(one, "help", None) for one in command.params))
+        if READ_TWICE.search(text or "")
+    ]
+    assert found == []
+
+
+def test_docstrings_of_public_names_avoid_words_that_are_read_twice() -> None:
+    """The reference is made of them."""
+    found = {
+        name: READ_TWICE.findall(text)
+        for public in bayescascade.__all__
+        for name, text in _docstrings(public)
+        if READ_TWICE.search(text)
+    }
+    assert found == {}
+
+
+def _commands(command: click.Command) -> Iterator[click.Command]:
+    yield command
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from _commands(each)
+
+
+def _docstrings(public: str) -> Iterator[tuple[str, str]]:
+    """Yield the docstrings of a public name and of its methods, without names of fields."""
+    found = getattr(bayescascade, public)
+    own = vars(found).items() if isinstance(found, type) else ()
+    methods = [(f"{public}.{name}", each) for name, each in own if not name.startswith("_")]
+    for name, each in [(public, found), *methods]:
+        text = inspect.getdoc(each) or ""
+        yield name, "\n".join(line for line in text.splitlines() if " : " not in line)
 
 
 @pytest.mark.parametrize("name", sorted(TEXTS))

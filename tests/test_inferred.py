@@ -40,12 +40,12 @@ def test_numbers_are_cut_and_gaps_are_a_level() -> None:
     assert [c.is_whole for c in (fare, age, number)] == [False, True, True]
     assert fare.edges == pytest.approx(np.quantile(survey()["fare"], np.arange(8) / 7), rel=0.05)
     assert table.notes == (
-        'column "fare" holds numbers, cut into 7 bins of about equally many rows: '
-        "continuous= (--continuous fare:BINS) chooses others",
-        'column "age" holds whole numbers, cut into 6 bins of about equally many rows: '
-        "continuous= (--continuous age:BINS) chooses others",
-        'column "number" holds whole numbers, cut into 7 bins of about equally many rows: '
-        "continuous= (--continuous number:BINS) chooses others",
+        'column "fare" holds numbers, cut into 7 bins of about equally many rows; '
+        "--continuous fare:BINS (continuous=) changes the bins",
+        'column "age" holds whole numbers, cut into 6 bins of about equally many rows; '
+        "--continuous age:BINS (continuous=) changes the bins",
+        'column "number" holds whole numbers, cut into 7 bins of about equally many rows; '
+        "--continuous number:BINS (continuous=) changes the bins",
         f'column "age" has {300 - n_aged} missing cells: a level of its own',
         f'column "sex" has {survey()["sex"].isna().sum()} missing cells: a level of its own',
     )
@@ -65,9 +65,9 @@ def test_more_than_twelve_whole_numbers_are_cut(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "x.csv", index=False)
     frame.astype({"age": "Int16"}).to_parquet(tmp_path / "x.parquet")
     told = (
-        'column "age" holds whole numbers, cut into 5 bins of about equally many rows: '
-        "continuous= (--continuous age:BINS) chooses others, "
-        'nominal=["age"] (--nominal age) keeps them as levels'
+        'column "age" holds whole numbers, cut into 5 bins of about equally many rows; '
+        "--continuous age:BINS (continuous=) changes the bins, "
+        "--nominal age (nominal=) keeps them as levels"
     )
     expected = Table.from_frame(frame)
     age = expected.schema.columns[0]
@@ -98,8 +98,8 @@ def test_one_note_is_of_many_columns_that_are_cut() -> None:
     (told,) = Table.from_frame(frame).notes
     assert told == (
         'columns "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7" and 49 more hold numbers, cut '
-        "into 4 bins of about equally many rows: continuous= (--continuous NAME:BINS) chooses "
-        "others, nominal= (--nominal NAME) keeps whole numbers as levels"
+        "into 4 bins of about equally many rows; --continuous NAME:BINS (continuous=) "
+        "changes the bins, --nominal NAME (nominal=) keeps whole numbers as levels"
     )
 
 

@@ -40,15 +40,15 @@ class TooLargeError(ParameterError):
 
 
 class InternalError(BayesCascadeError, RuntimeError):
-    """A result contradicts its own proof: an error of this package, which asks for a report."""
+    """A result contradicts its own proof: a bug of this package; please report it."""
 
 
 class MissingExtraError(BayesCascadeError, ImportError):
-    """A library is not installed that one of the package's extras brings."""
+    """A library of one of the package's extras is not installed."""
 
 
 class PrivacyError(BayesCascadeError, ValueError):
-    """A release would cost more privacy than what is left of a budget."""
+    """A release would cost more privacy than a budget has left."""
 
 
 class DataError(BayesCascadeError, ValueError):
@@ -87,7 +87,7 @@ class UndeclaredError(DataError):
 
 
 class UnknownLevelWarning(UserWarning):
-    """Rows have values that nothing was learned of: what was made of them.
+    """Rows have values that fit did not see; the message says how they are treated.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class UnknownLevelWarning(UserWarning):
     levels : mapping of str to str or None
         By the columns that are concerned, the text of the first such value; None if it is missing.
     meaning : str
-        What such a cell was taken for, such as "counts as missing".
+        How such a cell is treated, such as "counts as missing".
     """
 
     def __init__(self, n_rows: int, levels: Mapping[str, str | None], meaning: str) -> None:

@@ -284,7 +284,7 @@ class _LinkedLibrary(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """What is told where a function's environment is: nobody, as it needs none."""
+        """Return nobody to notify of a function's environment, as it needs none."""
         return SimpleNamespace(set_env=lambda *_: None)
 
 

@@ -1,4 +1,4 @@
-"""``bayescascade compress``: few prototypes in place of many rows, measured on rows held out."""
+"""``bayescascade compress``: few prototypes in place of many rows, measured on held-out rows."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -117,7 +117,7 @@ class _Compressed:
         table = PrintedTable(
             ["all rows", "prototypes"],
             [Numbers("kept", [f"{n:,}" for n, _ in errors]), Numbers("error", texts)],
-            "nearest of",
+            "nearest among",
         )
         told = Pieces(["error: of the test rows; ±: standard error"], "dim")
         return (*self._model.page(), BLANK, Pieces([split]), table, told)

@@ -21,7 +21,7 @@ _METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 _GIVEN = ("good", "treated", "missing", "unknown", "random_state", "n_jobs")
 _SLOW = 10.0  # seconds, of which it is said before
-_HELD_OUT = 3  # one row of so many measures the rules
+_HELD_OUT = 3  # one row in three measures the rules
 
 
 class Explained(NamedTuple):

@@ -54,7 +54,7 @@ class Lesson(NamedTuple):
 
     rows: tuple[Any, ...] = ()  # what `fit` takes
     notes: Sequence[str] = ()
-    measure: Callable[[], "HeldOut | None"] | None = None  # of the fitted model, on rows held out
+    measure: Callable[[], "HeldOut | None"] | None = None  # of the fitted model, on held-out rows
     shown: Callable[[Any], "Shown"] | None = None  # of it, if something else is printed
     figure: Callable[[Any], "Figure"] | None = None  # of it, where there is --plot
     write: Callable[[Any], object] | None = None  # a file beside the model's

@@ -104,7 +104,7 @@ class ProgressLines:
         share = f" {report.done / report.total:.0%}" if report.total else ""
         news = [f"{report.phase}{share}"]
         if left is not None:
-            news.append(f"about {_clock_text(left)} left of it")
+            news.append(f"about {_clock_text(left)} left in this phase")
         if math.isfinite(report.best_log_density):
             news.append(f"best log posterior {report.best_log_density:,.2f}")
         if math.isfinite(report.described.get("gap", math.inf)):

@@ -168,7 +168,7 @@ class ScoredLabels:
 
 
 def read_held_out(model: Any, data: str, target: str | None) -> Any:
-    """Return a file as what `report` takes for rows held out: with labels, of a classifier."""
+    """Return a file as what `report` takes for held-out rows: with labels, of a classifier."""
     if not isinstance(model, Classifier):
         return data
     named = _target_of(model, target)

@@ -62,7 +62,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class CostAccuracyCurve(Printed):
-    """Points of some classifiers, from `cost_accuracy_curve`.
+    """Costs and errors of classifiers, from `cost_accuracy_curve`.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def cost_accuracy_curve(
 ) -> CostAccuracyCurve:
     """Measure the mean cost and the error of fitted classifiers on test rows.
 
-    Beside them, it measures what costs nothing: the commonest class for every row.
+    It also measures the most common class for every row, which costs nothing.
 
     Parameters
     ----------

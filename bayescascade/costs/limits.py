@@ -10,7 +10,7 @@ _ROUNDING = 1e-9  # relative: 0.1 + 0.2 is within 0.3
 
 
 class BudgetError(ParameterError):
-    """A budget is below what anything within reach costs.
+    """A budget is below the cost of anything that can be learned.
 
     Parameters
     ----------

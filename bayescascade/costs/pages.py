@@ -69,10 +69,10 @@ class Costly(Protocol):
 def cost_page(model: Costly, rows: Sequence[str] = ()) -> Page:
     """Return how many rows it is from, what it costs, and what is known of how good it is."""
     spent, everything = cost_texts([model.validation_cost_, float(model.items_.costs.sum())])
-    told = [*rows, f"cost {spent} a validation row on average", f"{everything} for all features"]
+    told = [*rows, f"mean cost {spent} a validation row", f"all features cost {everything}"]
     proved: Page = (Pieces(model.certificate_texts),) if model.certificate_texts else ()
     if model.choice_ is not None and model.choice_.is_better:
-        proved += (Pieces([f"better than nothing: {model.choice_.text}"]),)
+        proved += (Pieces([f"better than buying nothing: {model.choice_.text}"]),)
     nothing = model.nothing_read_text
     warned = (warning(nothing),) if nothing else ()
     return (Pieces(told), *proved, *warned)
@@ -106,7 +106,7 @@ def nothing_text(model: Costly) -> str:
     budget = getattr(model, "budget", None)
     told = "nothing is bought" if budget is None else f"budget {budget:.12g} buys nothing"
     if model.choice_ is not None and not model.choice_.is_better:
-        return f"{told}, as that is no better by more than chance: {model.choice_.text}"
+        return f"{told}: the classifier is not better by more than chance: {model.choice_.text}"
     what, features = model._first_features()
     if len(features):
         items = model.items_
@@ -125,12 +125,12 @@ def nothing_text(model: Costly) -> str:
 def cost_facts(model: Costly) -> list[str]:
     """Return what a row costs, and what all features do."""
     spent, everything = cost_texts([model.validation_cost_, float(model.items_.costs.sum())])
-    return [f"cost {spent} a row on average", f"{everything} for all features"]
+    return [f"mean cost {spent} a row", f"all features cost {everything}"]
 
 
 def plot_costs(model: Costly, ax: "Axes | None") -> "Axes":
     """Draw what is spent on each feature, and return the axes."""
-    x_label = "spent on a validation row on average   in brackets: cost"
+    x_label = "mean cost a validation row   in brackets: cost where acquired"
     return plot_bars(cost_bars(acquired(model)), ax, x_label=x_label)
 
 

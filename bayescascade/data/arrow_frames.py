@@ -129,7 +129,7 @@ def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
             column = pyarrow.chunked_array([_of_one_type(chunk) for chunk in tidy])
             table = table.set_column(index, field.name, column)
         kind = table.schema.field(index).type
-        is_extension = isinstance(kind.value_type, pyarrow.BaseExtensionType)  # as of intervals
+        is_extension = isinstance(kind.value_type, pyarrow.BaseExtensionType)  # as for intervals
         # of which pyarrow, or an older one, cannot make pandas' categories
         if is_extension or pyarrow.types.is_unsigned_integer(kind.index_type):
             column = table.column(index).combine_chunks()

@@ -11,7 +11,7 @@ _FEWEST_BINS, _MOST_BINS = 2, 10
 
 
 def default_bins(weight: float) -> int:
-    """Return how many bins numbers of so many rows are cut into if nothing is declared."""
+    """Return the number of bins for numbers that are not declared, by the number of rows."""
     return min(_MOST_BINS, max(_FEWEST_BINS, round(math.cbrt(weight))))
 
 

@@ -75,7 +75,7 @@ def _date(value: object) -> pd.Timestamp | None:
             return None if form is None else pd.Timestamp(pd.to_datetime(text, format=form))
         if isinstance(value, datetime.date | np.datetime64):
             return pd.Timestamp(value).tz_localize(None)
-    except (ValueError, OverflowError):  # such as of 2024-02-31
+    except (ValueError, OverflowError):  # such as for 2024-02-31
         pass
     return None
 

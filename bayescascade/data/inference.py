@@ -342,11 +342,11 @@ def _notes_of_bins(cut: Sequence[BinCollector]) -> list[str]:
     fewest, most = min(one.n_bins for one in cut), max(one.n_bins for one in cut)
     bins = f"{fewest} bins" if fewest == most else f"{fewest} to {most} bins"
     told = (
-        f"columns {names} hold numbers, cut into {bins} of about equally many rows: "
-        "continuous= (--continuous NAME:BINS) chooses others"
+        f"columns {names} hold numbers, cut into {bins} of about equally many rows; "
+        "--continuous NAME:BINS (continuous=) changes the bins"
     )
     if any(one.may_be_nominal for one in cut):
-        told += ", nominal= (--nominal NAME) keeps whole numbers as levels"
+        told += ", --nominal NAME (nominal=) keeps whole numbers as levels"
     return [told]
 
 
@@ -354,9 +354,9 @@ def _note_of_bins(one: BinCollector) -> str:
     whole = "whole numbers" if one.is_whole else "numbers"
     bins = "1 bin" if one.n_bins == 1 else f"{one.n_bins} bins of about equally many rows"
     told = (
-        f'column "{one.name}" holds {whole}, cut into {bins}: '
-        f"continuous= (--continuous {one.typed_name}:BINS) chooses others"
+        f'column "{one.name}" holds {whole}, cut into {bins}; '
+        f"--continuous {one.typed_name}:BINS (continuous=) changes the bins"
     )
     if one.may_be_nominal:
-        told += f', nominal=["{one.name}"] (--nominal {one.typed_name}) keeps them as levels'
+        told += f", --nominal {one.typed_name} (nominal=) keeps them as levels"
     return told

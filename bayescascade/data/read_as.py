@@ -18,11 +18,11 @@ Codes: TypeAlias = Sequence[Any] | Mapping[str | None, Sequence[Any]] | None
 
 @dataclass(frozen=True, eq=False)
 class ReadAs:
-    """Files or a table, and how to read them; may stand wherever files may.
+    """Files or a table, and how to read them; it can replace files everywhere.
 
-    Fits take it in place of rows, and so do `Table.from_files` and all that scores rows. A model
-    that was learned from it reads later rows alike: it knows the codes of missing cells, the levels
-    that were not rare, and which parts of dates it needs.
+    `fit`, `Table.from_files` and all methods that score rows take it. A model that was learned from
+    it reads later rows in the same way: it knows the codes of missing cells, the levels that were
+    not rare, and the parts of dates that it needs.
 
     Parameters
     ----------

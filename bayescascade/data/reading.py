@@ -86,7 +86,7 @@ class RowReader:
         try:
             return self.read_at_once()
         except (DataError, pyarrow.ArrowException):
-            pass  # told better below
+            pass  # a better message follows below
         return self.read_by_blocks()
 
     def read_at_once(self, binned: frozenset[str] = frozenset()) -> CountedRows:
@@ -163,7 +163,7 @@ class RowReader:
         if not raw.n_rows:
             raise DataError(f"{self.source.label or 'the table'} must have at least one row")
         if self.schema is not None and self.missing == "error" and raw.n_missing.any():
-            raise DataError("a cell is missing")  # told better by blocks
+            raise DataError("a cell is missing")  # blocks give a better message
         numbers, limbs = raw.sums()
         for coder, n_missing in zip(raw.coders, raw.n_missing.tolist(), strict=True):
             if coder.name not in collectors:

@@ -49,7 +49,7 @@ class Units(NamedTuple):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "Units":
-        """Return what `record` returned; raises ModelFileError if it is not for so many columns."""
+        """Return what `record` returned; raises ModelFileError if columns differ in number."""
         center, units = (np.array(record[name], np.float64) for name in ("center", "units"))
         is_scaled = center.shape == (n_columns,) == units.shape
         if not is_scaled or not np.isfinite([center, units]).all() or (units <= 0.0).any():

@@ -109,7 +109,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Comparison(Printed):
-    """What `compare` found: printed, a line for each density.
+    """The result of `compare`; it prints a line for each density.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class Comparison(Printed):
             [
                 Numbers("held out", list(held_out), least_width=18),
                 Numbers(
-                    "behind",
+                    "behind best",
                     ["" if m == best else text for m, text in zip(models, behind, strict=True)],
                     least_width=18,
                 ),
@@ -237,7 +237,7 @@ class Comparison(Printed):
             least_label=24,
             gaps=(0, 0),
         )
-        told = ["parts: leaves, rules with the else, cells"]
+        told = ["parts: leaves, rules (with else) or cells"]
         halvings = "1 random halving"
         if n_halvings > 1:
             halvings = f"{n_halvings} random halvings"

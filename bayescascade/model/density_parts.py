@@ -1,4 +1,4 @@
-"""Densities that are told part by part: the nodes of a tree, or the parts of a list."""
+"""Densities that are described part by part: the nodes of a tree, or the parts of a list."""
 
 import math
 from abc import abstractmethod
@@ -36,7 +36,7 @@ _NOTICEABLE = math.log(1.005)  # what is not printed as 1.00 x uniform is colore
 
 
 class DensityParts(Pictured):
-    """A density over a schema's rows whose parts, alike or not inside, are told in numbers.
+    """A density over a schema's rows whose parts, alike or not inside, have numbers.
 
     Attributes
     ----------

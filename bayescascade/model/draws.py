@@ -57,13 +57,13 @@ class TraceLegend:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PosteriorRun(Run[S]):
-    """A run that knows what its traces mean, and speaks ArviZ.
+    """A run with the meaning of its traces, which exports to ArviZ.
 
     Attributes
     ----------
     legend : TraceLegend
     settings : mapping of str to str, int, float or None
-        What the trace file should say about the fit: model, search, source, parameters.
+        What the trace file says about the fit: model, search, source, parameters.
     title, told : str
         What the model is called, and its parameters in words.
     """

@@ -265,7 +265,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         )
 
     def _head(self) -> Page:
-        """Return data, how well rows held out are classed if measured, model and search."""
+        """Return data, how well held-out rows are classed if measured, model and search."""
         held_out = self.summary_.held_out
         return (
             Heading(self._data_pieces()),

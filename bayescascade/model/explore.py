@@ -31,7 +31,7 @@ Solver = Callable[[Any, Search], Solution[S]]
 
 @dataclass(frozen=True, eq=False)
 class Found(Printed, Generic[S]):
-    """What `explore` found.
+    """The result of `explore`.
 
     Attributes
     ----------

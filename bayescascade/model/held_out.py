@@ -1,4 +1,4 @@
-"""How often a classifier is right on rows held out, beside two baselines: measured, printed, saved.
+"""How often a classifier is right on held-out rows, beside two baselines: measured, printed, saved.
 
 Rows are split into folds, of each class alike. Each fold is predicted by models that learned from
 the other folds: the classifier itself, a logistic regression, and the shares of the classes. A
@@ -44,7 +44,7 @@ class Figures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """What was measured on rows held out."""
+    """What was measured on held-out rows."""
 
     n_rows: int = 0  # that were predicted
     n_folds: int = 0  # parts that all rows were split into
@@ -63,7 +63,7 @@ class HeldOut:
     def page(self) -> Page:
         """Return the figures as a table, or why there are none."""
         if self.reason:
-            return (Pieces([f"accuracy on rows held out: not measured, {self.reason}"]),)
+            return (Pieces([f"accuracy on held-out rows: not measured, {self.reason}"]),)
         accuracies = [
             f"{100 * one.accuracy:.1f} ± {diagnostic_text(100 * one.standard_error, 1)} %"
             for one in self.figures
@@ -72,7 +72,7 @@ class HeldOut:
         table = PrintedTable(
             [one.name for one in self.figures],
             [Numbers("accuracy", accuracies), Numbers("log loss", losses)],
-            f"{count_of(self.n_rows, 'row')} held out",
+            count_of(self.n_rows, "held-out row"),
         )
         told = [self.extent, self.effort, "±: standard error", "log loss: nats a row"]
         return (BLANK, table, Pieces(told, "dim"), BLANK)
@@ -117,7 +117,7 @@ def measure(
     n_folds: int,
     is_once: bool = False,
 ) -> HeldOut:
-    """Return how a classifier and the baselines do on rows held out.
+    """Return how a classifier and the baselines do on held-out rows.
 
     ``fit(X, y, weights, seed)`` returns a classifier that learned from these rows; y (n_rows,)
     labels; weights (n_rows,) float64 >= 0. `seeds` are for splitting and for each of n_folds >= 2

@@ -93,7 +93,7 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
         self._learn_from(self._read_rows(X, y, sample_weight), search)
         return self
 
-    def _learn_from(self, training: Any, search: Search) -> None:  # Any: as of `_posterior`
+    def _learn_from(self, training: Any, search: Search) -> None:  # Any: as in `_posterior`
         """Search the posterior given the rows, and become what was found."""
         self._explore(self._posterior(training), training, search)
 

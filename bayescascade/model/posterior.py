@@ -68,8 +68,8 @@ class TablePosterior(Posterior[S], Protocol[S]):
 class GibbsPosterior(Generic[S]):
     """The Gibbs posterior ``exp(-objective(state) / temperature)`` of a point objective.
 
-    It is not a Bayesian posterior of a generative model: it weighs states by how nearly they
-    minimize `objective`, and `temperature` (> 0, in units of the objective) says how nearly.
+    It is not a Bayesian posterior of a generative model. States with a smaller `objective` weigh
+    more; a state that is worse by `temperature` (> 0) is e times less probable.
 
     Parameters
     ----------

@@ -54,8 +54,8 @@ from bayescascade.model.reporting import AS_COMMON, OF_DENSITIES, OF_ROWS
 D = TypeVar("D", bound=DensityParts)
 
 _MEANINGS: Final[Mapping[str, str]] = {
-    "rare": "makes its row rarer, by 1 / (columns x (rows learned from + 1)); "
-    "when fitting, declare all levels, or whole numbers continuous",
+    "rare": "multiplies the density by 1 / (columns x (rows learned from + 1)); "
+    "declare all levels when fitting, or whole numbers as continuous",
     "ignore": "counts as missing",
     "error": "",
 }

@@ -138,7 +138,7 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
         return ()
 
     def _in_words(self) -> Sequence[tuple[str, str]]:
-        """Return rules, and what is told of each; nothing where there are none."""
+        """Return rules, and what is known of each; nothing where there are none."""
         return ()
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:

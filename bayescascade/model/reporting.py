@@ -40,7 +40,7 @@ _FOOT = (
 
 
 def report_document(model: Any, title: str | None, held_out: Any) -> str:  # Any: a `ReadableModel`
-    """Return what a fitted model tells, as HTML, with how it does on rows held out, if given."""
+    """Return what a fitted model tells, as HTML, with how it does on held-out rows, if given."""
     from bayescascade import __version__
 
     summary = getattr(model, "summary_", None)

@@ -98,7 +98,7 @@ class LabelScores:
         return float(np.mean([self.area(c) for c in chosen]))
 
     def area(self, c: int) -> float:
-        """Return the area under the ROC curve of a class, of which there are rows, as of others."""
+        """Return the area under the ROC curve of a class, if both it and others have rows."""
         from sklearn.metrics import roc_auc_score  # long to import, and no fit needs it
 
         is_class, probabilities, weights = self.against_rest(c)

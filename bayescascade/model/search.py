@@ -185,7 +185,7 @@ class Search:
             run, starts = climbed, climbed.final_states
         if not is_last and not (run and run.interrupted):
             # the engine that runs first has the same section, so that a resumed run of another
-            # search is told apart; what starts from a half of a run would not fit its whole
+            # search is kept apart; what starts from a half of a run would not fit its whole
             own = None if run and run.timed_out else section("last" if run else "first")
             seeds = (of_chains, of_replicas)
             sample = partial(self._sample, posterior, rounds, n_replicas, seeds, common)

@@ -24,7 +24,7 @@ _NEARLY = 0.95  # from which share on something is so of practically all draws
 _HARDLY = 0.05
 _MOST_R_HAT = 100.0  # of chains that never move it is infinite, or nearly
 _MOST_FIRST = 3  # first splits or rules that are named, or one more if that is all
-_USUAL = 0.9  # of the draws, whose sizes are told
+_USUAL = 0.9  # of the draws, whose sizes are stated
 
 
 def doubt_sentences(

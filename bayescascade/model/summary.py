@@ -39,7 +39,7 @@ _NOTHING = "point estimate, no posterior draws"
 
 
 class DataFacts(Protocol):
-    """What is told of the rows that a posterior was made of; a `Table` is one."""
+    """What is known of the rows that a posterior was made of; a `Table` is one."""
 
     source: str
     n_rows: int
@@ -85,7 +85,7 @@ class FitSummary:
     stopped_after : float or None
         The time limit, seconds, if that ended the search.
     held_out : HeldOut or None
-        How the model does on rows held out, if that was measured.
+        How the model does on held-out rows, if that was measured.
     n_rounds : int
         Rounds of sampling, of which the draws are the last one's; see `model.rounds`.
     as_best : mapping of str to float
@@ -169,7 +169,7 @@ class FitSummary:
             return f"{stopped}exact: {which} is more probable"
         open_gap = f"{which} is more probable by over {certificate.gap:,.2f} nats"
         if certificate.is_rounding:
-            return f"{stopped}all weighed, up to rounding: {open_gap}"
+            return f"{stopped}complete search, gap by rounding: {open_gap}"
         found = f"{self.ending}: best found so far" if self.ending else _AT_BOUNDS
         return f"{found}; {open_gap}"
 

@@ -38,7 +38,7 @@ def trace_words(name: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Trace(Printed):
-    """What was traced of each draw; arrays are (n_chains, n_draws) unless said otherwise."""
+    """Traces of all draws; arrays are (n_chains, n_draws) unless stated otherwise."""
 
     # float64: "log_posterior", nats, "log_likelihood" where the posterior knows its prior apart,
     # and the numbers that describe a state

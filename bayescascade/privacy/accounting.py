@@ -64,8 +64,8 @@ class Entry(NamedTuple):
 class PrivacyLedger(Printed):
     """A budget for releases of the same data, which refuses what would exceed it.
 
-    All that is spent together is (epsilon, delta)-private, even if what is released, and at which
-    cost, is chosen by looking at earlier releases; for that, the rule must be chosen beforehand.
+    All releases together are (epsilon, delta)-private, even if later ones, and their costs, depend
+    on earlier ones. The rule must be chosen beforehand.
 
     * "basic": the sums of epsilons and of deltas are within the budget (Rogers and others). Best
       for a few releases.

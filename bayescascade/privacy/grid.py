@@ -54,7 +54,7 @@ class Grid:
         return scaled
 
     def length(self, steps: float) -> float:
-        """Return so many steps in the units of the values."""
+        """Return a number of steps in the units of the values."""
         return math.ldexp(steps, self.exponent)
 
 

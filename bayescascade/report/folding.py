@@ -5,7 +5,7 @@ A tree of a hundred leaves is read from its strongest splits on. Nodes are taken
 out has one line that says how much that is; a sibling that would be left out alone is shown, as it
 takes no more room. What is a little too long stays whole: folding it would save little.
 
-A folded page is a page, so that text and HTML are made of it as of any other.
+A folded page is a page, so that text and HTML are made of it as usual.
 """
 
 from collections.abc import Iterator, Sequence

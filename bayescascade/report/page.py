@@ -211,7 +211,7 @@ class Fitting:
     narrow: "Page"  # printed if not
 
     def chosen(self, width: int) -> "Page":
-        """Return the page for so many columns."""
+        """Return the page for a width in columns."""
         return self.wide if self.table.room(width) >= self.room else self.narrow
 
     def lines(self, width: int, ink: Ink) -> Iterator[str]:

@@ -4,7 +4,7 @@
 
 Of each table, all trees of every kind of leaf are summed over to depth 0, 1, 2, ..., and those of
 every kind of split, where that is expected to take at most so many seconds of one core; dependent
-leaves also score rows held out. Each is done twice, and the second time counts, when all is
+leaves also score held-out rows. Each is done twice, and the second time counts, when all is
 compiled.
 """
 
@@ -59,11 +59,11 @@ def main() -> None:
             if candidate.row_nanoseconds(table) > 0.0:
                 seconds, expected = _scoring(candidate, table)
                 ratio = seconds / expected
-                say(f"  {'  rows held out':<62}{seconds:>9.3f} s{ratio:>8.2f} x expected")
+                say(f"  {'  held-out rows':<62}{seconds:>9.3f} s{ratio:>8.2f} x expected")
 
 
 def _scoring(candidate: Candidate, table: Table) -> tuple[float, float]:
-    """Return seconds that scoring rows held out takes, and that it is expected to."""
+    """Return seconds that scoring held-out rows takes, and that it is expected to."""
     learned, held = HeldOut.of(table, 0, 1, MEMORY).folds[0]
     posterior = candidate.cascade()._make_posterior(learned)
     depth, columns = fitting_trees(posterior, candidate.settings["max_depth"], MEMORY)

@@ -3,7 +3,7 @@
     BAYESCASCADE_DATA=folder python -m tests.benchmarks.classification [--data-sets car ...]
 
 Five stratified folds with a fixed seed. The largest rules and the bins of a list are chosen on each
-fold's own training rows, by the log loss of what predicts, in folds within them: the rows held out
+fold's own training rows, by the log loss of what predicts, in folds within them: the held-out rows
 are seen by no choice, and the rule is the same for all data sets; all else is as the estimator has
 it. With --convergence it is R-hat instead, of the log posterior and the length of the list on all
 rows, with the settings chosen for the average.

@@ -123,7 +123,7 @@ N_LEAVES = 8
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a classifier says of the rows held out.
+    """What a classifier says of the held-out rows.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def predictions(
     n_steps: int | None,
     imodels_steps: int,
 ) -> Iterator[Prediction]:
-    """Yield what every classifier, fitted to `seen`, says of the rows held out.
+    """Yield what every classifier, fitted to `seen`, says of the held-out rows.
 
     Parameters
     ----------

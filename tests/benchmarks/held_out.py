@@ -208,7 +208,7 @@ def draw(results: Path, picture: Path) -> None:
     axes.set_xticks([-10, -1, -0.1, 0, 0.1, 1, 5], ["-10", "-1", "-0.1", "0", "0.1", "1", "5"])
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel(
-        "nats a row over a Chow-Liu tree, rows held out; standard errors of differences"
+        "nats a row over a Chow-Liu tree, held-out rows; standard errors of differences"
     )
     figure.legend(loc="outside upper center", ncols=5, frameon=False, fontsize=9)
     figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)

@@ -87,7 +87,7 @@ class StepMixClasses:
 def latent_classes(
     table: Table, make: Callable[..., Any] = LatentClasses, numbers: Sequence[int] = NUMBERS
 ) -> Any:
-    """Return the mixture of as many classes as rows held out speak for; more until they do not."""
+    """Return the mixture of as many classes as held-out rows speak for; more until they do not."""
     rng = np.random.default_rng(0)
     held = split_rows(table.weights, 5, rng)[0]
     seen, asked = with_weights(table, table.weights - held), with_weights(table, held)

@@ -9,7 +9,7 @@ components of the training rows, isolet to 100. Columns of letter, covertype and
 differ, are divided by their standard deviations, those of other sets by one number;
 `NeighborCompressionClassifier` gets them as they are, and decides by itself.
 
-"SNC, 2" has that prior scale, which rows held out choose by default. "condensed" are rows
+"SNC, 2" has that prior scale, which held-out rows choose by default. "condensed" are rows
 by Hart's rule (1968): each is one that those kept before it take wrong, until there are enough.
 "NCA, clusters" are cluster centers in the space that scikit-learn's neighborhood components
 analysis learns from at most 3,000 rows; its time is counted for every number of prototypes.
@@ -65,7 +65,7 @@ DATA_SETS = {
 
 
 class Split(NamedTuple):
-    """Rows to learn from and rows held out, (n, n_columns) float64, and codes of their labels."""
+    """Rows to learn from and held-out rows, (n, n_columns) float64, and codes of their labels."""
 
     rows: NDArray[np.float64]
     labels: NDArray[np.int64]
@@ -74,7 +74,7 @@ class Split(NamedTuple):
 
 
 Contender = Callable[[float], tuple[NDArray[Any], float]]
-"""Labels of the rows held out by so large a part of the rows, and the seconds to learn."""
+"""Labels of the held-out rows by so large a part of the rows, and the seconds to learn."""
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ def test_a_direction_is_printed_saved_and_shown(data, tmp_path):
     out = str(tmp_path / "model.json")
     done = run(data, "--x", "dose", "--y", "response", "--seed", "0", "--out", out)
     assert done.exit_code == 0, done.output
-    assert "dose -> response   lower by 0." in done.output
+    assert "dose -> response   score lower by 0." in done.output
     assert invoke("show", out).output == done.output
     told = json.loads(run(data, "--x", "dose", "--y", "response", "--seed", "0", "--json").output)
     assert told["scores"] == load(out).scores_

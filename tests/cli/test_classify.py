@@ -209,7 +209,7 @@ def test_the_page_begins_with_rows_held_out(tmp_path: Path) -> None:
     head, table = found.stdout.split("\n\n")[:2]
     assert head.startswith("tic_tac_toe.csv")
     assert [line.split("  ")[0] for line in table.splitlines()[:4]] == [
-        "958 rows held out", "this list", "logistic regression", "most common class",
+        "958 held-out rows", "this list", "logistic regression", "most common class",
     ]  # fmt: skip
     assert "65.3 ± 1.5 %" in table  # of 958 boards x has won 626
     assert run("show", path).stdout == found.stdout

@@ -1,4 +1,4 @@
-"""``compress`` writes prototypes, and tells on rows held out what they are worth."""
+"""``compress`` writes prototypes, and tells on held-out rows what they are worth."""
 
 import json
 
@@ -67,10 +67,10 @@ def test_errors_are_one_line(data, options, words):
 def test_the_prior_is_chosen_or_given(data, tmp_path):
     """Whoever finds many prototypes too near each other can say how far apart they may be."""
     chosen = run("compress", data, *QUICK)
-    assert "rows held out" in chosen.stdout
+    assert "held-out rows" in chosen.stdout
     save = tmp_path / "m.json"
     given = run("compress", data, *QUICK, "--prior-scale", 5, "--save", save)
-    assert "rows held out" not in given.stdout
+    assert "held-out rows" not in given.stdout
     assert bayescascade.load(save).prior_scale_ == 5.0
 
 

@@ -79,9 +79,9 @@ def test_long_searches_say_so_at_once_and_then_each_minute() -> None:
         search.hear("annealing", 1_000 * done, 1_000_000, best=-5.5 + done)
         search.wait(1)
     assert search.said == [
-        "after 0:02: annealing 0%, about 33:18 left of it, best log posterior -4.50",
-        "after 1:02: annealing 6%, about 15:54 left of it, best log posterior 55.50",
-        "after 2:02: annealing 12%, about 14:46 left of it, best log posterior 115.50",
+        "after 0:02: annealing 0%, about 33:18 left in this phase, best log posterior -4.50",
+        "after 1:02: annealing 6%, about 15:54 left in this phase, best log posterior 55.50",
+        "after 2:02: annealing 12%, about 14:46 left in this phase, best log posterior 115.50",
     ]
 
 

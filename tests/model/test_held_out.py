@@ -1,4 +1,4 @@
-"""How a classifier does on rows held out: nothing may leak, and the figures are the rows' own."""
+"""How a classifier does on held-out rows: nothing may leak, and the figures are the rows' own."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -26,7 +26,7 @@ def small():
 
 MODEL = """\
 plain forest   3 trees   6 splits   mean depth 1.5   3 classes
-80 rows   cost 14.97 a validation row on average   27.35 for all features
+80 rows   mean cost 14.97 a validation row   all features cost 27.35
 
 acquired         cost      rows   spent
 scan            22.75    50.0 %   11.38

@@ -41,12 +41,12 @@ def test_the_table() -> None:
 titanic.csv   2,201 rows   24 distinct   4 columns   32 cells
 2 random halvings: learned on one half, scored on the other, nats a row
 
-                                  held out            behind    parts  seconds
+                                  held out       behind best    parts  seconds
 leaf cascade              -2.3450 ± 0.0050                        9.5      1.2
 density rule list         -2.4400 ± 0.0100   0.0950 ± 0.0050        7      1.2
 smoothed histogram        -2.3650 ± 0.0050   0.0200 ± 0.0000       32      1.2
 
-±: standard error over halvings   parts: leaves, rules with the else, cells"""
+±: standard error over halvings   parts: leaves, rules (with else) or cells"""
     )
 
 

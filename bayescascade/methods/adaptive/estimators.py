@@ -42,7 +42,7 @@ from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
 @dataclass(eq=False, repr=False)
 class AdaptiveClassifier(GatedClassifier):
-    """Keeps easy rows for boosted trees of few features, and sends others to a full model.
+    """Classifies easy rows by boosted trees of few features; a full model gets the others.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from bayescascade.model.continuous import ContinuousPosterior
 
 
 class AdaptivePosterior(ContinuousPosterior):
-    """Gates and local classifiers, by how well they do beside a full model.
+    """The posterior of gates and local classifiers, given a full model.
 
     ``log density(state) = -n J(state) / temperature``, n the weight of the rows and J of
     `bayescascade.methods.adaptive.objective`: the least over the rows' shares of the full model of

@@ -122,7 +122,7 @@ def _logits(prices: Numbers, gates: Numbers) -> Numbers:
 def _brackets(
     prices: Numbers, gates: Numbers, low: Numbers, high: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Return the parts of [low, high] around the best root of each, told apart by a grid."""
+    """Return the parts of [low, high] around the best root of each, separated by a grid."""
     ends = low[:, np.newaxis], high[:, np.newaxis]
     whole = ends[0] + (ends[1] - ends[0]) * np.linspace(0.0, 1.0, _N_GRID)
     bend = np.linspace(-8.0, 8.0, _N_GRID).clip(*ends)  # where sigma bends

@@ -37,7 +37,7 @@ _STEPS_OF_START, _BLOCKS_OF_START = 100_000, 125  # of the chains that an exact 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
-    """A rare class as a union of boxes: averaged over a posterior, or the best one with a proof.
+    """Classifier of a rare class by a union of boxes: an average, or the best one with a proof.
 
     Parameters
     ----------
@@ -345,11 +345,11 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     def _objections(self) -> list[str]:
         own = self.summary_.warnings
         others = [text for one in self._others for text in one.warnings if text not in own]
-        return [*own, *(f"of gibbs, {text}" for text in others)]
+        return [*own, *(f"chains by gibbs: {text}" for text in others)]
 
     def _how_found(self) -> Page:
         found, told, *warnings = self._found_page()
-        shown = [Pieces(["of gibbs", *one.convergence_pieces]) for one in self._others]
+        shown = [Pieces(["chains by gibbs:", *one.convergence_pieces]) for one in self._others]
         return (found, told, *shown, *warnings)
 
     # -- files -------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def choose(
     grow: bool,
     seed: int,
 ) -> tuple[int, float]:
-    """Return the number of clusters and the expansion by rows held out, of 3 folds.
+    """Return the number of clusters and the expansion by held-out rows, of 3 folds.
 
     What is None is chosen, by the mean of the shares of positives inside and negatives outside: the
     fewest clusters within one standard error of the best, that of counts of rows, and the expansion

@@ -19,7 +19,7 @@ from bayescascade.report.page import Page, Pieces, count_of
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FastBoxes(BoxesClassifier):
-    """Boxes around clusters of a rare class, fast: `fast` has the formulas.
+    """Classifier by boxes around clusters of a rare class, fast; `fast` has the formulas.
 
     Parameters
     ----------

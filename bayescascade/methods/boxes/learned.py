@@ -174,7 +174,7 @@ class LearnedBoxes:
         if any(side.drawn is not None for side in sides):
             drawn = ["" if side.drawn is None else share_text(side.drawn) for side in sides]
             numbers += [
-                Numbers("drawn", drawn),
+                Numbers("in draws", drawn),
                 Numbers("90 % within", [_range_text(encoder, side) for side in sides]),
             ]
         numbers = [one for one in numbers if any(one.texts)]

@@ -80,7 +80,7 @@ def _turns_left(
 def generalization_bound(
     errors: float, n_rows: int, n_anchors: Sequence[int], n_boxes: int, delta: float = 0.05
 ) -> float:
-    """Return what the share of weighted errors on new rows is at most; the module has the formula.
+    """Return a bound on the share of weighted errors on new rows; the module has the formula.
 
     Parameters
     ----------

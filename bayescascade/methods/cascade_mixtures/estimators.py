@@ -43,25 +43,25 @@ from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 
 Floats = NDArray[np.float64]
 
-_INSIDE = {"independent": "independent columns", "dependent": "a tree of columns"}
+_INSIDE = {"independent": "independent columns", "dependent": "columns joined by a tree"}
 
 
 @dataclass(eq=False, repr=False)
 class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
-    """Classes of rows, each with a density of its own: latent class analysis, and beyond.
+    """Mixture of classes of rows, each with its own density, as in latent class analysis.
 
     Parameters
     ----------
     n_components
-        Number of classes; "auto" grows it while rows held out gain, up to 80.
+        Number of classes; "auto" grows it while held-out rows gain, up to 80.
     kind
         Inside a class columns are independent, as in latent class analysis, or joined by a tree, in
         which each column depends on one other; or there is one class, a cascade of any depth,
-        averaged over all its trees. "auto" for what rows held out prefer; a cascade is among that
+        averaged over all its trees. "auto" for what held-out rows prefer; a cascade is among that
         if `n_components` and `smoothing` are "auto", too.
     smoothing
         As if that many rows had been seen in each class, their columns independent, with levels
-        halfway between equally common and as among all rows; "auto" for what rows held out prefer
+        halfway between equally common and as among all rows; "auto" for what held-out rows prefer
         from 0.25 to 64.
     time_limit
         Seconds after which nothing more is tried, and EM ends; what is chosen then depends on the
@@ -87,7 +87,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         What was chosen, or given; a cascade has no smoothing, but NaN.
     candidates_ : DataFrame
         What was weighed, the chosen first and then the best: kind, smoothing, number of classes,
-        and mean log density of rows held out, nats. Mixtures are chosen by these, so a cascade is
+        and mean log density of held-out rows, nats. Mixtures are chosen by these, so a cascade is
         compared with the one that is the best in the other folds, and may be chosen from behind.
     held_out_ : float
         That of what was chosen; NaN if nothing was to be chosen, or no row could be held out.
@@ -240,7 +240,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def held_out_(self) -> float:
-        """Mean log density of rows held out with these settings, nats."""
+        """Mean log density of held-out rows with these settings, nats."""
         check_is_fitted(self, "_found")
         return self._candidates[0].held_out
 
@@ -347,14 +347,14 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     def _head(self) -> Page:
         summary = self.summary_
-        held_out = f"rows held out {self.held_out_:,.4f} nats a row"
+        held_out = f"held-out rows {self.held_out_:,.4f} nats a row"
         of_held_out = [] if math.isnan(self.held_out_) else [held_out]
         data = Pieces(data_pieces(summary, self.schema_))
         log_likelihood = f"log likelihood {nats_text(self.log_likelihood_)}"
         if self.cascade_ is not None:
             kind = "1 class, a cascade averaged over its trees"
             return Heading([f"{self.title}: {kind}"]), data, Pieces([log_likelihood, *of_held_out])
-        how = f"best of {count_of(summary.n_chains, 'start')} of EM, not proved"
+        how = f"best of {count_of(summary.n_chains, 'EM start')}, not proved"
         if summary.ending:
             how = f"{summary.ending}: {how}"
         facts = [
@@ -365,7 +365,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
             *of_held_out,
         ]
         n_classes = count_of(self.n_components_, *self.size_words)
-        kind = f"{n_classes} of {_INSIDE[self.kind_]}, smoothing {self.smoothing_:g}"
+        kind = f"{n_classes}, each of {_INSIDE[self.kind_]}, smoothing {self.smoothing_:g}"
         return (Heading([f"{self.title}: {kind}"]), data, Pieces([how]), Pieces(facts))
 
     def _shown(self) -> Page:
@@ -389,7 +389,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         if self.cascade_ is not None:
             return self.cascade_._doubt()
         n_starts = count_of(self.summary_.n_chains, "start")
-        return [f"It is the best that was found from {n_starts}; a better one may exist."]
+        return [f"It is the best of {n_starts}; a better one may exist."]
 
     def _details(self) -> Page:
         of_cascade = () if self.cascade_ is None else self.cascade_._details()

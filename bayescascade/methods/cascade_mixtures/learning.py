@@ -1,12 +1,12 @@
 """What `CascadeMixture` learns from a table, and how.
 
-`mixtures` has what EM finds: `em` the formulas, `choosing` what rows held out decide, `density`
+`mixtures` has what EM finds: `em` the formulas, `choosing` what held-out rows decide, `density`
 what is learned. The kind, smoothing and number of classes are chosen first; then EM climbs from
 several starts on all rows, and what has the largest log posterior density is kept: the best of
 these starts, not proved. A cascade is summed over exactly.
 
 One cascade may be the whole mixture: to any depth, averaged over all its trees. Its leaves, splits
-and prior have the largest evidence of all that `AutoCascade` can sum over. Then rows held out
+and prior have the largest evidence of all that `AutoCascade` can sum over. Then held-out rows
 compare it with mixtures, in as many of the folds as a limit of operations allows. Mixtures are
 chosen by the scores of these rows, and the best of many scores is too good. So each fold compares
 the cascade with the mixture that is the best in the other folds, where there are others.
@@ -42,7 +42,7 @@ _OF_CHOICE, _OF_CASCADE = 0.6, 0.5  # of the time that is left
 ONE = "cascade"
 """The kind of a mixture that is one cascade."""
 
-_MOST_SCORING = 3e10  # nanoseconds of one core, to score rows held out
+_MOST_SCORING = 3e10  # nanoseconds of one core, to score held-out rows
 
 _MOST_SHOWN = 6  # candidates
 _FAIR = "classes are chosen by these rows: chosen by other folds, they are behind the cascade"
@@ -130,7 +130,7 @@ class WeighedCascade(NamedTuple):
     """What suits a table, and its scores on held-out rows; NaN if there are none or it is slow."""
 
     choice: Choice
-    held_out: float = nan  # mean log density of rows held out, nats
+    held_out: float = nan  # mean log density of held-out rows, nats
     gain: float = nan  # of that over mixtures, nats
 
 
@@ -168,7 +168,7 @@ def page_of(candidates: list[Candidate]) -> Page:
     if isnan(candidates[0].held_out):
         return ()
     rows = candidates[:_MOST_SHOWN]
-    told = f"chosen from {len(candidates):,} candidates by rows held out; the best:"
+    told = f"chosen from {len(candidates):,} candidates by held-out rows; the best ones:"
     settings = [one.settings for one in rows]
     columns = [
         Numbers("classes", [str(one.n_components) for one in settings]),

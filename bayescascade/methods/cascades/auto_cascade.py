@@ -1,4 +1,4 @@
-"""The cascade that suits a table, chosen by evidence or by rows held out: `AutoCascade`.
+"""The cascade that suits a table, chosen by evidence or by held-out rows: `AutoCascade`.
 
 `choosing` weighs the candidates; what they all are is in `held_out`. The chosen one is then
 fitted to all rows, and every role of a density is its own. It predicts by the average over trees,
@@ -52,7 +52,7 @@ _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes of subtr
 
 @dataclass(eq=False, repr=False)
 class AutoCascade(Baseline[LearnedDensityTree]):
-    """The density tree that suits a table: kinds of leaves, splits and prior chosen by the rows.
+    """The density tree that suits a table: leaves, splits and prior are chosen by the rows.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     readable_ : LeafCascade, BranchCascade or None
         One whose best tree has 2 to 30 leaves, if that of `cascade_` has not.
     mixture_ : MixtureBeside or None
-        How a mixture of classes scores beside the cascade on rows held out: `n_components`, `gain`
+        How a mixture of classes scores beside the cascade on held-out rows: `n_components`, `gain`
         (nats a row) and its standard `error`; None if that was not weighed, as with effort "quick".
     candidates_ : DataFrame
         What was weighed, the best first: settings, log evidence (nats of the normalized prior; NaN
@@ -310,20 +310,22 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     def _found_pieces(self) -> list[str]:
         """Return how the best tree was found, and its size."""
         if self.cascade_._best.tree.n_leaves == 1:
-            return [f"one {self.leaf_} leaf describes these rows best: no tree was found better"]
+            return [
+                f"one {self.leaf_} leaf describes these rows best; no tree that was tried is better"
+            ]
         found, _, size = self.cascade_._found_pieces()
-        return [f"{found} (of its kind, see the end)", size]
+        return [f"{found} (among trees of its kind; see the end)", size]
 
     def _choice_page(self) -> Page:
         """Return model and search of the chosen cascade, and what it was chosen from."""
         scored = [one for one in self._candidates if not isnan(one.held_out)]
         kinds = {(one.model, one.kind, one.is_shallow): one for one in reversed(self._candidates)}
         listed = [one for one in self._candidates if one in kinds.values()][:_MOST_SHOWN]
-        by = "rows held out, nats a row" if scored else "evidence, nats"
+        by = "held-out rows, nats a row" if scored else "log evidence, nats"
         heading = "held out" if scored else "log evidence"
         worth = [one.held_out if scored else one.log_evidence for one in listed]
         texts = ["" if isnan(one) else f"{one:,.{4 if scored else 2}f}" for one in worth]
-        told = f"the best of {len(self._candidates):,} candidates by {by}; the best of each kind:"
+        told = f"best of {len(self._candidates):,} candidates by {by}; best of each kind:"
         n_leaves = Numbers("leaves", [f"{one.n_leaves:,}" for one in listed])
         table = PrintedTable([one.words for one in listed], [Numbers(heading, texts), n_leaves])
         chosen, better = self.cascade_, self.mixture_.words if self.mixture_ else ""
@@ -337,12 +339,12 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         assert self.readable_ is not None
         n_leaves = count_of(self.cascade_._best.tree.n_leaves, *self.size_words)
         beside = next(one for one in self._candidates if self._is_of(one, self.readable_))
-        best, by = self._candidates[0], "of evidence"
+        best, by = self._candidates[0], "of log evidence"
         lost = (best.log_evidence - beside.log_evidence) / self._total_weight
         if isnan(lost):
-            lost, by = best.held_out - beside.held_out, "on rows held out"
-        told = f"The best tree has {n_leaves}. This is one to read beside it: {beside.words}"
-        return told + ("." if isnan(lost) else f", which loses {lost:,.2f} nats a row {by}.")
+            lost, by = best.held_out - beside.held_out, "on held-out rows"
+        told = f"The best tree has {n_leaves}. Shown is one that is easier to read: {beside.words}"
+        return told + ("." if isnan(lost) else f". It loses {lost:,.2f} nats a row {by}.")
 
     @staticmethod
     def _is_of(candidate: Candidate, cascade: Cascade) -> bool:

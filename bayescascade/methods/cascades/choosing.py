@@ -1,10 +1,10 @@
-"""Which cascade suits a table: by evidence, or by rows held out where not all can be summed over.
+"""Which cascade suits a table: by evidence, or by held-out rows where not all can be summed over.
 
 Candidates are weighed from cheap to dear as long as the operations that they take, counted
 beforehand, fit the effort: what is chosen depends on table and seed, never on the clock. Where
 every kind of cascade can be summed over, the largest log evidence decides. Else those that only
 chains can explore, and tempered averages, which are not Bayes, are compared with what has the
-largest evidence by rows held out, see `held_out`. At last the best is scored
+largest evidence by held-out rows, see `held_out`. At last the best is scored
 beside a mixture.
 """
 
@@ -24,7 +24,7 @@ from bayescascade.methods.cascades.mixture_beside import MixtureBeside, weigh_mi
 EFFORTS = {"quick": 4e9, "normal": 6e10, "thorough": 6e11}
 """Nanoseconds of one core that choosing and searching may take, by what is asked for."""
 
-_OF_SUMS, _OF_HELD = 0.35, 0.3  # parts of the effort: for sums over trees, and rows held out
+_OF_SUMS, _OF_HELD = 0.35, 0.3  # parts of the effort: for sums over trees, and held-out rows
 _OF_ONE = 0.2  # for one sum
 _OF_DEPTH = {"dependent": 0.12, "independent": 0.03, "uniform": 0.02}  # for one of some depth
 _GAIN = 1.0  # nats of log evidence that a level of depth more must win
@@ -56,7 +56,7 @@ class Choice(NamedTuple):
 
     @property
     def is_by_evidence(self) -> bool:
-        """Whether evidence decided, not rows held out."""
+        """Whether evidence decided, not held-out rows."""
         return self.candidates[0].held_out != self.candidates[0].held_out
 
 
@@ -70,7 +70,7 @@ class Chooser:
     n_jobs: int | None
     seed: int  # of folds and chains
     report: Callable[[str], None]  # takes the name of the stage that is running
-    is_by_evidence: bool = False  # whether evidence alone decides, without rows held out
+    is_by_evidence: bool = False  # whether evidence alone decides, without held-out rows
     left: float = field(init=False)
     known: dict[tuple[object, ...], Candidate] = field(init=False, default_factory=dict)
     _ends: dict[str, float] = field(init=False, default_factory=dict)  # of climbs, by leaf
@@ -171,7 +171,7 @@ class Chooser:
 
     def _say(self, what: str) -> None:
         """Report what is being done, and what all takes at most: most tables need far less."""
-        self.report(f"{what} cascades, at most about {ceil(self.left * 1e-9)} s left in all")
+        self.report(f"{what} cascades, at most about {ceil(self.left * 1e-9)} s left in total")
 
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
         """Return another candidate if it has more evidence by so much; None if not."""
@@ -212,7 +212,7 @@ class Chooser:
         return self.known[candidate.key]
 
     def _compare(self, held_out: HeldOut) -> tuple[list[Candidate], HeldOut]:
-        """Return candidates by scores on rows held out, none if evidence decides; and the rows."""
+        """Return candidates by scores on held-out rows, none if evidence decides; and the rows."""
         summed = self._summed
         kinds = {(one.model, *one.kind) for one in summed if not one.is_shallow}
         searched = [one for one in _SEARCHED if (one.model, *one.kind) not in kinds]

@@ -58,7 +58,7 @@ Integers = NDArray[np.integer]
 
 _MOST_FALSE = 0.05  # of leaves whose columns are all independent, that show any pair as joined
 _MOST_CELLS = 1 << 16  # that a row may be in, or that evidence may leave of a leaf
-_MOST_STANDOUTS, _MOST_PAIRS = 4, 4  # told of a leaf
+_MOST_STANDOUTS, _MOST_PAIRS = 4, 4  # named for a leaf
 _MOST_PANELS = 12  # of a picture
 
 

@@ -55,7 +55,7 @@ _QUICK = 1.0  # seconds that a greedy tree may take where Ctrl-C came before any
 class DensityEstimationTree(Baseline[LearnedDensityTree]):
     """Density tree grown greedily by squared error and pruned by cross-validation.
 
-    Ram and Gray, *Density Estimation Trees*, KDD 2011; the module says what departs from it.
+    Ram and Gray, *Density Estimation Trees*, KDD 2011; the module lists departures from it.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def _between(links: Floats) -> Floats:
 def _scores(
     table: Table, held_out: Floats, complexities: Floats, settings: DensityEstimationTree
 ) -> Floats:
-    """Return how well rows held out are predicted by the others' tree, for each complexity."""
+    """Return how well held-out rows are predicted by the others' tree, for each complexity."""
     others = table.weights - held_out
     if not others.any():
         return np.zeros(complexities.shape)
@@ -234,7 +234,7 @@ def _scores(
         n_leaves = totals(np.ones(counts.shape))
         likelihood: Floats = log_densities - scored[0] * np.log(counts[0] + n_leaves * alpha)
         return likelihood
-    # The integral of the squared density less twice its mean over the rows held out.
+    # The integral of the squared density less twice its mean over the held-out rows.
     densities = counts / counts[0] * np.exp(-grown.log_volumes)
     squared = totals(counts / counts[0] * densities)
     error: Floats = scored[0] * squared - 2 * totals(scored * densities)

@@ -233,7 +233,7 @@ n_features_in_, feature_names_in_
     def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
         value = parameters[name]
         if name == "temper" and value == "auto":
-            return "temper chosen by rows held out, which is not Bayes"
+            return "temper chosen by held-out rows, which is not Bayes"
         if name == "temper" and value not in (None, "none"):
             return f"tempered at {value:g} rows, which is no posterior"
         return super()._words_of(name, parameters)
@@ -291,7 +291,7 @@ n_features_in_, feature_names_in_
     def _chosen_temper(
         self, posterior: CascadePosterior, search: Search, max_depth: int, columns: Sequence[int]
     ) -> float | None:
-        """Return `temper`, or by which of them rows held out score best."""
+        """Return `temper`, or by which of them held-out rows score best."""
         if not isinstance(self.temper, str):
             return self.temper
         table, leaf, scores = posterior.table, posterior.model.leaf, np.zeros(len(TEMPERS))

@@ -51,11 +51,11 @@ class EvidencePoint:
 
 
 class EvidenceGrid(Printed, list[EvidencePoint]):
-    """What `evidence` found: models by falling evidence, those without any last.
+    """The result of `evidence`: models by decreasing evidence, those without any last.
 
-    It is a list of points, each with its `model`, its `parameters` by name, its `log_evidence`,
-    None if there is none, the `log_posterior` and `n_leaves` of its most probable tree, and what
-    was `needed` or why it is `impossible` if there is none.
+    It is a list of points. Each has its `model`, its `parameters` by name, its `log_evidence` (None
+    if there is none), and the `log_posterior` and `n_leaves` of its most probable tree. If there is
+    no evidence, `needed` or `impossible` has the reason.
 
     Attributes
     ----------
@@ -149,9 +149,9 @@ def evidence(
 ) -> EvidenceGrid:
     """Return the log evidence of every model with every combination of parameters.
 
-    It is the log probability of the rows, averaged over all trees by their prior: the higher, the
-    better. The difference of two is a log Bayes factor. Where joblib runs on a Dask cluster, its
-    workers compute some at the same time.
+    The evidence is the probability of the rows under a model, averaged over all trees by their
+    prior: the higher, the better. A difference of two is a log Bayes factor. If joblib runs on a
+    Dask cluster, its workers compute several at the same time.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Cascades that may suit a table: what each is, and what it is worth, also on rows held out.
+"""Cascades that may suit a table: what each is, and what it is worth, also on held-out rows.
 
 To be scored, a candidate learns from four fifths of the rows, and not from the rest. Fifths are
 split at random until 2,000 rows were scored, or all. What is scored is the average over trees: all

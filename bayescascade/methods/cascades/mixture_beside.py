@@ -1,4 +1,4 @@
-"""Whether a mixture of classes says more of a table than its best cascade, by rows held out.
+"""Whether a mixture of classes says more of a table than its best cascade, by held-out rows.
 
 Kind, smoothing and number of classes are chosen within the rows that are learned from, by a search
 that takes seconds; `CascadeMixture` looks further. A difference counts that is large for a reader
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 class MixtureBeside(NamedTuple):
-    """How a mixture scores beside a cascade on rows held out."""
+    """How a mixture scores beside a cascade on held-out rows."""
 
     n_components: int
     gain: float  # nats a row over the cascade
@@ -44,7 +44,7 @@ class MixtureBeside(NamedTuple):
             return ""
         return (
             f"a mixture of {self.n_components} classes scores {self.gain:.2f} (+- {self.error:.2f})"
-            " nats a row better on rows held out: fit --model mixture, in Python CascadeMixture"
+            " nats a row better on held-out rows: fit --model mixture, in Python CascadeMixture"
         )
 
     @classmethod
@@ -60,7 +60,7 @@ def weigh_mixture(
     """Return how a mixture scores beside a cascade; None if none can score better by enough.
 
     Each fold is (learned, held out), and settings are chosen within the first; of_cascade (n_held,)
-    float64: log densities of the rows held out, in the folds' order. The seed is that of folds
+    float64: log densities of the held-out rows, in the folds' order. The seed is that of folds
     within the first, and of starts.
     """
     weights = np.concatenate([held.weights for _, held in folds])

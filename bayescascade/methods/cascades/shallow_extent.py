@@ -1,4 +1,4 @@
-"""How deep all trees may be summed over, and of which columns: what it takes, told beforehand."""
+"""How deep all trees may be summed over, and of which columns; its size is computed first."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -96,7 +96,7 @@ def _extents(table: "Table", columns: Integers) -> Iterator[tuple[float, float]]
     """Yield steps and bytes of all trees that fix up to 0, 1, 2, ... of some columns."""
     levels = table.schema.n_levels[columns].astype(np.float64)
     n, n_levels = table.n_distinct, int(table.schema.n_levels.sum())
-    products = np.atleast_1d(np.poly(-levels))  # summed over subsets of so many columns
+    products = np.atleast_1d(np.poly(-levels))  # summed over subsets of each number of columns
     n_joined = np.maximum(np.arange(levels.size + 1) - 1, 0)
     products *= _share_of_pairs(table) ** n_joined  # as far as pairs tell which boxes have rows
     n_open = int((table.schema.n_levels > 1).sum())

@@ -20,7 +20,7 @@ averaged over all trees, is a sum over the boxes that hold it.
 **Tempered** by `temper` = c, likelihoods in a box of n > c rows are taken to the power c / n, and
 ``U`` is divided by it again: the box weighs what to do as if it held c rows like its own. This is
 not Bayes: likelihoods of many rows make a posterior as sure as if one of the trees were true, and
-it then averages over too few. `score_tempers` is there to choose c by the score of rows held out.
+it then averages over too few. `score_tempers` is there to choose c by the score of held-out rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ Floats = NDArray[np.float64]
 Subset = tuple[int, ...]
 
 TEMPERS = (None, 400.0, 200.0, 100.0, 50.0, 25.0, 12.5)
-"""Of which one is chosen by rows held out."""
+"""Of which one is chosen by held-out rows."""
 
 _LEAST, _LEAST_CHOOSING = 1e-9, 1e-5
 """Of a row's density, how much all boxes that are passed over may make, or to choose a temper."""
@@ -299,7 +299,7 @@ class ShallowTrees:
     ) -> tuple[Floats, Floats]:
         """Return log evidences of boxes, and log densities of (p, n) rows, but for the widths.
 
-        A box holds the table's ``rows[edges[i]:edges[i + 1]]``, and likewise rows that are scored.
+        A box holds the table's ``rows[edges[i]:edges[i + 1]]``; rows that are scored have the same.
         """
         model = self.posterior.model
         if model.leaf != "dependent":

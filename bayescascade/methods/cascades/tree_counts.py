@@ -107,7 +107,7 @@ def n_splits(n_levels: int, is_nominal: bool, partitions: str, max_branches: int
 
 @cache
 def _n_partitions(n_levels: int, n_parts: int, is_nominal: bool) -> int:
-    """Return in how many ways levels are shared out among so many blocks."""
+    """Return in how many ways levels are shared out among a number of blocks."""
     if not is_nominal:
         return comb(n_levels - 1, n_parts - 1)
     if n_parts in (1, n_levels):

@@ -2,7 +2,7 @@
 
 Levels stand out inside an independent leaf where they are far from their share of its box. By
 width, a set of levels has the share ``u`` of its column's levels left; in the leaf it has the
-probability ``q``. Being told so is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (1 - u))`` nats.
+probability ``q``. Stating that is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (1 - u))`` nats.
 
 * `standouts`: of each column the set with the largest ``q - u``, contiguous for ordered
   columns and of at most three levels for nominal ones; told if most rows have one of them and it
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 _LEAST_NATS = 0.1  # a row
 _LEAST_TOTAL = 3.0  # nats, over a leaf's rows: 20 times as likely as by width
-_MOST_LEVELS = 3  # of a nominal column, told together
+_MOST_LEVELS = 3  # of a nominal column, named together
 _MOST_RATIO = 0.5  # of a level that is rare
 
 

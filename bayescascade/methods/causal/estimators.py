@@ -90,8 +90,8 @@ class AdditiveNoiseModel(DirectionModel):
     """The direction between two variables under an additive noise model.
 
     It assumes that one of them causes the other, that nothing causes both, and that noise is added
-    and independent of the cause. Whether that is so the scores cannot say; if both are large, no
-    additive noise model fits.
+    and independent of the cause. The scores cannot check that. If both are large, no additive noise
+    model fits.
 
     Parameters
     ----------
@@ -212,19 +212,19 @@ class AdditiveNoiseModel(DirectionModel):
         """Return the direction, the scores, and how far to trust them."""
         posterior, scored = self.posterior_, SCORES[self.score]
         shown = [arrow(direction, self.names_) for direction in DIRECTIONS]
-        told = f"{self.regression_}, each row left out"
+        told = f"leave-one-out {self.regression_}"
         if self.regression_ != regression_words(KERNEL_RIDGE):
             told = f"{self.regression_}, {self.n_folds} folds"
         usual = scored.independent(self.n_rows_)
         lower = "cause and residuals vary less together"
         if np.isfinite(scored.largest):
-            lower = f"residuals depend less on the cause, about {usual:.2g} of independent rows"
-        found = [arrow(posterior.direction, self.names_), f"lower by {self.margin_:.4f}"]
+            lower = f"residuals depend less on the cause; independent rows score about {usual:.2g}"
+        found = [arrow(posterior.direction, self.names_), f"score lower by {self.margin_:.4f}"]
         if not self.is_decided_:
             least = scored.undirected * usual
             found = [
                 "undecided",
-                f"scores differ by {self.margin_:.4f}, at least {least:.4f} is needed",
+                f"scores differ by {self.margin_:.4f}; a direction needs {least:.4f} or more",
             ]
         return (
             Heading([self.title, count_of(self.n_rows_, "row"), scored.told, told]),
@@ -235,10 +235,10 @@ class AdditiveNoiseModel(DirectionModel):
             ),
             Pieces(
                 [
-                    f"lower: {lower}",
+                    f"a lower score: {lower}",
                     f"right in {scored.n_right} of {N_MEASURED} measured pairs with known causes, "
-                    "hardly more often where scores differ widely: this is no probability",
-                    "assumed: nothing causes both",
+                    "hardly more often where scores differ widely; not a probability",
+                    "assumption: nothing causes both",
                 ],
                 "dim",
             ),

@@ -141,18 +141,18 @@ class DirectionRelease(Readable):
             return (heading, Pieces([why]), BLANK, *table, guarantee)
         found = [arrow(self.direction, self.names)]
         if self.scores is None:
-            found.append("drawn by the exponential mechanism; how sure it is, it cannot tell")
+            found.append("drawn by the exponential mechanism, which gives no probability")
         elif self.scale and self.probability is not None:
             found.append(
                 f"without noise the answer would be the same (probability {self.probability:.3f})"
             )
         blocks: list[Block] = [heading, Pieces(found)]
-        error = f"noise puts the regressions off by about {self.regression_error:.2g}"
+        error = f"noise moves the regressions by about {self.regression_error:.2g}"
         if self.regression_error > MOST_ERROR:
             blocks.append(
                 warning(
                     f"{error} half widths of the bounds, too much to rely on the direction: "
-                    "it takes more rows or a larger epsilon"
+                    "use more rows or a larger epsilon"
                 )
             )
         blocks.append(BLANK)
@@ -179,7 +179,7 @@ class DirectionRelease(Readable):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "DirectionRelease":
-        """Return what `record` told; raises ModelFileError or as the checks if it is odd."""
+        """Return what `record` holds; raises ModelFileError or as the checks if it is odd."""
         fields = {name: record[name] for name in cls.__dataclass_fields__}
         PrivateNoiseParameters.check_values(
             protect=fields["protects"], **{name: fields[name] for name in ("score", "delta")}

@@ -15,7 +15,7 @@ are within declared bounds, scaled to [-1, 1]; kernels are Gaussian, so that ``0
 * *hsic*: let mu, nu be the means of the other rows' features, ``A = (phi(u_k) - mu) x (psi(v_k) -
   nu)`` and B the same of the new row. The cross-covariances C of all rows differ by ``(m - 1) /
   m^2 (A - B)``, and the score is ``m / (m - 1) |C|``: it changes by at most ``|A - B| / m``. With
-  ``p = phi(u_k) - mu``, p~ of the new row and q, q~ likewise, let ``e = |mu|^2 - <phi(u_k), mu> -
+  ``p = phi(u_k) - mu``, p~ of the new row, and q, q~ by psi, let ``e = |mu|^2 - <phi(u_k), mu> -
   <phi(u~_k), mu>``, so that ``<p, p~> >= e`` and ``|p|^2 + |p~|^2 = 2 + 2 e``, and e' of q. If e,
   e' >= 0, then ``|A - B|^2 = |p|^2 |q|^2 + |p~|^2 |q~|^2 - 2 <p, p~> <q, q~> <= 2 (1 + e)(1 + e')
   + 2 t t' - 2 e e'`` where ``t = (|p|^2 - |p~|^2) / 2`` is within ``1 - e`` of 0, as means of

@@ -46,9 +46,9 @@ class CutTree:
 class CostSensitiveTreeClassifier(TriedClassifier):
     """A tree whose linear classifiers are learned all together, by loss and by expected cost.
 
-    Where `SubmodularTreeClassifier` buys features node by node from the root, here a gradient moves
-    the classifiers of all nodes at once. Then gates become hard, small coefficients are cut, and
-    leaves are fitted anew.
+    `SubmodularTreeClassifier` buys features node by node from the root. Here a gradient moves the
+    classifiers of all nodes at once. Then gates become hard, small coefficients are cut, and leaves
+    are fitted again.
 
     Parameters
     ----------

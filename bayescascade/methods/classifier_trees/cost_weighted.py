@@ -60,8 +60,8 @@ class PenaltyFit:
 class CostWeightedLogisticClassifier(TriedClassifier):
     """Logistic regression with a penalty on what its features cost.
 
-    The convex counterpart of buying the best set: all rows read the same features. It is what trees
-    of classifiers have to be better than.
+    All rows read the same features: the convex counterpart of selecting the best set. It is the
+    baseline for trees of classifiers.
 
     Parameters
     ----------

@@ -75,9 +75,9 @@ class Purchases:
 
 
 class SubmodularTreePosterior(CompiledPosterior[Purchases]):
-    """What the nodes of a tree of classifiers buy, given its gates; the module has the formulas.
+    """The posterior of what nodes of a tree buy, given its gates; the module has the formulas.
 
-    The likelihood is a working model: labels are taken for numbers, -1 and 1, with normal noise.
+    The likelihood is a working model: labels are numbers, -1 and 1, with normal noise.
 
     Parameters
     ----------

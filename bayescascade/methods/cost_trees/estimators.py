@@ -41,7 +41,7 @@ _LEAST = 1e-9  # of the costs of everything, where all is free
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BudgetTreeClassifier(HasDraws, ForestClassifier):
-    """One small tree that weighs what its features cost, or the average of many such trees.
+    """One small tree whose prior weighs costs of features, or the average of many such trees.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ _START_TRIES = 50
 
 
 class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
-    """Trees that predict labels from columns that cost something; the module has the formulas.
+    """The posterior of trees whose columns cost something; the module has the formulas.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def effect_bound(
     largest_loss: float = 1.0,
     delta: float = 0.05,
 ) -> float:
-    """Return a bound of the expected conditional-difference loss, of treated rows' population.
+    """Return a bound on the expected conditional-difference loss in the treated population.
 
     Parameters
     ----------

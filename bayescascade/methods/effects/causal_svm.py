@@ -9,10 +9,10 @@ from bayescascade.methods.effects.parameters import CausalSVMParameters
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CausalSVM(EffectModel):
-    """The thesis's conditional-difference support vector machine, exactly solved.
+    """The conditional-difference support vector machine of the thesis, solved exactly.
 
     An `EffectModel` of the larger of two hinge risks over the treated population, without
-    adjustment: see there for what it cannot find.
+    adjustment. `EffectModel` says what it cannot find.
 
     Parameters
     ----------

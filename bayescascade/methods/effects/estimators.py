@@ -54,16 +54,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EffectModel(MatrixEstimator):
-    """The effect of a treatment on each row, of two outcomes and two arms.
+    """Learns the effect of a treatment on each row, with two outcomes and two arms.
 
-    Learns one function h(x) whose sign says whether treating makes the good outcome more probable;
-    of a row only one outcome is seen, the other must be comparable rows': what decides who is
-    treated must be in X.
+    It learns one function h(x). Its sign says whether treatment makes the good outcome more
+    probable. A row shows only the outcome of its own arm; comparable rows show the other. So
+    whatever decides who is treated must be in X.
 
-    With ``combine="max"``, the thesis's minimax, the function minimizes the larger of two risks. It
-    may find no effect where there is one for everyone: where the good outcome has probability .9 if
-    treated and .6 if not, its minimizer is h = 0. The mean of the risks is as good a bound, a
-    tighter one, and has the sign of the effect.
+    With ``combine="max"``, the minimax of the thesis, the function minimizes the larger of two
+    risks. It may miss an effect that everyone has: if the good outcome has probability .9 with
+    treatment and .6 without, its minimizer is h = 0. The mean of the risks is a tighter bound, and
+    has the sign of the effect.
 
     Parameters
     ----------

@@ -228,7 +228,7 @@ def _factor(hessian: Floats, diagonal: Floats) -> Any:
         try:
             whole = hessian + np.diag(diagonal + ridge)
             return cho_factor(whole, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:  # such as of a kernel of few dimensions and a tiny penalty
+        except np.linalg.LinAlgError:  # such as for a kernel of few dimensions and a tiny penalty
             ridge = max(100.0 * ridge, 1e-14 * size)
     return None
 

@@ -63,7 +63,7 @@ SURROGATES = {
 def conditional_difference_loss(
     h: ArrayLike, y_treated: ArrayLike, y_control: ArrayLike, theta: float = 1.0
 ) -> Floats:
-    """Return the loss of each row of which both outcomes are known, 0 or 1.
+    """Return the loss of each row, 0 or 1; both outcomes of each row must be known.
 
     Parameters
     ----------

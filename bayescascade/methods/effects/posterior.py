@@ -41,7 +41,7 @@ class Mode:
 
 
 class EffectPosterior(ContinuousPosterior):
-    """A density over functions h; see the module for what it is of.
+    """A density over functions h; the module has the formulas.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 
 _SOFTNESS = 0.5  # of a label: v of a row of mean |h|
 _GRID = 16  # weights of labels are multiples of 1 / this
-_HELD_OUT = 5  # one row of so many is held out where no others are given
+_HELD_OUT = 5  # one row in five is held out where no others are given
 _STEPS = 20_000  # of annealing a list
 _WORK, _MOST_VISITED = 3_000_000_000, 20_000  # of a proof: rows by candidates by prefixes; prefixes
 _MOST_RULES = np.iinfo(np.int64).max
@@ -55,9 +55,9 @@ _MOST_RULES = np.iinfo(np.int64).max
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EffectRules(ReadableModel):
-    """Where a function h of rows is above 0, as rules, and the effect in each of them.
+    """Rules for where a function h of rows is above 0, and the effect in each rule.
 
-    `EffectModel.explain` makes it; of other models' h it is fitted by itself.
+    `EffectModel.explain` makes it; `fit` explains the h of other models.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ class EffectRules(ReadableModel):
     >>> import numpy as np
     >>> from bayescascade import EffectRules
     >>> X = np.random.default_rng(0).uniform(-1, 1, (400, 3))
-    >>> told = EffectRules(random_state=0).fit(X, np.where(X[:, 1] > 0, 0.2, -0.1))
-    >>> told.rules_.n_rules, told.fidelity_ > 0.9
+    >>> rules = EffectRules(random_state=0).fit(X, np.where(X[:, 1] > 0, 0.2, -0.1))
+    >>> rules.rules_.n_rules, rules.fidelity_ > 0.9
     (1, True)
     """
 

@@ -166,7 +166,7 @@ class ForestClassifier(BudgetedClassifier):
             words = {leaf: path_words(self.forest_, leaf, self._encoder) for leaf in {*leaves}}
             return [words[leaf] for leaf in leaves]
         acquired = self._acquired_words(matrix)
-        return [f"what {self.forest_.n_trees} trees read: {each or 'nothing'}" for each in acquired]
+        return [f"{self.forest_.n_trees} trees read {each or 'nothing'}" for each in acquired]
 
     # -- what a user sees --------------------------------------------------------------------------
 

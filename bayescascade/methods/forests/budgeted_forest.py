@@ -54,7 +54,7 @@ from bayescascade.methods.forests.parameters import BudgetedForestParameters
 from bayescascade.model.search import Seed, seed_sequence
 
 Share: TypeAlias = int | float | str | None
-"""How many columns are drawn for a split: so many, a share, the square root, or all."""
+"""How many columns are drawn for a split: a number, a share, the square root, or all."""
 
 _AUTOMATIC: Mapping[str, tuple[Share, ...]] = {
     "alpha": (0.0, 16.0),
@@ -93,7 +93,7 @@ class BudgetedForestClassifier(ForestClassifier):
     impurity : {"threshold_pairs", "powers"} or PolynomialImpurity
         What a split lessens; see `bayescascade.methods.forests.impurities`.
     alpha : float >= 0, sequence of them, or "auto"
-        Of "threshold_pairs": about so many examples of other classes are ignored at a leaf. Larger
+        Of "threshold_pairs": about this many examples of other classes are ignored at a leaf. Large
         values give smaller trees, more of which are within a budget. "auto": 0; if there is a
         `budget` and labels of validation rows, or less than 1,000 rows to learn from, 0 or 16.
     order : int from 2 to 30
@@ -448,7 +448,7 @@ def _check_share(name: str, value: object) -> Share:
 
 
 def _n_drawn(share: Share, n_columns: int) -> int:
-    """Return how many columns are drawn of so many; of a share, rounded down, at least one."""
+    """Return how many of all columns are drawn; of a share, rounded down, at least one."""
     if share is None:
         return n_columns
     if isinstance(share, str):

@@ -41,7 +41,7 @@ IMPURITIES = ("threshold_pairs", "powers")
 
 @dataclass(frozen=True, slots=True)
 class PolynomialImpurity:
-    """Sum of products of powers of the classes' weights, each of two classes or more.
+    """Sum of products of powers of class weights; each product has two or more classes.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ Features = frozenset[int]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SelectedForestClassifier(ForestClassifier):
-    """Random forest of the features that are worth buying for every row.
+    """Random forest on features that are selected for all rows.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 _LEAST_TOTAL = 1e-6  # pseudo-rows in all
 _TOLERANCE = 1e-6  # between what a file says, and what its counts give
-_MOST_TIMES_ROWS = 1e6  # beyond so many times the rows, these no longer matter
+_MOST_TIMES_ROWS = 1e6  # times the rows, beyond which these no longer matter
 
 
 @dataclass(eq=False, repr=False)
@@ -156,7 +156,7 @@ class SmoothedHistogram(Baseline[CellDensity]):
         self.log_evidence_ = self._log_evidence(self.log_total_) - float(volumes)
 
     def _log_evidence(self, log_total: float) -> float:
-        """Return the log probability of the rows for so many pseudo-rows, nats."""
+        """Return the log probability of the rows for a number of pseudo-rows, nats."""
         total, n = math.exp(log_total), self._weights.sum()
         log_each = log_total - self.log_n_cells_  # its exponential may be 0
         each = math.exp(log_each)

@@ -39,7 +39,7 @@ _LEVELS = CellPolicy(missing="level")
 
 @dataclass(eq=False, repr=False)
 class MarginNeighborsClassifier(TriedWithinBudgets):
-    """Asks, row by row, for the feature that would settle it, as rows alike in the others say.
+    """Asks row by row for the feature that helps most among similar rows.
 
     Parameters
     ----------

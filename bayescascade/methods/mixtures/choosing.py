@@ -1,4 +1,4 @@
-"""How many classes, of what kind and how smooth: what rows held out are most probable by.
+"""How many classes, of what kind and how smooth: what held-out rows are most probable by.
 
 For each kind the number of classes grows for as long as that gains, with a little patience; then
 smoothing and number move in turn to neighbors on their grids. Tables of fewer than 2,000 rows are
@@ -43,7 +43,7 @@ _CERTAIN = 0.9  # of a row's class where it is in a cluster
 
 
 class Candidate(NamedTuple):
-    """Settings, and the mean log density of rows held out, nats; NaN where none were."""
+    """Settings, and the mean log density of held-out rows, nats; NaN where none were."""
 
     settings: Settings
     held_out: float
@@ -51,7 +51,7 @@ class Candidate(NamedTuple):
 
 @dataclass
 class Chooser:
-    """Weighs settings by rows held out; see the module."""
+    """Weighs settings by held-out rows; see the module."""
 
     table: Table
     # kinds, smoothings and numbers of components that may be chosen
@@ -66,7 +66,7 @@ class Chooser:
     known: dict[Settings, float] = field(init=False, default_factory=dict)
     # The folds, (learned, held out); none if there are too few rows, or nothing to choose.
     split: list[tuple[Table, Table]] = field(init=False, default_factory=list)
-    # For each setting weighed (n_folds,): log density of all rows held out in each fold, nats.
+    # For each setting weighed (n_folds,): log density of all held-out rows in each fold, nats.
     of_folds: dict[Settings, Floats] = field(init=False, default_factory=dict)
     is_interrupted: bool = field(init=False, default=False)
 
@@ -131,7 +131,7 @@ class Chooser:
                         best, is_moving = other, True
 
     def _worth(self, settings: Settings) -> float:
-        """Return the mean log density of rows held out, -inf if that takes too much."""
+        """Return the mean log density of held-out rows, -inf if that takes too much."""
         if settings in self.known:
             return self.known[settings]
         rows, n_dense = self._folds[0][0].dense.shape

@@ -31,7 +31,7 @@ Codes = NDArray[np.int32]
 _AT_ONCE = 1 << 14  # rows
 _FEWEST_TOLD, _MOST_TOLD, _LEAST_WORTH = 2, 5, 0.05  # levels of a class, and nats of each
 _TIE = 1e-9  # nats
-_TOLD = 1e-3  # least probability of a class that is told of a row
+_TOLD = 1e-3  # least probability of a class that is named for a row
 _TOLERANCE = 1e-6  # of sums of saved probabilities
 
 

@@ -101,7 +101,7 @@ class Rows:
     def pairs(self, weights: Floats) -> Floats:
         """Return the weight of every pair of levels, (L, L), of rows with these weights."""
         dense, is_in = self.dense, weights > 0
-        if 2 * np.count_nonzero(is_in) < weights.size:  # as of a box: most rows are elsewhere
+        if 2 * np.count_nonzero(is_in) < weights.size:  # as for a box: most rows are elsewhere
             dense, weights = dense[is_in], weights[is_in]
         weighted = dense * weights[:, np.newaxis].astype(dense.dtype)
         counts: Floats = self.expand @ (weighted.T @ dense).astype(np.float64) @ self.expand.T

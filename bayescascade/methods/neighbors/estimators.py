@@ -52,8 +52,8 @@ class NeighborCompressionClassifier(
 ):
     """Nearest-neighbor classification by a few learned prototypes in place of all rows.
 
-    Prototypes move to where the rows' neighbors among them are most probably of their own class
-    (Kusner 2016, chapter 3). The metric is chosen first, by rows held out, and then held.
+    Prototypes move until rows are most probably of the class of their nearest prototypes (Kusner
+    2016, chapter 3). The metric is chosen first, by held-out rows, and then kept.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ class NeighborCompressionClassifier(
         Prototypes begin as the centers of clusters within classes, or as rows drawn at random.
     standardize : {"auto", "yes", "no"}
         Whether columns are divided by their standard deviations first; "auto" does what is better
-        for rows held out.
+        for held-out rows.
     joint : bool
         Whether the metric goes on being learned together with the prototypes. New rows then tend to
         be classified worse: see `starting`.
     prior_scale : float > 0, None or "auto"
-        See `PrototypePosterior`; None is flat, the paper's. "auto" is 2, or 16 where rows held out
+        See `PrototypePosterior`; None is flat, the paper's. "auto" is 2, or 16 where held-out rows
         are taken right so more often, by over a standard error, or as often and more probably.
         Where prototypes are many, 2 may pull them too far to their class's mean.
     rule : {"nearest", "neighbors", "stochastic"}
@@ -171,7 +171,7 @@ class NeighborCompressionClassifier(
     unknown: str = CompressionParameters.unknown.default
 
     prior_scale_: float | None = field(init=False)
-    _n_choosing: int | None = field(init=False)  # rows held out that chose it; None if given
+    _n_choosing: int | None = field(init=False)  # held-out rows that chose it; None if given
     # rows of each class, and those of them taken wrong
     _sizes: NDArray[np.int64] = field(init=False)
     _wrong: NDArray[np.int64] = field(init=False)
@@ -266,9 +266,9 @@ class NeighborCompressionClassifier(
     def refine(self, X: Any, y: Any, n_epochs: int = _EPOCHS) -> Self:
         """Go on learning from more rows, by minibatches, from where the prototypes stand.
 
-        Where they stand is the prior, as sure as the mean of so many rows as each has stood for so
-        far. The rows of before are not looked at again; the metric stays, and draws are gone.
-        Loaded models have no `random_state`: set it where minibatches must be the same again.
+        The present places are the prior, as precise as the mean of the rows that each has stood for
+        so far. Earlier rows are not used again; the metric stays, and draws are dropped. Loaded
+        models have no `random_state`: set it if minibatches must be the same again.
 
         Parameters
         ----------
@@ -460,7 +460,7 @@ class NeighborCompressionClassifier(
 
     def _found_pieces(self) -> list[str]:
         wrong = share_text(self._wrong.sum() / self._sizes.sum())
-        return [*super()._found_pieces(), f"{wrong} of these rows taken wrong"]
+        return [*super()._found_pieces(), f"{wrong} of these rows misclassified"]
 
     @property
     def _objections(self) -> list[str]:

@@ -119,7 +119,7 @@ class Compressed:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int, n_classes: int) -> "Compressed":
-        """Return what `to_record` told; raises ModelFileError if it does not fit together."""
+        """Return what `to_record` returned; raises ModelFileError if it does not fit together."""
         points, factor = (_numbers(record, name) for name in ("points", "factor"))
         labels = record["labels"]
         is_sorted = isinstance(labels, list) and all(type(label) is int for label in labels)

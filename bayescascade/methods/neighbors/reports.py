@@ -16,20 +16,20 @@ HOW_TO_READ = (
         "A few prototypes stand in for all rows: a new row is of the class whose prototypes are "
         "nearest to it. The table has a line for each class.",
     ),
-    ("taken wrong", "the share of its rows that would be taken for another class"),
+    ("misclassified", "the share of its rows that are predicted to be of another class"),
 )
 """Terms of the page, or nothing, and what they mean."""
 
 CANNOT_TELL = (
-    "taken wrong is counted on rows that were learned from; of other rows more will be.",
+    "Misclassified rows are counted among the training rows; of other rows more will be.",
     "A prototype is no row, but may be close to one where a class has few rows.",
     *OF_ROWS,
 )
 """What prototypes are not to be asked."""
 
 WORSE = (
-    "the prototypes take more rows wrong than the most frequent class alone would: use other "
-    "prototypes (n_prototypes, random_state) or another rule"
+    "the prototypes misclassify more rows than the most frequent class alone would: change "
+    "n_prototypes, random_state or rule"
 )
 """What is objected to prototypes that are of no use."""
 
@@ -40,23 +40,23 @@ def class_page(
     wrong: NDArray[np.int64],
     labels: NDArray[np.int64],
 ) -> Page:
-    """Return each class with its rows, prototypes, and rows taken wrong.
+    """Return each class with its rows, prototypes, and rows misclassified.
 
     classes, sizes and wrong (n_classes,); labels (n_prototypes,), positions of classes.
     """
     columns = [
         Numbers("rows", count_texts(sizes.tolist())),
         Numbers("prototypes", count_texts(np.bincount(labels).tolist())),
-        Numbers("taken wrong", list(map(share_text, (wrong / sizes).tolist()))),
+        Numbers("misclassified", list(map(share_text, (wrong / sizes).tolist()))),
     ]
     return (PrintedTable([level_text(label) for label in classes.tolist()], columns, "class"),)
 
 
 def prior_texts(scale: float | None, n_choosing: int | None) -> list[str]:
-    """Return how many rows held out chose the prior's scale, in words; nothing if it was given."""
+    """Return how many held-out rows chose the prior's scale, in words; nothing if it was given."""
     if n_choosing is None:
         return []
-    by = f"chosen on {n_choosing:,} rows held out"
+    by = f"chosen on {n_choosing:,} held-out rows"
     if not n_choosing:
-        by = "not chosen, as prototypes leave no rows to hold out"
+        by = "not chosen: prototypes leave no rows to hold out"
     return [f"prior scale {scale:g}, {by}"]

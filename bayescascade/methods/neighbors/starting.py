@@ -1,4 +1,4 @@
-"""Where a climb starts: prototypes from the rows; metric and prior, chosen by rows held out.
+"""Where a climb starts: prototypes from the rows; metric and prior, chosen by held-out rows.
 
 A metric that is free to grow while prototypes move ends too large: every row is then taken right
 by some prototype near it, and new rows by accident. One that is too small makes prototypes that are
@@ -101,7 +101,7 @@ class Tried(NamedTuple):
     metric: Floats  # numbers of the best metric, (n_metric,)
     points: Floats  # (n_prototypes, n_columns), at the end of its climb
     prior_scale: float | None  # of the prior in which all climbed
-    is_right: NDArray[np.bool_]  # (n_held_out,): which rows held out are taken right
+    is_right: NDArray[np.bool_]  # (n_held_out,): which held-out rows are taken right
 
     def is_beaten_by(self, other: "Tried") -> bool:
         """Return whether another takes more rows right, by over a standard error.
@@ -136,8 +136,8 @@ def choose_start(
     """Return the units of the columns in which prototypes do best, and where to start there.
 
     rows (n_rows, n_columns) float64. Columns are divided by their own standard deviations
-    (`standardize` "yes"), all by one number ("no"), or as is better for rows held out ("auto").
-    `prior_scale` is that of `PrototypePosterior`, or "auto" for what is best for rows held out.
+    (`standardize` "yes"), all by one number ("no"), or as is better for held-out rows ("auto").
+    `prior_scale` is that of `PrototypePosterior`, or "auto" for what is best for held-out rows.
     `names` of columns are for messages; `progress` is called after every short climb; `more` goes
     to `Start`. Raises DataError if numbers are too large to be squared.
     """
@@ -225,7 +225,7 @@ class Start:
         return np.concatenate(found)
 
     def tried(self, prior_scale: float | None, report: Callable[[int], None]) -> Tried:
-        """Return what is best for rows held out, with a prior."""
+        """Return what is best for held-out rows, with a prior."""
         none = np.zeros(self.n_held_out, bool)
         if not self.n_held_out:
             return Tried((0, -inf), 0, self._numbers, self._points, prior_scale, none)

@@ -25,7 +25,9 @@ class Expert(Protocol):
 
 
 class Pool(Protocol):
-    """All experts of a gate."""
+    """All experts of a gate; `legend` says how their names are read, "" if they say it."""
+
+    legend: str
 
     @property
     def names(self) -> list[str]: ...  # noqa: D102 - see the class
@@ -43,6 +45,7 @@ class GivenExperts:
 
     experts: Sequence[Expert]
     n_classes: int
+    legend: str = field(default="", init=False)
 
     @property
     def names(self) -> list[str]:
@@ -85,6 +88,9 @@ class ConfidentModels:
     n_thresholds: int
     n_classes: int
     fitted: list[Any] = field(default_factory=list)
+    legend: str = field(
+        default="MODEL from P: answers if its confidence is at least P, else asks", init=False
+    )
 
     @classmethod
     def of(cls, models: Sequence[Any], n_thresholds: int, n_classes: int) -> "ConfidentModels":

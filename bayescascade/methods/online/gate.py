@@ -31,7 +31,12 @@ from bayescascade.methods.online.experts import (
 from bayescascade.methods.online.played import Decision, Played
 from bayescascade.methods.online.posterior import posterior_of
 from bayescascade.methods.online.rates import RATES, game_of, regret_bound
-from bayescascade.methods.online.reports import expert_table, heading_of, notes_of
+from bayescascade.methods.online.reports import (
+    expert_table,
+    heading_of,
+    legend_of,
+    notes_of,
+)
 from bayescascade.methods.online.saved import (
     FORMAT,
     VERSION,
@@ -52,10 +57,10 @@ _POLICY = CellPolicy("level", "mean")
 class OnlineGate(Printed):
     """Choose round by round among experts that answer a row, or pay for its label.
 
-    A round costs `cost` where it asks, 1 where the answer is wrong, and else nothing. Labels are
-    seen only where they were asked for, and show what every expert would have lost. The gate weighs
-    experts by their estimated losses, and keeps its regret small: what it loses beyond the expert
-    that is best in hindsight.
+    A round costs `cost` if the gate asks, 1 if its answer is wrong, and else nothing. The gate sees
+    only the labels that it asks for; each shows the loss of every expert. It weighs experts by
+    their estimated losses, and keeps its regret small: its loss minus that of the expert that is
+    best in hindsight.
 
     Parameters
     ----------
@@ -353,6 +358,7 @@ class OnlineGate(Printed):
             heading_of(len(names), self.cost, n, self.n_asked_),
             notes_of(self.rates, n, self.regret_bound(max(n, 1)), self._stream.n_learned),
             *expert_table(names, self.probabilities_, self.estimated_losses_ / max(n, 1)),
+            *legend_of(self._pool.legend),
         )
 
     # -- files -------------------------------------------------------------------------------------

@@ -41,3 +41,8 @@ def expert_table(
         header="expert",
     )
     return (BLANK, table)
+
+
+def legend_of(text: str) -> Page:
+    """Return how names of experts are read, or nothing."""
+    return (BLANK, Pieces([text], "dim")) if text else ()

@@ -44,7 +44,7 @@ from bayescascade.model.search import Search, Seed
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BudgetPruneClassifier(ForestPruner):
-    """A forest pruned, all trees together, to what its features are worth.
+    """Prunes all trees of a forest together, by errors and costs of features.
 
     A pruning minimizes ``error + tradeoff x cost``: the mean error rate of the trees, each by
     itself, and the mean cost of a validation row, which pays once for a feature that several trees
@@ -169,10 +169,10 @@ class BudgetPruneClassifier(ForestPruner):
     def certificate_texts(self) -> list[str]:
         """The tradeoff, the objective, and by how much that, or the error, can be lower at most."""
         if self.budget is not None:
-            words = "tree error at most {:.2g} points above the best within it"
+            words = "tree error at most {:.2g} points above the best within the budget"
             told = [f"budget {self.budget:.12g}", gap_text(self.error_gap_, words)]
             return [*super().certificate_texts, *told]
-        how = "" if self.tradeoff is not None else ", chosen on other rows"
+        how = "" if self.tradeoff is not None else ", chosen on held-out rows"
         return [
             *super().certificate_texts,
             f"tradeoff {self.tradeoff_:.3g}{how}",

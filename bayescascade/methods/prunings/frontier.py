@@ -8,7 +8,7 @@ same edge of the hull. All that is looked for keeps what the cheaper one keeps a
 dearer one cuts, so that each problem is smaller than the one before. No pruning is left out by more
 than rounding: objectives are submodular, so that adding to a pruning what a corner keeps that is
 best up to e makes it worse by at most e, at the corner's tradeoff and, as costs grow by it, at any
-smaller one; likewise for what the dearer corner cuts. The bound between is lowered by both.
+smaller one; the same holds for what the dearer corner cuts. The bound between is lowered by both.
 
 The edge may be long: a forest whose trees share few features is best kept nearly whole or cut down
 entirely. What the cheaper corner leaves of the budget is then spent in several ways, and the one of

@@ -20,7 +20,7 @@ P = TypeVar("P", bound=ForestClassifier)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningPath(Printed, Generic[P]):
-    """Prunings of one forest, from a pruner's `path`; it is a sequence of fitted classifiers.
+    """Prunings of one forest, from a pruner's `path`: a sequence of fitted classifiers.
 
     Parameters
     ----------
@@ -122,9 +122,9 @@ class PruningPath(Printed, Generic[P]):
     def page(self) -> Page:
         """Return a table with a line for each pruning; after one of nothing where errors are known.
 
-        ``cost`` is of a validation row on average, ``tree error`` the mean error rate of the trees,
-        each by itself; ``gap`` says by what share the objective could be lower at most. Of budgets,
-        ``at least`` is what the tree error of no pruning within the budget is below.
+        ``cost`` is the mean cost of a validation row, ``tree error`` the mean error rate of the
+        trees, each by itself; ``gap`` bounds the share by which the objective could be lower. Of
+        budgets, ``lower bound`` bounds the tree error of all prunings within the budget.
         """
         has_errors = self.strength == "tradeoff" and len(self) > 0
         nothing = [""] if has_errors else []  # cells of the line of nothing
@@ -140,7 +140,7 @@ class PruningPath(Printed, Generic[P]):
             tradeoffs = [_number(one) for one in self.tradeoffs]
             if self.budgets is not None:
                 least = [_percentage(error) for error in self.least_errors]
-                columns += [Numbers("at least", nothing + least), n_splits]
+                columns += [Numbers("lower bound", nothing + least), n_splits]
                 columns.append(Numbers("tradeoff", nothing + tradeoffs))
             else:
                 labels = tradeoffs

@@ -81,13 +81,12 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
     """``exp(-objective / temperature)`` over the prunings of a forest.
 
     This is a Gibbs posterior: the objective is an error rate plus a price, not the likelihood of a
-    generative model. It weighs every pruning by how nearly it is optimal, and `temperature` says
-    how nearly. The temperature is in the objective's unit, an error rate: a pruning that is worse
-    by `temperature` is e times less probable. Where T trees are measured on N rows each, one more
-    row that one tree gets wrong adds ``1 / (N T)`` to the objective: a temperature of that size
-    tells prunings apart that differ by single rows, and since there are many ways to be worse by a
-    little, typical draws are worse than the optimum by about ``temperature`` times the number of
-    splits that are in doubt.
+    generative model. Prunings closer to the optimum weigh more. The temperature is in the unit of
+    the objective, an error rate: a pruning that is worse by `temperature` is e times less probable.
+    If T trees are measured on N rows each, one more row that one tree gets wrong adds ``1 / (N T)``
+    to the objective. A temperature of that size distinguishes prunings that differ by single rows.
+    There are many slightly worse prunings, so typical draws are worse than the optimum by about
+    ``temperature`` times the number of splits that are in doubt.
 
     Parameters
     ----------

@@ -128,7 +128,7 @@ class ForestPruner(ForestClassifier):
             If a parameter is out of its range, the forest is none that can be pruned or was fitted
             to other columns, or what `errors` needs is missing; of `BudgetPruneClassifier`
             where nothing says how much is left, also if there are no rows to choose the tradeoff
-            by: neither `y_val` nor bags, as of a `DecisionTreeClassifier`, that no tree or pruning
+            by: neither `y_val` nor bags, as for a `DecisionTreeClassifier`, that no tree or pruning
             was fitted to.
         BudgetError
             If nothing that can be left of it is within the budget, which a
@@ -248,7 +248,7 @@ class ForestPruner(ForestClassifier):
     def _folds(
         self, training: TrainingRows
     ) -> Iterable[tuple[Self, TrainingRows, NDArray[np.bool_]]]:
-        """Yield likewise, with forests that are grown once for all budgets."""
+        """Yield the same, with forests that are grown once for all budgets."""
         if not self._grown:
             grown: _Grown[Self] = []
             for other, part, held in super()._folds(training):

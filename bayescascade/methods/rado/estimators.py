@@ -312,7 +312,7 @@ class RadoBoostClassifier(MatrixClassifier):
                 "feature",
             ),
             *rest,
-            Pieces([f'positive: for "{yes}", negative: for "{no}"; per unit of the rados'], "dim"),
+            Pieces([f'above 0: for "{yes}", below 0: for "{no}"   in units of the rados'], "dim"),
         )
 
     def _facts(self) -> list[str]:

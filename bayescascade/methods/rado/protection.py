@@ -24,8 +24,8 @@ off, that is more probable. `coordinate_delta` is least for c = 0, the plain rad
 epsilon and n = 1, and grows with c: let k* be the least k with p(k) > exp(epsilon) p(k + 1) for the
 uncut law p, and S(i, j) its mass from i to j. If m - c <= k* only the last value counts, delta =
 p(m - c) / S(c, m - c), and a wider cut has a smaller numerator over a larger denominator. Else
-delta = (p(k*) - (exp(epsilon) - 1) S(k* + 1, m - c)) / S(c, m - c), likewise. So the cut is 0 by
-default.
+delta = (p(k*) - (exp(epsilon) - 1) S(k* + 1, m - c)) / S(c, m - c), with
+the same result. So the cut is 0 by default.
 
 What is protected is the coordinate alone. Whoever also has the others may recover the signature,
 and from it the cell: whole rows are what `Rados.sample_gaussian` protects.
@@ -107,7 +107,7 @@ class Promise(Printed):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Promise":
-        """Return what `record` told; raises ModelFileError or as the checks if it is odd."""
+        """Return what `record` holds; raises ModelFileError or as the checks if it is odd."""
         fields = {name: record[name] for name in cls.__dataclass_fields__}
         check_choice("protects", fields["protects"], ("feature", "rows"))
         check_real("epsilon", fields["epsilon"], above=0.0)

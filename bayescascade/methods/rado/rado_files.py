@@ -1,4 +1,4 @@
-"""Files of rados: NumPy's npz format, with what is told about them as JSON. Nothing is executed."""
+"""Files of rados: NumPy's npz format, with facts about them as JSON. Nothing is executed."""
 
 import io
 import json

@@ -381,7 +381,7 @@ class Rados(Printed):
         )
 
     def spreads(self) -> Floats:
-        """Return about the standard deviations of the cells summed, (n_columns,), told by the sums.
+        """Return standard deviations of the cells summed, (n_columns,), estimated from the sums.
 
         Where sums do not vary, 1.
         """
@@ -426,7 +426,7 @@ class Rados(Printed):
     def page(self) -> Page:
         """Return how many there are, of what, and what they promise."""
         each = (
-            "each row in it by a fair coin"
+            "each sums a random half of the rows"
             if self.support is None
             else f"{count_of(self.support, 'row')} in each"
         )
@@ -446,7 +446,7 @@ class Rados(Printed):
     def promise_page(self) -> Page:
         """Return what is promised about single rows."""
         if self.promise is None:
-            return (Pieces(["no privacy is promised: sums, too, tell about single rows"], "dim"),)
+            return (Pieces(["no privacy is promised: sums can reveal single rows"], "dim"),)
         return self.promise.page()
 
     @classmethod

@@ -85,7 +85,7 @@ class Reading:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Reading":
-        """Return what `record` told; raises ModelFileError if it does not fit together."""
+        """Return what `record` holds; raises ModelFileError if it does not fit together."""
         encoder, classes = (
             MatrixEncoder.from_dict(record["encoding"]),
             read_classes(record["classes"]),

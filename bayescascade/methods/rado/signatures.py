@@ -17,7 +17,7 @@ from bayescascade.methods.rado.kernels.subsets import add_subsets, count_members
 Floats: TypeAlias = NDArray[np.float64]
 Bits: TypeAlias = NDArray[np.uint8]
 Draw: TypeAlias = Callable[[int], bytes]
-"""Returns so many random bytes."""
+"""Returns this many random bytes."""
 
 Edges: TypeAlias = Callable[[int, int], Floats]
 """Returns the edges of the rows from one up to before another, (n, n_columns)."""
@@ -36,7 +36,7 @@ def draw_by(rng: np.random.Generator | None) -> Draw:
 
 
 def groups(n_rows: int, n_subsets: int) -> Iterator[slice]:
-    """Yield so many subsets at a time that their bits take at most 32 MB, or one."""
+    """Yield subsets, at a time as many as take at most 32 MB, or one."""
     each = max(1, _GROUP_BYTES // _n_bytes(n_rows))
     for first in range(0, n_subsets, each):
         yield slice(first, min(first + each, n_subsets))

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 L = TypeVar("L", bound=ListedRules)
 
-_START_SHARE = 10  # an exact search starts from the best list that so many times fewer steps find
+_START_SHARE = 10  # times fewer steps find the list that an exact search starts from
 _FEW_COLUMNS = 4
 
 _ROUNDS = 3

@@ -6,7 +6,7 @@ classes and ``alpha`` = `concentration`, the probabilities of a part are Dirichl
 given are their means ``(n_lc + alpha) / (n_l + C alpha)``, and intervals of the marginals,
 ``Beta(n_lc + alpha, n_l - n_lc + (C - 1) alpha)``.
 
-More rows fit than were learned from. Unlike a density (`Schema.encode`), labels can be told of a
+More rows fit than were learned from. Unlike a density (`Schema.encode`), a label is predicted for a
 row beyond the range that was learned from: it is in the outer bin of a continuous column. And a
 level that was never seen may be let pass: it satisfies no condition.
 """

@@ -145,7 +145,7 @@ class ListedRules(Pictured):
         return sql_case(told, values[-1:])
 
     def _part_dicts(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the rules as plain data with what is told of each part."""
+        """Return the rules as plain data with what is known of each part."""
         rules = [
             {"if": antecedent_dict(self.schema, rule, is_open=self.is_open), **part}
             for rule, part in zip(self.rules, parts[:-1], strict=True)

@@ -29,7 +29,7 @@ def days(n=300):
 
 @cache
 def fitted():
-    """Return the mixture that rows held out choose; treat it as read-only."""
+    """Return the mixture that held-out rows choose; treat it as read-only."""
     return CascadeMixture(random_state=0).fit(days())
 
 

@@ -77,7 +77,7 @@ def test_evidences_are_those_of_all_trees(weighed):
 
 
 def test_seeds_decide_not_workers_nor_the_clock(monkeypatch):
-    """The same file to the byte, also where chains and rows held out decide."""
+    """The same file to the byte, also where chains and held-out rows decide."""
     frame = chains_of(5, 80, 0)
     monkeypatch.setitem(choosing.EFFORTS, "normal", 4e9)
     monkeypatch.setattr(held_out, "_NS_FIT", 1e7)
@@ -96,9 +96,9 @@ def test_a_tree_to_read_stands_beside_one_leaf(tmp_path):
     assert model.tree_.n_leaves == 1
     assert 1 < model.readable_.tree_.n_leaves <= 30
     words = " ".join(str(model).split())
-    assert "The best tree has 1 leaf. This is one to read beside it" in words
+    assert "The best tree has 1 leaf. Shown is one that is easier to read" in words
     lost = (model.cascade_.exact_.log_evidence - model.readable_.exact_.log_evidence) / 300
-    assert f"which loses {lost:,.2f} nats a row of evidence" in words
+    assert f"It loses {lost:,.2f} nats a row of log evidence" in words
     assert lost > 0
     model.save(tmp_path / "model.json")
     loaded = bayescascade.load(tmp_path / "model.json")

@@ -115,7 +115,7 @@ def test_the_temper_is_chosen_by_rows_held_out(monkeypatch):
         model.score_samples(weather()), fitted(temper=50.0, max_depth=2).score_samples(weather())
     )
     told = " ".join(str(model).split())
-    assert "temper chosen by rows held out, which is not Bayes" in told
+    assert "temper chosen by held-out rows, which is not Bayes" in told
     assert "tempered at 50 rows, is more probable" in told
     assert "log evidence" not in told
     few = BranchCascade(**DEPENDENT, temper="auto").fit(weather().head(3))

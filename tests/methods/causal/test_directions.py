@@ -154,4 +154,4 @@ def test_pairs_without_a_direction_are_undecided():
         assert "\nundecided   scores differ by" in str(model)
     curve = AdditiveNoiseModel(random_state=0).fit(*tanh_pair(400))
     assert curve.is_decided_
-    assert "\nx -> y   lower by" in str(curve)
+    assert "\nx -> y   score lower by" in str(curve)

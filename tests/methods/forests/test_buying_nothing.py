@@ -72,7 +72,8 @@ def test_without_validation_rows_the_others_decide(model, few_rows, monkeypatch)
             assert (fitted.validation_cost_ > 0.0) == fitted.choice_.is_better
             bought[is_learnable] += fitted.choice_.is_better
             printed = " ".join(str(fitted).split())
-            how = "better than nothing" if fitted.choice_.is_better else "no better by more than"
+            is_better = fitted.choice_.is_better
+            how = "better than buying nothing" if is_better else "not better by more than"
             assert how in printed
             assert f"on {fitted.choice_.n_rows} {rows}" in printed
     assert bought[True] == len(SEEDS)

@@ -45,7 +45,7 @@ def test_four_percent_of_the_rows_do(digits, fitted):
 
 
 def test_more_prototypes_err_no_more_than_fewer():
-    """By no more than a standard error, where rows held out choose the prior.
+    """By no more than a standard error, where held-out rows choose the prior.
 
     In a narrow one, each of many prototypes is drawn to the mean of its class.
     """
@@ -71,7 +71,7 @@ def test_what_chose_the_prior_is_printed_and_saved(tmp_path):
     X, y = blobs(200)
     model = NeighborCompressionClassifier(n_prototypes=9, prior_scale="auto", **QUICK).fit(X, y)
     assert model.prior_scale_ in (2.0, 16.0)
-    words = f"prior scale {model.prior_scale_:g}, chosen on 39 rows held out"
+    words = f"prior scale {model.prior_scale_:g}, chosen on 39 held-out rows"
     assert words in str(model).splitlines()
     model.save(tmp_path / "m.json")
     again = bayescascade.load(tmp_path / "m.json")

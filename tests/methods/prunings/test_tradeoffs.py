@@ -44,7 +44,7 @@ def test_defaults_keep_what_predicts_and_save_the_rest(liver, is_given):
     whole = np.mean(everything.fit(numbers[0], y).predict(numbers[1]) != y_test)
     assert error < whole + 2 * np.sqrt(whole * (1 - whole) / len(y_test))
     assert model.acquisition_cost(X_test).mean() < 0.8 * model.items_.costs.sum()
-    assert "chosen on other rows" in str(model)
+    assert "chosen on held-out rows" in str(model)
     assert model.duality_gap_ < 1e-9
 
 
@@ -105,7 +105,7 @@ def test_rows_that_prunings_were_fitted_to_decide_on_none(halves, monkeypatch, e
     forest = RandomForestClassifier(8, random_state=0)
     model = BudgetPruneClassifier(forest, errors=errors).fit(*halves)
     assert bool(asked) == (decider == "out of bag")
-    assert "chosen on other rows" in str(model)
+    assert "chosen on held-out rows" in str(model)
 
 
 def test_where_all_other_rows_are_taken_a_user_must_decide(halves):
@@ -123,7 +123,7 @@ def test_where_all_other_rows_are_taken_a_user_must_decide(halves):
         told = str(
             BudgetPruneClassifier(tree, errors="validation", **given).fit(X, y, X_val, y_val)
         )
-        assert "chosen on other rows" not in told
+        assert "chosen on held-out rows" not in told
 
 
 @pytest.mark.parametrize("is_fitted", [False, True])
@@ -140,4 +140,4 @@ def test_rows_that_chose_the_forest_choose_no_tradeoff(halves, tmp_path, is_fitt
     for forest in refused:
         with pytest.raises(ParameterError, match=r"than y_val, of a \w+ that may be chosen by"):
             BudgetPruneClassifier(forest).fit(*halves)
-    assert "chosen on other rows" in str(BudgetPruneClassifier(plain).fit(*halves))
+    assert "chosen on held-out rows" in str(BudgetPruneClassifier(plain).fit(*halves))

@@ -68,7 +68,7 @@ class _Nodes:
         self._find(far)
 
     def _find(self, far: float) -> None:
-        """Add nodes on both sides until they add less than the largest by so many nats."""
+        """Add nodes on both sides until they add less than the largest by this many nats."""
         self._add(0)
         for side in (1, -1):
             place = side

@@ -1,4 +1,4 @@
-"""What an exact solution takes, told before it starts, and what would fit if it does not."""
+"""What an exact solution takes, computed before it starts, and what would fit instead."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ _FEWEST_LEAVES = 12
 _LARGEST_CAP = 1 << 20
 _LARGEST = 2.0**53  # beyond, a float cannot tell one more
 _MOST_SPLITS = 400 * log(2.0)  # log of how many a box may allow, for one by them to be a float
-_SOMEWHAT = 10  # times too large is told how large exactly
+_SOMEWHAT = 10  # times too large: beyond that no exact size is given
 _MOST_TRIED = 5e8  # terms of boxes that are counted one by one, to say what would fit
 
 _SHORT, _DEARER = 1e7, 8  # terms of all boxes, half a second; and how much less others must take

@@ -324,7 +324,7 @@ class SearchPlan:
 
     @property
     def is_compact(self) -> bool:
-        """Whether the boxes are so many that counts are uint16, and exponents int16."""
+        """Whether boxes are numerous enough for counts of uint16, and exponents of int16."""
         return self.is_short and self.count_index().n_entries >= _MANY_BOXES
 
     @property
@@ -354,7 +354,7 @@ def _n_whole_weights(weights: np.ndarray) -> int:
 def number_of_blocks(
     n_levels: int, is_nominal: bool, partitions: str, are_shapes: bool = False
 ) -> int:
-    """Return how many blocks, or shapes of them, a column with so many levels left has."""
+    """Return how many blocks, or shapes of them, a column with this many levels left has."""
     if partitions == "levels":
         return 1 if n_levels == 1 else 2 if are_shapes else n_levels + 1
     if are_shapes:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _TAIL_PASSES = 8  # at most, for every number of leaves that is tried
-_LIKELY = 1e-3  # probability of leaves so many that those of more are not worth a bound
+_LIKELY = 1e-3  # probability of numbers of leaves beyond which no bound is worth it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Chains that redraw whole subtrees exactly, where not all boxes fit but those of a subtree do.
 
 A step follows a row of the table down the tree to the first box whose own boxes take no more than
-so many bytes, a number drawn up to `Redraws.largest`. That depends on nothing below, so that
+this many bytes, a number drawn up to `Redraws.largest`. That depends on nothing below, so that
 drawing the subtree there anew, given all else, by the recursion over that box alone, is a Gibbs
 step.
 
@@ -113,7 +113,7 @@ class BoxTrees:
         self._sums.run(maximize, tilt=tilt, n_jobs=n_jobs)
 
     def choose(self, rng: Generator) -> Tree:
-        """Return a draw from all trees, or the best, as of the last run."""
+        """Return a draw from all trees, or the best, by the last run."""
         assert self._sums is not None
         return choose_trees(self._sums, [0], rng)[0]
 

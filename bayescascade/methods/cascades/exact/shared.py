@@ -139,7 +139,7 @@ class SharedBoxes:
 
     @property
     def n_terms(self) -> int:
-        """Work of one pass, as of `ExactCost`."""
+        """Work of one pass, as in `ExactCost`."""
         per_set = 8 + self._p * int(self._arrays.rows.size)  # patterns are found
         of_tables = 2 * self._p * self._n_worths
         return self.n_visits // 3 + 2 * self.n_boxes + (per_set << self._p) // 32 + of_tables

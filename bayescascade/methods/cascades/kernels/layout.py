@@ -150,7 +150,7 @@ def new_workspace(table: TableArrays, model: ModelArrays, capacity: int) -> Work
 def new_dependence_workspace(
     concentration: float, n_columns: int, n_levels: int = 0
 ) -> DependenceWorkspace:
-    """Allocate space for dependent leaves of tables of so many columns, and in chains levels."""
+    """Allocate space for dependent leaves of tables with these columns, and in chains levels."""
     integers, reals = np.empty((3, n_columns), np.int64), np.empty((3, n_columns))
     matrices, pairs = np.empty((3, n_columns, n_columns)), np.empty((n_levels, n_levels))
     return DependenceWorkspace(concentration, *(*integers, *reals, *matrices, pairs))

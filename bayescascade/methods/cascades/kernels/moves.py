@@ -310,7 +310,7 @@ def take_over(work, node, other):
 
 @inner_kernel
 def shape_change(model, work, more_leaves, more_used):
-    """Change of `shape_value` with so many leaves and columns more."""
+    """Change of `shape_value` with this many more leaves and columns."""
     n_leaves, n_used = work.sizes[at.N_LEAVES], work.sizes[at.N_USED]
     total = work.reals[0, at.COUNT]
     after = densities.shape_value(model, n_leaves + more_leaves, n_used + more_used, total)

@@ -72,7 +72,7 @@ class Workspace(NamedTuple):
     rows: Array  # (n,) int32: the rows, those of a node in one stretch
     kept: Array  # (n,) int32: room to divide one
     labels: Array  # (n,) int64: of the rows of the node at hand
-    weights: Array  # (n,) float64: likewise
+    weights: Array  # (n,) float64: as above
     part: Array  # (n,) int64: those not missing in the column at hand, code and place in one number
     left: Array  # (k,) float64: class counts, as the next three
     right: Array

@@ -24,7 +24,7 @@ Parts of groups in their order (`kernels.parts.partition`)
     whose labels add a term <= 0 to it) is convex in the two classes' weights, being the logarithm
     of an integral of exponentials of linear functions; so is ``s ln(s / v)`` in (s, v). A sum of
     convex functions of the parts' sums is largest at a vertex of the polytope of those sums, where
-    the parts are told apart by cones of the plane: by intervals of the ratio.
+    the parts are separated by cones of the plane: by intervals of the ratio.
 
 Stairs, for labels (`kernels.parts.climb`)
     Count what captured points weigh on two axes: points of the first class alone, and points
@@ -117,7 +117,7 @@ class _FurtherRules:
         self._known: dict[tuple[int, ...], _Further] = {}
 
     def after(self, used: tuple[int, ...]) -> _Further:
-        """Return the bounds after a prefix with so many rules of 0 (none), 1, .. conditions."""
+        """Return bounds after a prefix, by its numbers of rules of 0 (none), 1, .. conditions."""
         found = self._known.get(used)
         if found is None:
             found = self._known[used] = self._bounds(np.array(used))

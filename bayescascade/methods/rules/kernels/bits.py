@@ -1,7 +1,7 @@
 """Sets of rows as bits: intersect, count by class, subtract; and antecedents extended on them.
 
 For branch and bound the rows are points that no list can part, see `methods.rules.exact.points`,
-and what is told is what each candidate would capture of the points that a prefix of a list leaves.
+and the result is what each candidate would capture of the points that a prefix of a list leaves.
 Each point is in a group, and whatever a value or a bound looks at is linear in the weights of the
 groups.
 """

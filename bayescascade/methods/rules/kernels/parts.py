@@ -98,7 +98,7 @@ def _log_value(model, sums):
 
 @inner_kernel
 def overhead(model, first, others):
-    """Minus the log marginal likelihood of labels, so many of the first class or of any other."""
+    """Minus the log marginal likelihood of labels, by numbers of the first class and of others."""
     first, others = _settled(model, first), _settled(model, others)
     value = _log_excess(model, ONE, first) + _log_excess(model, REST, others)
     return _log_excess(model, BOTH, first + others) - value + _joined(first, others)
