@@ -74,7 +74,7 @@ def shares_page(
     """
     told = {title: _share_pieces(each) for title, each in shares.items()}
     if as_best:
-        told["same as shown"] = [
+        told["as shown"] = [
             f"{_SAME.get(name, name)} ({_least_text(share)})" for name, share in as_best.items()
         ]
     told = {title: pieces for title, pieces in told.items() if pieces}
