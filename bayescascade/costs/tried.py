@@ -4,12 +4,17 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.validation import check_real
 from bayescascade.costs.classifier import BudgetedClassifier
+from bayescascade.costs.items import FeatureCosts
 from bayescascade.costs.limits import BudgetError, check_amounts
+from bayescascade.data.given import GivenRows
+from bayescascade.data.labels import TrainingRows
+from bayescascade.data.matrix import MatrixEncoder
 
 
 class TriedWithinBudgets(BudgetedClassifier):
@@ -17,7 +22,63 @@ class TriedWithinBudgets(BudgetedClassifier):
 
     is_interrupted_: bool = False
 
+    budget: float | None
+
     _trial: Any  # the family's own
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Try several classifiers, and keep the best within the budget.
+
+        Parameters
+        ----------
+        X : DataFrame or other table, paths, mapping of columns, array or list of rows
+            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
+            Arrow files, whose column `y` names.
+            Numbers, truth values, text and categories; NaN or None is missing.
+        y : (n_rows,) array, or str of files
+            Labels, of at least two classes.
+        X_val : as X, optional
+            Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
+        y_val : (n_validation_rows,) array, optional
+            Their labels, which choose; without them, rows of `X` do, which `str` of the model
+            names.
+        sample_weight : (n_rows,) array of float >= 0, optional
+            Weights of the rows, 1 each by default.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range.
+        TooLargeError
+            If what is asked for by name takes too long; only some parameters can lead to it.
+        DataError
+            If rows, labels or weights cannot be used.
+        KeyboardInterrupt
+            If Ctrl-C comes before one has been tried; later, some classifiers keep those that have.
+        """
+        self._trial = self._try([self.budget], X, y, sample_weight, X_val, y_val)
+        self.__dict__.update(self._chosen(self.budget).__dict__)
+        return self
+
+    def _read_rows(
+        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+    ) -> TrainingRows:
+        """Learn the columns, what they cost and the classes; return the rows."""
+        given = GivenRows.labeled(X, y, sample_weight)
+        validation = GivenRows.validating(X_val, y_val)
+        encoder = MatrixEncoder.learn(given, self._policy())
+        self._set_columns(encoder, FeatureCosts.of(self.costs, encoder.columns))
+        training = TrainingRows.read(self._reader, given, validation, owner=type(self).__name__)
+        self.classes_ = training.classes
+        return training
 
     @abstractmethod
     def _try(

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
@@ -19,12 +19,10 @@ from bayescascade.base.validation import check_flag
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
-from bayescascade.costs.items import FeatureCosts
 from bayescascade.costs.limits import is_within
 from bayescascade.costs.pages import CANNOT_TELL
 from bayescascade.costs.tried import TriedWithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
-from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows, class_number
 from bayescascade.data.levels import plain_level
 from bayescascade.data.matrix import MatrixEncoder
@@ -139,63 +137,6 @@ class TriedClassifier(TriedWithinBudgets):
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Try several classifiers, and keep the best within the budget.
-
-        Parameters
-        ----------
-        X : DataFrame or other table, paths, mapping of columns, array or list of rows
-            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
-            Arrow files, whose column `y` names.
-            Numbers, truth values, text and categories; NaN or None is missing.
-        y : (n_rows,) array, or str of files
-            Labels, of at least two classes.
-        X_val : as X, optional
-            Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
-        y_val : (n_validation_rows,) array, optional
-            Their labels, which choose; without them, a quarter of the rows does, by
-            `random_state`, and what is chosen is fitted to all rows.
-        sample_weight : (n_rows,) array of float >= 0, optional
-            Weights of the rows, 1 each by default.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range.
-        TooLargeError
-            If what is asked for by name takes too long; only some parameters can lead to it.
-        DataError
-            If rows, labels or weights cannot be used.
-        KeyboardInterrupt
-            If Ctrl-C comes before one has been tried; later, it leaves those that have.
-        """
-        self._trial = self._try([self.budget], X, y, sample_weight, X_val, y_val)
-        self.__dict__.update(self._chosen(self.budget).__dict__)
-        return self
-
-    def _read_rows(
-        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
-    ) -> TrainingRows:
-        given = GivenRows.labeled(X, y, sample_weight)
-        validation = GivenRows.validating(X_val, y_val)
-        encoder = MatrixEncoder.learn(given, self._policy())
-        self._set_columns(encoder, FeatureCosts.of(self.costs, encoder.columns))
-        training = TrainingRows.read(self._reader, given, validation, owner=type(self).__name__)
-        self.classes_ = training.classes
-        total = training.weights.sum()
-        self._center = training.weights @ training.rows / total
-        counts = np.bincount(training.labels, training.weights, training.n_classes)
-        self._class_shares = counts / total
-        return training
-
     def _try(
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
@@ -203,6 +144,10 @@ class TriedClassifier(TriedWithinBudgets):
         """Return what is tried for some budgets, judged by the rows that choose."""
         self.declares.check(self)
         training = self._read_rows(X, y, sample_weight, X_val, y_val)
+        total = training.weights.sum()
+        self._center = training.weights @ training.rows / total
+        counted = np.bincount(training.labels, training.weights, training.n_classes)
+        self._class_shares = counted / total
         judges = self._judges(training)
         rows, labels, weights = training.rows, training.labels, training.weights
         counts = weights > 0

@@ -6,17 +6,16 @@ from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.classifier import BudgetedClassifier
-from bayescascade.costs.items import Costs, FeatureCosts
+from bayescascade.costs.items import Costs
 from bayescascade.costs.tried import TriedWithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
-from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.rows import CELLS
@@ -139,48 +138,6 @@ class MarginNeighborsClassifier(TriedWithinBudgets):
     _asks: NearestPolicy | BoxPolicy = field(init=False)
     _trial: "_Trial" = field(init=False)
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the classifier that adds up, and choose the rule by rows that judge.
-
-        Parameters
-        ----------
-        X : DataFrame or other table, paths, mapping of columns, array or list of rows
-            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
-            Arrow files, whose column `y` names.
-            Numbers, truth values, text and categories; NaN or None is missing.
-        y : (n_rows,) array, or str of files
-            Labels, of at least two classes.
-        X_val : as X, optional
-            Rows that `validation_cost_` and the shares are measured on; by default those that
-            judge.
-        y_val : (n_validation_rows,) array, optional
-            Their labels, which choose the rule; without them, training rows do, each left out of
-            its own neighborhoods.
-        sample_weight : (n_rows,) array of float >= 0, optional
-            Weights of the rows, 1 each by default.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range, `estimator` does not add up over columns, or
-            `n_neighbors` is more than the rows weigh.
-        TooLargeError
-            If there are more than 4,000,000 boxes.
-        DataError
-            If rows, labels or weights cannot be used.
-        """
-        self._trial = self._try([self.budget], X, y, sample_weight, X_val, y_val)
-        self.__dict__.update(self._chosen(self.budget).__dict__)
-        return self
-
     # -- fitting -----------------------------------------------------------------------------------
 
     def _try(
@@ -243,17 +200,6 @@ class MarginNeighborsClassifier(TriedWithinBudgets):
 
     def _policy(self) -> CellPolicy:
         return self.cells
-
-    def _read_rows(
-        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
-    ) -> TrainingRows:
-        given = GivenRows.labeled(X, y, sample_weight)
-        validation = GivenRows.validating(X_val, y_val)
-        encoder = MatrixEncoder.learn(given, self._policy())
-        self._set_columns(encoder, FeatureCosts.of(self.costs, encoder.columns))
-        training = TrainingRows.read(encoder, given, validation, owner=type(self).__name__)
-        self.classes_ = training.classes
-        return training
 
     def _chosen(self, budget: float | None) -> Self:
         """Return the classifier of the best rule or policy within a budget, or of nothing."""
