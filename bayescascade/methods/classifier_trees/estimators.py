@@ -16,12 +16,14 @@ from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.exact import solved
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted
+from bayescascade.methods.classifier_trees.judges import Candidate, Judges
 from bayescascade.methods.classifier_trees.parameters import SubmodularTreeParameters
-from bayescascade.methods.classifier_trees.posterior import Purchases, SubmodularTreePosterior
+from bayescascade.methods.classifier_trees.posterior import SubmodularTreePosterior
 from bayescascade.methods.classifier_trees.pruning import Pruning, prunings
+from bayescascade.methods.classifier_trees.purchases import Purchases
 from bayescascade.methods.classifier_trees.reports import HOW_TO_READ, node_table
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
-from bayescascade.methods.classifier_trees.trying import Candidate, Judges, TriedClassifier
+from bayescascade.methods.classifier_trees.trying import TriedClassifier
 from bayescascade.model.explore import explore_by
 from bayescascade.model.search import Search
 from bayescascade.report.page import BLANK, Page, count_of

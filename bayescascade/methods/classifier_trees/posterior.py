@@ -24,7 +24,6 @@ the most probable state and all probabilities exactly (see `exact`); else there 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -37,7 +36,9 @@ from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.kernels import buying
 from bayescascade.methods.classifier_trees.kernels.choosing import Prices
-from bayescascade.methods.classifier_trees.selection import Node, squares_of
+from bayescascade.methods.classifier_trees.purchases import Purchases
+from bayescascade.methods.classifier_trees.selection import Node
+from bayescascade.methods.classifier_trees.sums import squares_of
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
@@ -50,28 +51,6 @@ MOVE_WEIGHTS = {"buy": 0.3, "sell": 0.3, "swap": 0.4}
 """How often each move of `kernels.buying` is tried; buy and sell, each other's reverse, alike."""
 
 _MOST_BYTES = 1 << 30  # of the sums of all leaves
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Purchases:
-    """What nodes buy: bought (n_nodes, n_features) bool; never written."""
-
-    bought: Bools
-
-    def to_list(self) -> list[list[int]]:
-        """Return the features of each node."""
-        return [np.flatnonzero(node).tolist() for node in self.bought]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Purchases):
-            return NotImplemented
-        return np.array_equal(self.bought, other.bought)
-
-    def __hash__(self) -> int:
-        return hash(self.bought.tobytes())
-
-    def __repr__(self) -> str:
-        return f"Purchases({self.to_list()})"
 
 
 class SubmodularTreePosterior(CompiledPosterior[Purchases]):

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.methods.classifier_trees.selection import units_of
+from bayescascade.methods.classifier_trees.sums import units_of
 from bayescascade.methods.classifier_trees.tree import Linear
 
 Numbers = NDArray[np.float64]

@@ -8,7 +8,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,13 @@ from bayescascade.costs.limits import is_within
 from bayescascade.costs.pages import CANNOT_TELL
 from bayescascade.costs.tried import TriedWithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
-from bayescascade.data.labels import TrainingRows, class_number
+from bayescascade.data.labels import class_number
 from bayescascade.data.levels import plain_level
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.splitting import split_by_class
 from bayescascade.data.sql import sql_literal
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows
+from bayescascade.methods.classifier_trees.judges import Candidate, Judges, Trial, judges_of
 from bayescascade.methods.classifier_trees.leaves import constant_leaf, no_gate
 from bayescascade.methods.classifier_trees.reports import path_words
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
@@ -37,48 +37,6 @@ from bayescascade.methods.classifier_trees.tree_sql import tree_sql
 from bayescascade.methods.classifier_trees.walk import ClassifierWalk
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.reporting import OF_ROWS
-
-_HELD_OUT = 0.25  # of the rows, where none are given to choose by
-
-
-class Candidate(Protocol):
-    """What was tried, and how it does on the rows that choose."""
-
-    @property
-    def tree(self) -> ClassifierTree:
-        """What it learned."""
-
-    @property
-    def error(self) -> float:
-        """Share of the rows that it gets wrong."""
-
-    @property
-    def cost(self) -> float:
-        """Mean cost of a row."""
-
-
-class Judges(NamedTuple):
-    """The rows that choose."""
-
-    rows: Matrix
-    labels: NDArray[np.int64]
-    words: str
-    learns: NDArray[np.bool_]  # (n_training_rows,), which of those are learned from
-
-    def judge(self, tree: ClassifierTree, costs: NDArray[np.float64]) -> tuple[float, float]:
-        """Return error and mean cost of a tree whose nodes cost (n_nodes,) with all above them."""
-        wrong = tree.predict_proba(self.rows).argmax(axis=1) != self.labels
-        return float(wrong.mean()), float(costs[tree.apply(self.rows)].mean())
-
-
-class Trial(NamedTuple):
-    """What `fit` tried."""
-
-    candidates: tuple[Candidate, ...]
-    training: TrainingRows
-    everything: GrowingRows
-    judges: Judges
-    watch: Watch
 
 
 class TriedClassifier(TriedWithinBudgets):
@@ -148,7 +106,7 @@ class TriedClassifier(TriedWithinBudgets):
         self._center = training.weights @ training.rows / total
         counted = np.bincount(training.labels, training.weights, training.n_classes)
         self._class_shares = counted / total
-        judges = self._judges(training)
+        judges = judges_of(training, self._chooses, self.random_state)
         rows, labels, weights = training.rows, training.labels, training.weights
         counts = weights > 0
         learns = judges.learns & counts
@@ -177,20 +135,6 @@ class TriedClassifier(TriedWithinBudgets):
                 raise
             self.is_interrupted_ = True
         return Trial(tuple(tried), training, everything, judges, watch)
-
-    def _judges(self, training: TrainingRows) -> Judges:
-        learns = np.ones(len(training.rows), np.bool_)
-        if training.validation_labels is not None:
-            return Judges(
-                training.validation_rows, training.validation_labels, "validation rows", learns
-            )
-        if not self._chooses:
-            return Judges(training.rows, training.labels, "rows", learns)
-        generator = np.random.default_rng(self.random_state)
-        held_out = split_by_class(training.labels, [1 - _HELD_OUT, _HELD_OUT], generator) == 1
-        return Judges(
-            training.rows[held_out], training.labels[held_out], "held-out rows", ~held_out
-        )
 
     def _chosen(self, budget: float | None) -> Self:
         """Return the classifier of the best within a budget, or of what reads nothing."""

@@ -10,7 +10,7 @@ import numpy as np
 from bayescascade import FeatureCosts, SubmodularTreePosterior
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow
-from bayescascade.methods.classifier_trees.posterior import Purchases
+from bayescascade.methods.classifier_trees.purchases import Purchases
 from samplers.types import Proposal
 from tests.statistical.proposals import Listed
 

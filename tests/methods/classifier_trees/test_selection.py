@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from bayescascade import FeatureCosts
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
-from bayescascade.methods.classifier_trees.selection import Blocks, Node, squares_of
+from bayescascade.methods.classifier_trees.selection import Blocks, Node
+from bayescascade.methods.classifier_trees.sums import squares_of
 from tests.methods.classifier_trees.problems import explained
 
 Problem = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], Blocks, CostItems]
