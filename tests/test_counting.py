@@ -55,6 +55,7 @@ def short_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(distinct_rows, "_FEW", request.param // 2)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=60)
 def test_any_cells_are_counted_at_once(data: st.DataObject) -> None:

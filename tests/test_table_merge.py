@@ -24,6 +24,7 @@ rows = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(rows, st.data())
 def test_parts_merged_are_the_whole(listed: list[Any], data: st.DataObject) -> None:

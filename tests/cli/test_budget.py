@@ -39,6 +39,7 @@ def test_a_line_for_a_budget() -> None:
     assert run("budget", CLINIC, *QUICK, "--budgets", "8,12").stdout == found.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", BUDGET_LEARNERS)
 def test_few_rows_choose_by_cross_validation(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -103,6 +103,7 @@ def test_json_and_quiet(tmp_path: Path) -> None:
     assert "warning: log posterior: R-hat " in found.stderr
 
 
+@pytest.mark.slow
 def test_every_option_reaches_the_estimator(tmp_path: Path) -> None:
     """An option that is parsed but not used would give another model silently."""
     people().to_csv(tmp_path / "t.csv", index=False)

@@ -49,6 +49,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_any_column_of_a_density_is_predicted(
     density: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +223,7 @@ def test_wrong_options_and_rows(
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_classifiers_have_one_target_and_fill_nothing(classified: Fitted) -> None:
     for arguments, needed in (
         (("predict", classified.model, TIC_TAC_TOE, "--target", "outcome"), "--target"),

@@ -72,6 +72,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_of_damaged_files_one_line_each_is_said(fitted: Fitted, tmp_path: Path) -> None:
     """In a process of its own: half-opened files complain when the interpreter collects them."""
     paths = [tmp_path / f"{i}.nc" for i in range(len(DAMAGED))]

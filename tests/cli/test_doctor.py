@@ -13,6 +13,7 @@ from tests.cli.conftest import run
 from tests.cli.test_processes import COMMAND, environment
 
 
+@pytest.mark.slow
 def test_a_report_has_what_a_defect_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is pasted into reports, and read by people and programs."""
     record = json.loads(run("doctor", "--json").stdout)
@@ -47,6 +48,7 @@ def test_what_is_wrong_comes_with_what_to_do(
     assert "importing numba takes 9 s" in run("doctor").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the system has no bash")
 @pytest.mark.parametrize(
     ("words", "expected"),

@@ -98,6 +98,7 @@ def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
     assert trace.stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_two_signals_at_once_are_one_ctrl_c(tmp_path: Path) -> None:
     """``timeout -s INT`` signals the process and its group; the second came while saving."""
     out = tmp_path / "m.json"

@@ -148,6 +148,7 @@ def test_all_stages_of_a_fit_are_reported() -> None:
     assert "drawing trees" in {report.phase for report in heard}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_one", [True, False])
 def test_what_chains_lack_is_said_once(is_one: bool, tmp_path: Path) -> None:
     """With 2>&1 a reader saw each line of it twice; in another file nobody would see it."""

@@ -29,6 +29,7 @@ def _reads(command):
     return any(parameter.name == "data" for parameter in command.params)
 
 
+@pytest.mark.slow
 def test_rows_without_a_label_are_left_out_if_asked_for(tmp_path):
     path, model = written(tmp_path), tmp_path / "model.json"
     refused = run("classify", path, "--target", "label", "--drop", "start")

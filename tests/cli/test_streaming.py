@@ -37,6 +37,7 @@ def test_parquet_has_what_csv_has(
         assert found["row"].tolist() == list(range(1, len(found) + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scores.parquet", "scores.csv"])
 def test_ctrl_c_keeps_the_rows_that_are_done(name: str, fitted: Fitted, tmp_path: Path) -> None:
     """Hours of scoring must not be lost, nor a broken file pass for a whole one."""
@@ -140,6 +141,7 @@ def iter_of(*blocks: streaming.Columns) -> Generator[streaming.Columns, None, No
     yield from blocks
 
 
+@pytest.mark.slow
 def test_text_files_are_predicted_in_blocks_of_their_columns_types(
     forest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_completion_offers_what_users_call(name):
             assert "plot" in dir(getattr(model, learned))
 
 
+@pytest.mark.slow
 def test_completion_of_the_package_offers_its_names():
     """IPython's, which asks Jedi too, as it comes."""
     assert set(dir(bayescascade)) == set(bayescascade.__all__)

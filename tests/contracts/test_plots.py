@@ -125,6 +125,7 @@ def test_plain_data_and_graphviz_have_one_name_each(name):
             assert getattr(model, learned).plot() is not None
 
 
+@pytest.mark.slow
 def test_matplotlib_is_imported_when_something_is_drawn():
     """It takes half a second, which nobody wants to wait for to score a row."""
     code = (

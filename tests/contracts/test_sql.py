@@ -165,6 +165,7 @@ def test_hostile_names_and_levels(make, leaf):
         make(**options).fit(nul).to_sql()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
 @pytest.mark.parametrize(
     ("missing", "unknown"),

@@ -83,6 +83,7 @@ def test_unknown_levels_may_be_errors(name):
         ESTIMATORS[name].fit(unknown="guess")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TREATING)
 def test_words_of_before_mean_todays(name):
     """Programs and saved models of before go on; whoever fits is warned of the new word."""
@@ -219,6 +220,7 @@ def titanic():
 FEW = {"n_steps": 200, "n_chains": 2, "random_state": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
 @pytest.mark.parametrize(
     "model",

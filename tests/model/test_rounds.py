@@ -90,6 +90,7 @@ def test_replicas_join_where_chains_stay_apart() -> None:
     assert islands(n_jobs=2) == run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("search", "method"),
     [

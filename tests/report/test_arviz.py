@@ -43,6 +43,7 @@ def panels():
     return [ax for ax in figure.axes if ax.lines or ax.patches or ax.collections]
 
 
+@pytest.mark.slow
 @runs
 @constants
 @pytest.mark.filterwarnings("ignore::matplotlib.MatplotlibDeprecationWarning")  # of ArviZ's own

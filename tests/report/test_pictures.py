@@ -123,6 +123,7 @@ def test_dot_is_valid_and_complete() -> None:
     assert r"say \"x\" is c\\nd" in lines[3]
 
 
+@pytest.mark.slow
 def test_plots_of_a_run_and_of_its_file_are_the_same() -> None:
     run = toy_run()
     pictures = []
@@ -160,6 +161,7 @@ def test_what_no_draw_has_is_no_heading_without_bars() -> None:
     assert "columns used" not in texts
 
 
+@pytest.mark.slow
 def test_ranks_of_equal_chains_are_flat_and_of_others_not(rng: np.random.Generator) -> None:
     """The plot must show a chain that stays elsewhere, and be calm when none does."""
     run = toy_run(n_chains=2)

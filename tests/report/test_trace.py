@@ -112,6 +112,7 @@ def test_text_fits_and_warns_in_the_words_of_the_family() -> None:
         assert share == np.mean([(state % 2 if state else None) == parity for state in draws])
 
 
+@pytest.mark.slow
 def test_files_that_are_no_traces(tmp_path: Path) -> None:
     toy_run().save_trace(tmp_path / "toy.nc")
     whole = (tmp_path / "toy.nc").read_bytes()

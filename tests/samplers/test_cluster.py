@@ -60,6 +60,7 @@ def travels(_: object = None) -> tuple[int, int]:
     return Counted.n_pickled, Counted.n_unpickled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_killed", [1, 2])
 def test_workers_killed_in_a_round_change_no_byte(
     client: Client, n_killed: int, tmp_path: Path
@@ -87,6 +88,7 @@ def test_workers_killed_in_a_round_change_no_byte(
     client.wait_for_workers(2, timeout=60)
 
 
+@pytest.mark.slow
 def test_all_workers_are_used_and_get_the_target_once(client: Client) -> None:
     """A table of a gigabyte sent with every round of half a second is most of a fit."""
     client.restart()
@@ -159,6 +161,7 @@ class KilledWorker(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "scatters", "attempts"),
     [(RuntimeError("dead"), 9, 3), (RuntimeError("dead"), 1, 3), (KilledWorker("dead"), 9, 1)],

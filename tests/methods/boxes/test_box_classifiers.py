@@ -21,6 +21,7 @@ def rows(rng):
     return X, np.where((X[:, 0] > 0.8) & (X[:, 1] < 0.5), "yes", "no")
 
 
+@pytest.mark.slow
 def test_the_exact_union_is_proved_and_printed(rows, tmp_path):
     """Sides in a table, halfway to the next row, and the proof beside it."""
     model = BoxClassifier(**EXACT).fit(*rows)
@@ -101,6 +102,7 @@ def test_averages_are_of_draws(rows, likelihood):
     assert (len(model._others) == 1) == (likelihood == "pooled")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:chains do not agree")
 def test_pooled_chains_go_on_in_their_second_half(rows, tmp_path, monkeypatch):
     """The first half is not drawn again, and the result is the same file, byte for byte."""

@@ -76,6 +76,7 @@ def test_evidences_are_those_of_all_trees(weighed):
     assert choice.candidates[0].key == best.key
 
 
+@pytest.mark.slow
 def test_seeds_decide_not_workers_nor_the_clock(monkeypatch):
     """The same file to the byte, also where chains and held-out rows decide."""
     frame = chains_of(5, 80, 0)
@@ -117,6 +118,7 @@ def classes_of(n_rows, noise, seed):
     return pd.DataFrame(told)
 
 
+@pytest.mark.slow
 def test_a_mixture_that_is_better_is_named(monkeypatch, tmp_path):
     """In one line, with a gain that CascadeMixture has at least; not if it is chance."""
     monkeypatch.setitem(choosing.EFFORTS, "normal", 4e9)
@@ -136,6 +138,7 @@ def test_a_mixture_that_is_better_is_named(monkeypatch, tmp_path):
     assert "a mixture of" not in str(nothing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["leaf", "branch"])
 def test_finalists_of_both_models_are_compared_by_all_folds(model, monkeypatch):
     """The second of the two would else be known by one fold only, or end the fit."""

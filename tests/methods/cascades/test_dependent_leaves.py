@@ -217,6 +217,7 @@ def test_averages_are_over_all_trees():
     assert abs(scores - single.score_samples(weather())).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_rows_drawn_follow_the_density():
     tree = fitted().tree_
     cells, _ = cells_of(tree.schema)

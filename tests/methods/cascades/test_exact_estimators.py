@@ -110,6 +110,7 @@ def test_ctrl_c_before_any_tree_leaves_a_greedy_one(partitions):
     assert "exact_" not in vars(model)
 
 
+@pytest.mark.slow
 @both
 def test_options_of_trees_are_searched_exactly_too(estimator):
     """Independent leaves and splits by level are there for both ways of searching."""

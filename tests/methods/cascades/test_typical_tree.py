@@ -47,6 +47,7 @@ def test_the_typical_draw_is_nearest_to_all_others():
     assert typical_draw(densities[:3], np.array([0.1, 0.8, 0.1])) == 1
 
 
+@pytest.mark.slow
 def test_a_model_shows_its_typical_tree(tmp_path):
     """The tree, text, report and score are that draw's; what was found stays the best's."""
     best = LeafCascade(n_steps=4000, n_chains=2, random_state=0, search="anneal+metropolis")
@@ -75,6 +76,7 @@ def test_a_model_shows_its_typical_tree(tmp_path):
     assert_array_equal(loaded.feature_importances_, best.feature_importances_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [AutoCascade, BranchCascade])
 def test_commands_show_it(kind, tmp_path):
     """Of a saved model that was fitted without a thought of it."""

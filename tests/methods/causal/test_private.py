@@ -222,6 +222,7 @@ def test_regressions_from_a_histogram_follow_a_curve(protect):
     assert made("hsic", protect, epsilon=0.01).fit(*tanh_pair(60)).release_.probability is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("score", "protect"), TESTED)
 def test_rows_as_they_mostly_are_pass_what_is_proposed(score, protect):
     """Else the default would spend a budget on no answer; half of it would be too low."""

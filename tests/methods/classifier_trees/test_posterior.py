@@ -44,6 +44,7 @@ def test_exact_probabilities_are_those_of_all_sets(problem):
     assert wrong > 5 * 0.5 / len(drawn) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_the_best_state_is_not_below_the_tree_and_chains_agree(seed):
     X, y = moons(300, seed)

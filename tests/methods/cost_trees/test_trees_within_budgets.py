@@ -39,6 +39,7 @@ def test_what_does_not_help_other_rows_is_not_bought(monkeypatch):
     assert not is_worth_it(tree().fit(X, y, X_val=X_val, y_val=y_val), X_val, y_val)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_rows", [160, 1100])
 def test_cross_validation_chooses_without_validation_rows(n_rows):
     """A tree has no bags: folds judge, of however many rows, and the print says so."""
@@ -52,6 +53,7 @@ def test_cross_validation_chooses_without_validation_rows(n_rows):
     assert "better than buying nothing" in str(fitted)
 
 
+@pytest.mark.slow
 def test_another_budget_is_what_fitting_for_it_gives(monkeypatch):
     """The command learns once for all budgets: each must get its own tree."""
     monkeypatch.setattr(estimators, "_NATS", (4.0, 40.0, 1000.0))
@@ -137,6 +139,7 @@ def test_a_tree_to_prune_is_given_the_validation_rows():
     assert (pruned.predict(X) != y).mean() < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_chains_go_on_unless_their_length_or_a_budget_is_given(monkeypatch):
     """A fixed length is what it always was; trees of a budget are too many to go on."""

@@ -153,6 +153,7 @@ def test_intervals_on_rows_that_rules_saw_do_not(rng, gain):
     assert not _is_kept(sets)
 
 
+@pytest.mark.slow
 def test_rules_of_a_rule(rng):
     """They find it, though h is noisy."""
     frame = pd.DataFrame({"age": rng.uniform(20, 80, 600), "sex": rng.choice(["f", "m"], 600)})

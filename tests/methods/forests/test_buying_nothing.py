@@ -58,6 +58,7 @@ def test_validation_rows_find_what_is_bought_better_than_nothing(model, monkeypa
     assert not all(are_worth_it())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few_rows", [1000, 0], ids=["crossed", "out of bag"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_without_validation_rows_the_others_decide(model, few_rows, monkeypatch):

@@ -33,6 +33,7 @@ def patients():
     return pd.DataFrame(columns), np.where(ill, "ill", "well"), costs
 
 
+@pytest.mark.slow
 def test_the_members_of_a_group_are_bought_together_for_all(patients):
     """The examination is worth its price; once it is paid for, both readings nearly are free."""
     X, y, costs = patients

@@ -152,6 +152,7 @@ def test_steps_without_weights_or_prior_do_not_climb(kind):
     assert not climbs(kind, without_prior)
 
 
+@pytest.mark.slow
 def test_planted_classes_are_found_and_told():
     """Who looks for classes of rows must find those that are there, and read what they are."""
     rng = np.random.default_rng(0)

@@ -44,6 +44,7 @@ def test_four_percent_of_the_rows_do(digits, fitted):
     assert error < every + 0.02
 
 
+@pytest.mark.slow
 def test_more_prototypes_err_no_more_than_fewer():
     """By no more than a standard error, where held-out rows choose the prior.
 

@@ -216,6 +216,7 @@ def test_an_objective_of_zero_is_refused():
         near_optimal(program, items, np.array([True]), 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_chains_go_on_unless_their_length_is_given(pruned, monkeypatch):
     """And the print says so; a fixed length is what it always was."""

@@ -168,6 +168,7 @@ def test_lists_as_long_as_they_may_be(n_classes, rng):
         assert longest == MAX_RULES
 
 
+@pytest.mark.slow
 def test_wide_columns_and_many_of_them(rng):
     """256 levels are the last code of a byte, 300 need two; 150 columns are many to cut."""
     wide = Problem("wide", (NOMINAL, ORDINAL, CONTINUOUS), (64, 40, 30), 2, n_rows=200)

@@ -24,6 +24,7 @@ from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
 # -- with scikit-learn's tools ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_cross_validation_of_text():
     """Frames of strings need no encoder in front."""
     frame = people()[["sex", "age", "crew"]]
@@ -185,6 +186,7 @@ def test_numbers_are_cut_at_quantiles():
     assert any("fare" in model.rules_.part_words(part) for part in range(model.rules_.n_rules))
 
 
+@pytest.mark.slow
 def test_whole_numbers_are_cut_where_real_ones_would_be(monkeypatch, tmp_path):
     """Words in whole numbers must not move a row: gaps of two have an edge at a whole number."""
     rng = np.random.default_rng(0)

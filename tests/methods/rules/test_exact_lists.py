@@ -97,6 +97,7 @@ def test_every_bound_holds_for_every_prefix(problem):
     assert min(found.values()) > -ROUNDING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POSTERIORS)
 def test_bounds_hold_where_points_are_pure(name, rng):
     """Here rules are paid for by what they capture; lists of a few candidates are enough to see."""

@@ -81,6 +81,7 @@ def plain_log_likelihood(counts, alpha):
     return float(value)
 
 
+@pytest.mark.slow
 def test_differences_of_large_log_gammas_are_seen(rng, monkeypatch):
     """The broken twin: the last digit of the log gamma of a billion rows is 4e-6 nats."""
     posterior = pure_labels(1e9)

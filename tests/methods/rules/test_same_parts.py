@@ -40,6 +40,7 @@ def say_the_same(posterior, first, second):
     return np.allclose(*map(np.sort, volumes), rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @each(*DENSITIES, *LABELS)
 def test_lists_of_the_same_parts_say_the_same_of_every_row(problem):
     """Counted as one, they must be one to whoever reads them; and those that are one must count."""

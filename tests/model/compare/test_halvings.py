@@ -71,6 +71,7 @@ def test_workers_change_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.getpid() not in {o.settings["pid"] for o in beside[2::3]}
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_workers_have_finished(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def random_table(n_levels, n_rows=200, seed=5):
     return Table.from_frame(pd.DataFrame(cells), nominal=nominal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("posterior", "max_leaves"),
     [

@@ -117,6 +117,7 @@ def test_stopping_where_one_more_split_gains_nothing_is_found_out(monkeypatch):
     assert differs(*COPIES[0].values)
 
 
+@pytest.mark.slow
 @copies
 def test_bounds_are_bounds(problem, model, monkeypatch):
     """What is left out must come to no more than was said, whatever that is."""

@@ -86,6 +86,7 @@ def test_numbers_beyond_floats_are_refused(name):
             solver(LeafPosterior(table, **{name: 1e300}))
 
 
+@pytest.mark.slow
 @by_style
 def test_tilts_keep_their_promises(style, rng):
     """The gap and the error of the evidence are bounds, however many the rows are."""
@@ -99,6 +100,7 @@ def test_tilts_keep_their_promises(style, rng):
     assert n_proved > 10
 
 
+@pytest.mark.slow
 @by_style
 def test_tilts_that_list_few_numbers_of_leaves_keep_their_promises(style, rng, monkeypatch):
     """Of many cells, not all numbers of leaves are gone through one by one."""
@@ -145,6 +147,7 @@ def test_short_ways_count_all_their_additions():
     assert of_sums_without_rows(plan) >= (210 + 21) * guard.UNIT
 
 
+@pytest.mark.slow
 @by_style
 def test_dependent_leaves_keep_their_promises(style, rng):
     """The tree called exact is the best of all, and their sum is right."""

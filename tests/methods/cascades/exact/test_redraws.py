@@ -171,6 +171,7 @@ def test_steps_are_reversible(problem, model, power):
     assert max(np.abs(broken - broken.T).max() for _, broken in flows) > 1e-4
 
 
+@pytest.mark.slow
 @cases(*DRAWN)
 def test_redrawn_trees_have_the_posterior_probabilities(problem, model, rng):
     """A chain of nothing but redraws, of the whole tree at times, draws from the posterior."""
@@ -236,6 +237,7 @@ def test_auto_searches_what_does_not_fit_as_well_as_what_does(monkeypatch):
     assert found.run_ == LeafCascade(**how, n_jobs=2).fit(frame).run_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SAMPLED)
 def test_a_sampled_search_redraws_also_if_it_is_asked_for(search):
     """Chains under one name are the same chains; dependent leaves have no sums to redraw from."""

@@ -178,6 +178,7 @@ LISTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LISTED)
 @pytest.mark.parametrize("n_rows", [5_000, 1_000_000])
 def test_what_is_listed_changes_no_digit(name, n_rows, rng, monkeypatch):
