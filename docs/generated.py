@@ -24,6 +24,8 @@ DOCS = Path(__file__).parent
 GENERATED = DOCS / "generated"
 
 _SENTENCE_END = re.compile(r"(?<=[.?:]) ")
+_TITLE = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_SIGNS = re.compile(r"[*`]|\]\([^)]*\)|\[")
 _SHAPE = re.compile(r"(?<=[a-z])_(?=,\) )")
 
 _REFERENCE = """# Reference
@@ -175,17 +177,32 @@ def _notebooks() -> dict[str, str]:
         notebook = nbformat.read(path, as_version=4)
         for cell in notebook.cells:
             cell.source = cell.source.replace("](../data/README.md", "](../../example_data.md")
+        _describe_pictures(notebook)
         pages[f"notebooks/{path.name}"] = nbformat.writes(notebook)
         (folder / f"{path.stem}.png").write_bytes(_first_picture(notebook))
         title, first = notebook.cells[0].source.removeprefix("# ").split("\n\n", 1)
         text = " ".join(_SENTENCE_END.split(" ".join(first.split()), maxsplit=2)[:2])
         cards.append(
             f":::{{grid-item-card}} {title}\n:link: {path.stem}\n:link-type: doc\n"
-            f":img-top: {path.stem}.png\n:class-img-top: card-picture\n\n{text}\n:::\n"
+            f":img-top: {path.stem}.png\n:img-alt: The first picture of the notebook\n"
+            f":class-img-top: card-picture\n\n{text}\n:::\n"
         )
     listed = "\n".join(path.stem for path in paths)
     pages["notebooks/index.md"] = _GALLERY.format(cards="\n".join(cards), listed=listed)
     return pages
+
+
+def _describe_pictures(notebook: nbformat.NotebookNode) -> None:
+    """Give each picture its section's title and what the text after it begins with as words."""
+    title = ""
+    for place, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown":
+            title = [title, *_TITLE.findall(cell.source)][-1]
+            continue
+        after = (c.source for c in notebook.cells[place + 1 :] if c.cell_type == "markdown")
+        words = _SENTENCE_END.split(" ".join(next(after, "").split()), maxsplit=1)[0]
+        about = f"Picture. {title}" if words.startswith("#") else f"Picture. {title}: {words}"
+        cell.metadata["mystnb"] = {"image": {"alt": _SIGNS.sub("", about)}}
 
 
 def _first_picture(notebook: nbformat.NotebookNode) -> bytes:

@@ -15,8 +15,8 @@ class Picture(SphinxDirective):
     option_spec: ClassVar = {"alt": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
-        """Return both images, of which the theme shows one."""
-        return [
+        """Return both images, of which the theme shows one, in a frame that may scroll."""
+        images = [
             nodes.image(
                 uri=f"pictures/{self.arguments[0]}_{scheme}.svg",
                 alt=self.options["alt"],
@@ -24,6 +24,7 @@ class Picture(SphinxDirective):
             )
             for scheme in ("light", "dark")
         ]
+        return [nodes.container("", *images, classes=["picture-frame"])]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

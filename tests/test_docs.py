@@ -14,7 +14,9 @@ from bayescascade.cli.application import application
 from tests.documents import ROOT
 
 DOCS = ROOT / "docs"
-READ_TWICE = re.compile(r"\b(told|so many|as of|is put on|none such|likewise|must be had)\b")
+READ_TWICE = re.compile(
+    r"\b(told|so\s+many|as\s+of|is\s+put\s+on|none\s+such|likewise|must\s+be\s+had)\b"
+)
 ORDER = [
     "Example", "How to read it", "Formula", "When not to use it", "Peers", "Options", "Papers",
 ]  # fmt: skip

@@ -215,7 +215,7 @@ class _Found:
             + "".join(f"{n} to measure costs, " for n in measured)
             + f"{tested} to test"
         )
-        chosen = f"few rows: {model.few_rows_text}, no validation rows"
+        chosen = f"few rows, no validation rows: settings chosen by {model.few_rows_text}"
         few = () if measured else (Pieces([chosen]),)
         measured_on = "cost, error and features of the test rows; ±: standard error"
         told = Pieces([measured_on, *curve.nothing_texts], "dim")

@@ -253,8 +253,8 @@ class BudgetedClassifier(MatrixClassifier):
 
     @property
     def few_rows_text(self) -> str:
-        """What chooses where there are few rows, and none are given for that."""
-        return f"{N_FOLDS}-fold cross-validation chooses"
+        """What chooses settings if there are few rows, and none are given for that."""
+        return f"{N_FOLDS}-fold cross-validation"
 
     def _first_features(self) -> tuple[str, NDArray[np.int64]]:
         """Return the features that may be read first, and what the cheapest is called."""

@@ -55,10 +55,10 @@ def test_few_rows_choose_by_cross_validation(
     found = run("budget", tmp_path / "noise.csv", *asked)
     lines = found.stdout.splitlines()
     holds_out = method in ("astc", "cstc", "l1", "miser") or method.startswith("adapt")
-    how = "a quarter of the rows, held out," if holds_out else "5-fold cross-validation"
+    how = "a quarter of the rows, held out" if holds_out else "5-fold cross-validation"
     assert lines[1:3] == [
         "rows split by seed 0: 301 to learn from, 99 to test",
-        f"few rows: {how} chooses, no validation rows",
+        f"few rows, no validation rows: settings chosen by {how}",
     ]
     assert max(map(len, lines)) <= 80
     nothing, bought = (line.split() for line in lines[5:7])
@@ -71,7 +71,8 @@ def test_few_rows_choose_by_cross_validation(
     (point,) = record["points"]
     assert (point["cost"], point["error"]) == (0.0, record["nothing"]["error"])
     if method in ("forest", "select"):  # of others nothing may be left anyway
-        assert found.stderr.startswith("note: budget 4 buys nothing, as that is no better by more ")
+        words = "note: budget 4 buys nothing: the classifier is not better by more than chance: "
+        assert found.stderr.startswith(words)
         assert point["choice"]["rows"] == "rows in 5-fold cross-validation"
 
 

@@ -181,7 +181,7 @@ class GatedClassifier(TriedWithinBudgets):
     @property
     def few_rows_text(self) -> str:
         """What chooses where there are few rows, and none are given for that."""
-        return "a quarter of the rows, held out, chooses"
+        return "a quarter of the rows, held out"
 
     # -- files -------------------------------------------------------------------------------------
 

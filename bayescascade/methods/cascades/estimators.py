@@ -41,8 +41,8 @@ class LeafCascade(Cascade):
     max_branches
         Most branches of a split; None for as many as there are levels.
     max_leaves
-        Most leaves of a tree. None: any number; an exact search then leaves out only trees of so
-        many leaves that they are proved not to matter.
+        Most leaves of a tree. None: any number; an exact search then leaves out only trees
+        with a number of leaves that is proved not to matter.
     partitions
         A split shares out a column's remaining levels in any groups (ordered columns: of
         neighbors), or sends each its own way, whatever `max_branches` says. The latter makes far

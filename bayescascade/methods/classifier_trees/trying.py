@@ -216,7 +216,7 @@ class TriedClassifier(TriedWithinBudgets):
     @property
     def few_rows_text(self) -> str:
         """What chooses where there are few rows, and none are given for that."""
-        return "a quarter of the rows, held out, chooses"
+        return "a quarter of the rows, held out"
 
     def _cannot_tell(self) -> Sequence[str]:
         return (CANNOT_TELL[0], *OF_ROWS)

@@ -199,8 +199,8 @@ class NeighborCompressionClassifier(
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If more of the rows are taken wrong than the most frequent class alone would take, or as
-            of `explore`.
+            If more rows are misclassified than by the most frequent class alone, or as in
+            `explore`.
         """
         return super().fit(X, y)
 

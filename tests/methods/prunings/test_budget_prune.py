@@ -390,7 +390,7 @@ def test_a_budget_that_buys_nothing_is_told_what_would_do():
     model = BudgetPruneClassifier(forest, costs=costs, budget=1.5).fit(frame, y)
     told = (
         "budget 1.5 buys nothing, and the cheapest feature that its trees begin with, x0, blood "
-        "(group), costs 5: all rows get the same answer"
+        "(group), costs 5; all rows get the same prediction"
     )
     assert model.nothing_read_text == told
     path = model.path(budgets=[1.0, 1.5, 6.0])
