@@ -103,6 +103,11 @@ from .methods.rules.posterior import (
     DensityListPosterior as DensityListPosterior,
     LabelListPosterior as LabelListPosterior,
 )
+from .methods.sensors.estimators import (
+    GatedSensorsClassifier as GatedSensorsClassifier,
+    GatedSensorsRegressor as GatedSensorsRegressor,
+)
+from .methods.sensors.posterior import GatePosterior as GatePosterior
 from .model.comparison import Comparison as Comparison
 from .model.draws import PosteriorRun as PosteriorRun
 from .model.explore import Found as Found, explore as explore

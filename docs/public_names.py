@@ -28,6 +28,7 @@ _TITLES = {
     "methods.causal": "Causal directions",
     "methods.effects": "Effects of treatments",
     "methods.online": "Asking on line",
+    "methods.sensors": "Gated sensors",
     "methods.rado": "Sums of rows",
     "privacy": "Privacy",
     "data": "Data",
@@ -55,6 +56,7 @@ BESIDE = {
         "bayescascade.methods.margin_neighbors.boxes.Policy",
         "bayescascade.methods.margin_neighbors.rule.Rule",
         "bayescascade.methods.rado.protection.Promise",
+        "bayescascade.methods.sensors.trying.Candidate",
     )
 }
 """Classes that nobody imports, but that attributes of a fitted model are of, by section."""

@@ -30,6 +30,7 @@ from bayescascade.cli.online import online
 from bayescascade.cli.output import INTERRUPTED
 from bayescascade.cli.rados import rados
 from bayescascade.cli.saved import diagnose, predict, sample, score, show
+from bayescascade.cli.sensors import sensors
 from bayescascade.methods.listed import COMMANDS
 
 USAGE_ERROR = 2
@@ -107,7 +108,8 @@ def application(context: click.Context) -> None:
 
     fit learns the density of a table. classify, budget, compress and boxes predict a column: by
     rules, within a budget for features, by prototypes, or by boxes around a rare class. causal,
-    effect, online and rados answer questions of their own. Most of these commands save a model.
+    effect, online, sensors and rados answer questions of their own. Most of these commands save a
+    model.
 
     show, score, predict, explain, impute and sample use a saved model. diagnose checks the chains
     of a saved trace. compare and evidence compare densities.
@@ -127,6 +129,7 @@ for command in (
     causal,
     effect,
     online,
+    sensors,
     rados,
     evidence,
     show,

@@ -84,7 +84,7 @@ def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     error of each classifier on the test rows are printed. Ctrl-C ends it early; finished
     classifiers are printed.
     """
-    budgets = _budgets(options["budgets"])
+    budgets = budgets_of(options["budgets"])
     if options["out"] is not None and len(budgets) > 1:
         raise click.UsageError(f"--out needs a single budget, got {options['budgets']}")
     asked = {name: options[name] for name in ("target", "method")}
@@ -95,13 +95,14 @@ def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     given = {**learner.given, **learner.of_trees(options["n_trees"])}
     given |= parameters_of(common, ForestParameters)
     model = learner.made(costs=costs, random_state=parts.seed, **given)
-    learn = _Found(parts, asked).learn
+    learn = FoundWithin(parts, asked).learn
     rows = (model, budgets)
     task = task._replace(model=model)
-    return task, Lesson(rows, fit=learn, figure=_Found.figure, ended=lambda found: found.ended)
+    return task, Lesson(rows, fit=learn, figure=FoundWithin.figure, ended=lambda found: found.ended)
 
 
-def _budgets(text: str) -> list[float]:
+def budgets_of(text: str) -> list[float]:
+    """Return the budgets that a text lists, ascending; click.UsageError if it is none."""
     from bayescascade.base.errors import ParameterError
     from bayescascade.base.validation import check_real
 
@@ -137,7 +138,7 @@ def _read(data: str, options: dict[str, Any]) -> "tuple[SplitRows, FeatureCosts]
 
 
 @dataclass
-class _Found:
+class FoundWithin:
     """The classifiers of budgets, with what they cost and how often they err on the test rows."""
 
     parts: "SplitRows"
@@ -145,7 +146,7 @@ class _Found:
     fitted: "list[tuple[float, BudgetedClassifier]]" = field(default_factory=list)
     ended: str = ""
 
-    def learn(self, model: Any, budgets: Sequence[float]) -> "_Found":
+    def learn(self, model: Any, budgets: Sequence[float]) -> "FoundWithin":
         """Learn until Ctrl-C ends it, and note what is wrong with some of them."""
         from bayescascade.costs.limits import BudgetError
 
@@ -186,9 +187,11 @@ class _Found:
         return cost_accuracy_curve(models, self.parts.X[-1], self.parts.y[-1], labels)
 
     def save(self, path: str) -> None:
+        """Write the classifier of the first budget."""
         self.fitted[0][1].save(path)
 
     def figure(self) -> "Figure":
+        """Return error by cost as a picture."""
         from bayescascade.costs.curve import CURVE_SIZE
         from bayescascade.report.axes import blank_figure
 
@@ -199,6 +202,7 @@ class _Found:
         return figure
 
     def page(self) -> "Page":
+        """Return the curve as a table, and what it was measured on."""
         from bayescascade.report.page import BLANK, Heading, Pieces
 
         curve, parts, model = self._curve, self.parts, self.fitted[0][1]
@@ -215,14 +219,20 @@ class _Found:
             + "".join(f"{n} to measure costs, " for n in measured)
             + f"{tested} to test"
         )
-        chosen = f"few rows, no validation rows: settings chosen by {model.few_rows_text}"
-        few = () if measured else (Pieces([chosen]),)
+        few = () if measured else (Pieces([self._chooses_text]),)
         measured_on = "cost, error and features of the test rows; ±: standard error"
         told = Pieces([measured_on, *curve.nothing_texts], "dim")
         table = curve.table(curve.labels, "budget")
         return (Heading(heading), Pieces([split]), *few, BLANK, table, BLANK, told)
 
+    @property
+    def _chooses_text(self) -> str:
+        """What chooses where there are no rows for that alone."""
+        few = self.fitted[0][1].few_rows_text
+        return f"few rows, no validation rows: settings chosen by {few}"
+
     def to_dict(self) -> dict[str, Any]:
+        """Return the curve as plain data."""
         curve, parts = self._curve, self.parts
         assert curve.nothing is not None, "measured with the points"
         points = [

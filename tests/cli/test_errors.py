@@ -164,8 +164,8 @@ def test_without_a_command_help_is_printed() -> None:
     assert found.exit_code == 0
     names = [line.split()[0] for line in found.stdout.split("Commands:\n")[1].splitlines()]
     assert names == [
-        "fit", "classify", "budget", "compress", "boxes", "causal", "effect", "online", "rados",
-        "evidence",
+        "fit", "classify", "budget", "compress", "boxes", "causal", "effect", "online", "sensors",
+        "rados", "evidence",
         "show", "score", "predict", "explain", "impute", "sample", "diagnose", "compare", "doctor",
         "completion",
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from tests.cli.conftest import assert_error, run
 from tests.test_read_as import survey, written
 
 READING = ("fit", "classify", "evidence", "compare", "compress", "boxes", "budget", "causal",
-           "effect", "online", "score", "predict", "explain", "impute")  # fmt: skip
+           "effect", "online", "sensors", "score", "predict", "explain", "impute")  # fmt: skip
 QUICK = ("--seed", 0, "--steps", 300, "--chains", 1, "--search", "anneal")
 
 

@@ -32,6 +32,9 @@ from bayescascade import (
     EffectPosterior,
     EffectRules,
     FastBoxes,
+    GatedSensorsClassifier,
+    GatedSensorsRegressor,
+    GatePosterior,
     GibbsPosterior,
     GreedyMiserClassifier,
     LeafCascade,
@@ -132,6 +135,11 @@ def _trial(frame: pd.DataFrame) -> list[Any]:
 def _gains(frame: pd.DataFrame) -> list[Any]:
     """Return an h of rows."""
     return [np.where(frame["sex"] == "male", 0.2, -0.1) + 0.01 * frame["fare"].rank().to_numpy()]
+
+
+def _fares(frame: pd.DataFrame) -> list[Any]:
+    """Return numbers of rows."""
+    return [np.where(frame["sex"] == "male", 2.0, -1.0) + 0.01 * frame["fare"].to_numpy()]
 
 
 def _forest() -> RandomForestClassifier:
@@ -247,6 +255,30 @@ ESTIMATORS = {
     "causal svm": Case(
         CausalSVM, {"length_scale": 2.0, "penalty": 1e-2, "random_state": 0}, others=_trial
     ),
+    "sensors": Case(
+        GatedSensorsClassifier,
+        {"costs": COSTS, "budget": 6.0, "n_steps": 60, "random_state": 0},
+        True,
+    ),
+    "always sensors": Case(
+        GatedSensorsClassifier,
+        {
+            "method": "direct",
+            "features": "fourier",
+            "n_fourier": 5,
+            "n_steps": 30,
+            "random_state": 0,
+            "tradeoff": 0.01,
+            "missing": "error",
+        },
+        True,
+        True,
+    ),
+    "sensors of numbers": Case(
+        GatedSensorsRegressor,
+        {"method": "smooth", "features": "squared", "n_starts": 2, "random_state": 0},
+        others=_fares,
+    ),
     "told effects": Case(EffectRules, {"kind": "tree", "random_state": 0}, others=_gains),
 }
 
@@ -343,6 +375,14 @@ def _gate(seed: int = 0, n_classes: int = 2, **how: Any) -> AdaptivePosterior:
     return AdaptivePosterior(rows, labels, losses, n_classes, **{"full_share": 0.2, **how})
 
 
+def _sensors(seed: int = 0, n_classes: int | None = 3, **how: Any) -> GatePosterior:
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(40, 5))
+    targets = rng.normal(size=40) if n_classes is None else rng.integers(0, n_classes, 40)
+    given = {"costs": [1.0, 2.0], "tradeoff": 0.2, **how}
+    return GatePosterior(features, [0, 0, 1, 1, 1], targets, n_classes, **given)
+
+
 CONTINUOUS: Mapping[str, Callable[..., ContinuousPosterior]] = {
     **{f"prototypes {how}": partial(neighbors.posterior, **how) for how in neighbors.KINDS},
     "rado": partial(_rados, "none"),
@@ -355,6 +395,8 @@ CONTINUOUS: Mapping[str, Callable[..., ContinuousPosterior]] = {
     "gate": lambda seed: _gate(seed),
     "gate by log odds": lambda seed: _gate(seed, distance="log_odds"),
     "gate of three": lambda seed: _gate(seed, n_classes=3, full_share=1.0),
+    "sensors": lambda seed: _sensors(seed, sharpness=2.0),
+    "sensors of numbers": lambda seed: _sensors(seed, None, noise=0.5),
 }
 """Those over numbers, each of rows drawn by a `seed`."""
 
@@ -382,6 +424,7 @@ POSTERIORS: Mapping[str, Callable[[], Any]] = {
     "soft tree": soft_trees.posterior,
     "policy": policies.small,
     "gate": _gate,
+    "sensors": _sensors,
     "boxes": boxes.Problem("listed", (5, 5), 2, n_rows=30).posterior,
     "gibbs": gibbs,
     "plane": Plane,

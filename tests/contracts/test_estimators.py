@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from rich.cells import cell_len
 from scipy.special import xlogy
-from sklearn.base import clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import confusion_matrix
 
@@ -47,6 +47,9 @@ UNWEIGHTED = (
     "told effects",
     "margins",  # whose folds are
     *GATES,
+    "sensors",
+    "always sensors",
+    "sensors of numbers",
 )
 WEIGHTED = [name for name in ESTIMATORS if name not in UNWEIGHTED]
 PARALLEL = [name for name in ESTIMATORS if "n_jobs" in ESTIMATORS[name].make().get_params()]
@@ -82,7 +85,7 @@ def test_completion_offers_what_users_call(name):
     model = fitted(name)
     shown = set(dir(model))
     assert {"fit", "page", "to_dict", *model.get_params(deep=False)} <= shown
-    assert ("score" in shown) == isinstance(model, Classifier | Density)
+    assert ("score" in shown) == isinstance(model, Classifier | Density | RegressorMixin)
     assert {n for n in vars(model) if n.endswith("_") and not n.startswith("_")} <= shown
     for learned in ("tree_", "rules_"):
         if learned in shown and name not in ("tree", "classifiers", "l1", "cstc"):
@@ -136,7 +139,7 @@ def test_importances_are_shares_of_what_splits_win(name):
     case, model = ESTIMATORS[name], fitted(name)
     assert not hasattr(case.make(**case.parameters), "feature_importances_")
     without = ("histogram", "mixture", "mixture auto", "neighbors", "rado", "margins", "policies")
-    without = (*without, *GATES)
+    without = (*without, *GATES, "sensors", "always sensors")
     if name in without or ESTIMATORS[name].others is not None:
         assert not hasattr(model, "feature_importances_")
         return

@@ -131,6 +131,7 @@ IN_PYTHON = (
     "effect",
     "soft tree",
     "policy",
+    "sensors",
 )
 
 

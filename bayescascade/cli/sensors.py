@@ -1,0 +1,97 @@
+"""``bayescascade sensors``: gated sensors within budgets, measured on rows they have not seen."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bayescascade.cli.budget import FoundWithin, budgets_of
+from bayescascade.cli.declared import Models, option_of, parameters_of
+from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
+from bayescascade.cli.options import CHOICE_OPTIONS, TARGET_OPTION, with_options
+from bayescascade.cli.reading import with_reading
+from bayescascade.cli.splitting import SPLIT_SEED, test_share_option
+from bayescascade.methods.sensors.parameters import SensorClassifierParameters
+
+if TYPE_CHECKING:
+    from bayescascade.costs.items import FeatureCosts
+
+MODELS: Models = {"": SensorClassifierParameters}
+_CHOSEN = ("features", "missing", "unknown", "time_limit")
+
+
+@click.command(short_help="Classify by sensors that are silent unless needed.")
+@click.argument("data")
+@TARGET_OPTION
+@click.option(
+    "--sensors",
+    metavar="FILE.csv",
+    required=True,
+    help="Columns of each sensor, as name,cost,group: a row for each column, whose group is its "
+    "sensor; a row named like a sensor has the cost that it speaks, else 1.",
+)
+@click.option(
+    "--budgets",
+    metavar="COST,...",
+    required=True,
+    help="The most that a row may cost on average; a classifier is learned for each.",
+)
+@test_share_option("Share of the rows for the test; a quarter of the others chooses.")
+@with_options(*(option_of(name, MODELS) for name in _CHOSEN), *CHOICE_OPTIONS)
+@with_reading(learns=True, labels=True)
+@with_options(SPLIT_SEED)
+@click.option("--out", metavar="FILE.json", help="Save the classifier, of a single budget.")
+@click.option("--plot", metavar="FILE", help="Draw error by cost: .png, .svg or .pdf.")
+@learning
+def sensors(data: str, **options: Any) -> tuple[Task, Lesson]:
+    """Learn sensors that stay silent unless their own readings say that they are needed.
+
+    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Each sensor of
+    --sensors looks at its columns, and decides whether it speaks, which costs something. Printed is
+    what the classifier of each budget costs and how often it errs on rows left aside for the test.
+    Ctrl-C ends it early: what was finished is printed.
+    """
+    budgets = budgets_of(options["budgets"])
+    if options["out"] is not None and len(budgets) > 1:
+        raise click.UsageError(f"--out needs a single budget, got {options['budgets']}")
+    task = outputs_of(options, {"DATA": data, "--sensors": options["sensors"]})
+    from bayescascade.cli.rows import open_rows
+    from bayescascade.cli.splitting import read_split
+    from bayescascade.costs.items import FeatureCosts
+    from bayescascade.methods.sensors.estimators import GatedSensorsClassifier
+
+    share = options["test_share"]
+    parts = read_split(open_rows(data), options, (1 - share, share), "sensors")
+    found = FeatureCosts.read_csv(options["sensors"])
+    columns, costs = _sensors(found, options["sensors"])
+    given = parameters_of({name: options[name] for name in _CHOSEN}, SensorClassifierParameters)
+    model = GatedSensorsClassifier(sensors=columns, costs=costs, random_state=parts.seed, **given)
+    learn = FoundSensors(parts, {"target": options["target"]}).learn
+    task = task._replace(model=model)
+    return task, Lesson(
+        (model, budgets), fit=learn, figure=FoundWithin.figure, ended=lambda found: found.ended
+    )
+
+
+@dataclass
+class FoundSensors(FoundWithin):
+    """The sensors of budgets, with what they cost and how often they err on the test rows."""
+
+    @property
+    def _chooses_text(self) -> str:
+        return "a quarter of the rows to learn from chooses"
+
+
+def _sensors(found: "FeatureCosts", path: str) -> tuple[dict[str, list[Any]], dict[str, float]]:
+    """Return columns and costs of sensors; DataError if a column has a cost, or there are none."""
+    from bayescascade.base.errors import DataError
+
+    columns = {name: list(members) for name, members in found.groups.items()}
+    if not columns:
+        raise DataError(f"{path}: there must be sensors in the column group, got none")
+    costs = {}
+    for key, cost in found.costs.items():
+        if key not in columns:
+            raise DataError(f"{path}: costs must be of sensors, not of the column {key!r}")
+        costs[str(key)] = cost
+    return columns, costs

@@ -1,0 +1,391 @@
+"""Classifiers and regressors of gated sensors."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_real
+from bayescascade.costs.choice import Choice
+from bayescascade.data.cell_policy import Matrix
+from bayescascade.data.given import GivenRows
+from bayescascade.data.labels import TrainingRows, check_labels, label_codes
+from bayescascade.data.unknown import UnknownCells
+from bayescascade.methods.sensors.base import SHARES, SOFT, Answers, GatedSensors, Ways
+from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights, chances_of
+from bayescascade.methods.sensors.parameters import (
+    SensorClassifierParameters,
+    SensorRegressorParameters,
+)
+from bayescascade.methods.sensors.relaxed import relaxed
+from bayescascade.methods.sensors.signals import Floats
+from bayescascade.methods.sensors.smooth import alternated, smooth
+from bayescascade.methods.sensors.thrift import within
+from bayescascade.methods.sensors.training import Lesson, opened, trained
+from bayescascade.model.matrix_classifier import MatrixClassifier
+from bayescascade.model.roles import Predicted
+from bayescascade.report.page import count_of
+
+_ROUNDS = 200
+"""Rounds of alternating gradient descent: 50 steps for predictors, 50 for gates."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
+    """Classifies rows by sensors each of which stays silent unless it finds that it is needed.
+
+    A sensor sees its own columns alone. Its gate decides by them whether it speaks; then it sends
+    one number for each class, and the cloud adds up what it gets.
+
+    Parameters
+    ----------
+    sensors : mapping of str to list of columns, or None
+        By names or positions. A column may be in one sensor at most; others are not read.
+    costs : mapping of str to float, sequence of float, or None
+        By sensors; those that a mapping does not have cost 1.
+
+    Attributes
+    ----------
+    sensor_names_ : list of str
+    sensor_costs_, sensor_shares_ : (n_sensors,) float64
+        What it costs that each speaks, and the share of the rows of which it does.
+    validation_cost_ : float
+        Mean cost of the rows of `X_val`, else of those that it learned from.
+    held_out_error_, held_out_cost_ : float
+        Of what was chosen, on the rows that chose it.
+    always_speaks_ : bool
+        Whether a set of sensors that always speak was better than gates.
+    gap_ : float or None
+        How far predictors are at most from the best of these gates, nats a row.
+    path_ : tuple of Candidate
+        What was tried; not in saved models.
+    posterior_ : GatePosterior
+        Not in saved models.
+
+    Notes
+    -----
+    Nan (2018), 7.1; `methods.sensors.models` has the formulas and the departures. Gates are trained
+    hard, with the slope of soft ones, along a path of tradeoffs, and sets of sensors that always
+    speak are tried, too. Rows that nothing is learned from choose within the budget.
+
+    References
+    ----------
+    Nan, F. (2018). Learning to predict under a budget. PhD thesis, Boston University, chapter 7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import GatedSensorsClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 4))
+    >>> y = np.where(X[:, 0] > 0, X[:, 1] > 0, X[:, 3] > 0)
+    >>> sensors = {"left": [0, 1], "right": [2, 3]}
+    >>> model = GatedSensorsClassifier(sensors=sensors, budget=1.5, random_state=0).fit(X, y)
+    >>> bool(model.activation_cost(X).mean() <= 1.5), model.speaks(X).shape
+    (True, (600, 2))
+    """
+
+    model_name: ClassVar[str] = "GatedSensorsClassifier"
+    title: ClassVar[str] = "gated sensors"
+    purpose: ClassVar[str] = (
+        "Which class a row is of, by sensors that stay silent unless they are needed."
+    )
+    declares = SensorClassifierParameters
+
+    method: str = SensorClassifierParameters.method.default
+    activation: str = SensorClassifierParameters.activation.default
+
+    choice_: Choice | None = field(init=False, default=None)
+    _shares: Floats = field(init=False)
+
+    def _answers(self, given: GivenRows) -> Answers:
+        if self.activation == "relu" and self.method != "direct":
+            raise ParameterError(f'activation must be "sigmoid" for {self.method}, got "relu"')
+        training = TrainingRows.read(self._reader, given, owner=type(self).__name__)
+        self.classes_ = training.classes
+        self._shares = np.bincount(training.labels) / len(training.labels)
+        targets = np.eye(len(self.classes_))[training.labels]
+        return Answers(training.rows, targets, training.labels, SOFTMAX)
+
+    def _validating(self, given: GivenRows) -> Answers:
+        owner = type(self).__name__
+        rows = self._reader.transform(given, owner)
+        labels = label_codes(check_labels(given.labels, "y_val", owner), self.classes_, "y_val")
+        check_consistent_length(rows, labels)
+        return Answers(rows, np.eye(len(self.classes_))[labels], labels, SOFTMAX)
+
+    def _ways(self, lesson: Lesson, rng: np.random.Generator) -> Ways:
+        del lesson
+        if self.method == "relaxed":
+            return Ways(relaxed, SHARES, is_price=False)
+        kind = "straight_through" if self.method == "straight_through" else self.activation
+
+        def train(lesson: Lesson, tradeoff: float, start: Weights) -> Weights:
+            return trained(lesson, tradeoff, start, self.n_steps, kind, rng)
+
+        return Ways(train, self._thrifts(), "relu" if kind == "relu" else "step")
+
+    # -- predicting --------------------------------------------------------------------------------
+
+    def _probabilities(self, rows: Matrix) -> Floats:
+        return chances_of(self._net.outputs(self._maker.made(rows)))
+
+    def _reasons(self, X: Any) -> list[str]:
+        return self._speaking_words(self._matrix(X))
+
+    def _block_words(self, rows: Matrix) -> Mapping[str, Sequence[object]]:
+        return {"speaks": self._speaking_words(rows)}
+
+    @property
+    def commonest_class_(self) -> Any:  # a label
+        """The commonest class of the rows that it was learned from."""
+        return self.classes_.tolist()[int(self._shares.argmax())]
+
+    # -- what is printed and saved -----------------------------------------------------------------
+
+    @property
+    def _method_text(self) -> str:
+        return {
+            "straight_through": "gates trained hard",
+            "direct": f"gates trained soft ({self.activation})",
+            "relaxed": "gates by relaxation",
+        }[self.method]
+
+    @property
+    def _thrift_word(self) -> str:
+        return "share of costs" if self.method == "relaxed" else "tradeoff"
+
+    @staticmethod
+    def _error_text(error: float) -> str:
+        return f"{100 * error:.1f} % wrong"
+
+    @property
+    def nothing_read_text(self) -> str:
+        """What is said where nothing is bought: never, as gates below a budget are an error."""
+        return ""
+
+    @property
+    def few_rows_text(self) -> str:
+        """What chooses where there are few rows, and none are given for that."""
+        return "a held-out quarter of the rows"
+
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.classes_)
+
+    def _own_record(self) -> dict[str, Any]:
+        return {"class_shares": self._shares.tolist()}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        shares = record["class_shares"]
+        self._shares = np.array([check_real("class_shares", s, minimum=0.0) for s in shares])
+        if len(shares) != len(self.classes_):
+            raise ParameterError(f"class_shares must be {len(self.classes_)}, got {len(shares)}")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc] # untyped base
+    """Predicts numbers by sensors each of which stays silent unless it finds that it is needed.
+
+    Sensors and budgets are as in `GatedSensorsClassifier`; each sends one number.
+
+    Parameters
+    ----------
+    sensors : mapping of str to list of columns, or None
+        By names or positions. A column may be in one sensor at most; others are not read.
+    costs : mapping of str to float, sequence of float, or None
+        By sensors; those that a mapping does not have cost 1.
+
+    Attributes
+    ----------
+    sensor_names_ : list of str
+    sensor_costs_, sensor_shares_ : (n_sensors,) float64
+        What it costs that each speaks, and the share of the rows of which it does.
+    validation_cost_ : float
+        Mean cost of the rows of `X_val`, else of those that it learned from.
+    held_out_error_, held_out_cost_ : float
+        Of what was chosen, on the rows that chose it; the error is a share of the variance.
+    always_speaks_ : bool
+        Whether a set of sensors that always speak was better than gates.
+    gap_ : float or None
+        How far predictors are at most from the best of these gates, in half squares of numbers of
+        variance 1.
+    path_ : tuple of Candidate
+        What was tried; not in saved models.
+    posterior_ : GatePosterior
+        Not in saved models.
+
+    Notes
+    -----
+    Nan (2018), (7.1)-(7.3). With ``method="smooth"`` and no budget, what sensors send is multiplied
+    by sigmoid(z), which is (7.1); then every sensor speaks of every row a little, and the cost
+    counts z > 0, as (7.2) does. Within a budget gates are hard, whatever they were trained by.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import GatedSensorsRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 4))
+    >>> y = np.where(X[:, 0] > 0, X[:, 1], 0.0) + np.where(X[:, 2] > 0, 0.0, X[:, 3])
+    >>> sensors = {"left": [0, 1], "right": [2, 3]}
+    >>> model = GatedSensorsRegressor(sensors=sensors, budget=1.2, random_state=0).fit(X, y)
+    >>> bool(model.activation_cost(X).mean() <= 1.2), bool(model.score(X, y) > 0.8)
+    (True, True)
+    """
+
+    model_name: ClassVar[str] = "GatedSensorsRegressor"
+    title: ClassVar[str] = "gated sensors of numbers"
+    purpose: ClassVar[str] = "A number of each row, by sensors that stay silent unless needed."
+    declares = SensorRegressorParameters
+
+    method: str = SensorRegressorParameters.method.default
+    n_starts: int = SensorRegressorParameters.n_starts.default
+
+    _center: float = field(init=False)
+    _scale: float = field(init=False)
+
+    def _answers(self, given: GivenRows) -> Answers:
+        rows = np.asarray(self._reader.transform(given, type(self).__name__))
+        y = _numbers(given.labels, "y", type(self).__name__, rows)
+        self._center, self._scale = float(y.mean()), float(y.std())
+        if not self._scale > 1e-12 * (1 + abs(self._center)):
+            self._scale = 1.0
+        targets = ((y - self._center) / self._scale)[:, np.newaxis]
+        return Answers(rows, targets, _halves(y), SQUARE)
+
+    def _validating(self, given: GivenRows) -> Answers:
+        rows = np.asarray(self._reader.transform(given, type(self).__name__))
+        y = _numbers(given.labels, "y_val", type(self).__name__, rows)
+        targets = ((y - self._center) / self._scale)[:, np.newaxis]
+        return Answers(rows, targets, _halves(y), SQUARE)
+
+    def _ways(self, lesson: Lesson, rng: np.random.Generator) -> Ways:
+        if self.method == "straight_through":
+
+            def train(lesson: Lesson, tradeoff: float, start: Weights) -> Weights:
+                return trained(lesson, tradeoff, start, self.n_steps, "straight_through", rng)
+
+            return Ways(train, self._thrifts())
+        if self.method == "projected":
+            return Ways(_projected, SHARES, is_price=False)
+        if self.method == "smooth":
+            found = smooth(lesson.signals, lesson.targets[:, 0], self.n_starts, rng)
+        else:
+            start = opened(lesson, rng)
+            found = alternated(lesson.signals, lesson.targets[:, 0], start, _ROUNDS)
+        beside = ((SOFT, found.weights),)
+        return Ways(partial(_closed, found.weights), SHARES, is_price=False, beside=beside)
+
+    # -- predicting --------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Floats:
+        """Return the expected number of each row, (n_rows,) float64.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_features) array, list of rows, mapping, Series or Table
+            DataFrames are matched by column name, in any order, and may have more columns.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or a cell cannot be read; names column, value and row.
+        """
+        return self._values(self._matrix(X))
+
+    def _values(self, rows: Matrix) -> Floats:
+        outputs: Floats = self._net.outputs(self._maker.made(rows))[:, 0]
+        return self._center + self._scale * outputs
+
+    def predict_block(
+        self,
+        cells: pd.DataFrame,
+        first_row: int,
+        *,
+        intervals: bool = False,
+        explain: bool = False,
+        unknown: UnknownCells | None = None,
+    ) -> Predicted:
+        """Return what rows of a file are; see `bayescascade.model.roles.Predictor`."""
+        del first_row, intervals
+        rows = self._matrix(cells, unknown)
+        told = {"speaks": self._speaking_words(rows)} if explain else {}
+        return Predicted(told, values=self._values(rows), costs=self._row_costs(rows))
+
+    # -- what is printed and saved -----------------------------------------------------------------
+
+    @property
+    def _method_text(self) -> str:
+        return {
+            "straight_through": "gates trained hard",
+            "smooth": "gates by Levenberg-Marquardt",
+            "alternating": "gates by alternating descent",
+            "projected": "gates by projected descent",
+        }[self.method] + (" (soft)" if self._net.activation == "sigmoid" else "")
+
+    @property
+    def _thrift_word(self) -> str:
+        return "tradeoff" if self.method == "straight_through" else "share of costs"
+
+    @staticmethod
+    def _error_text(error: float) -> str:
+        return f"{100 * error:.1f} % of the variance unexplained"
+
+    @property
+    def _n_outputs(self) -> int:
+        return 1
+
+    def _heading(self) -> list[str]:
+        return [count_of(len(self._sensors), "sensor"), *self._facts()]
+
+    def _own_record(self) -> dict[str, Any]:
+        return {"center": self._center, "scale": self._scale}
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        self._center = check_real("center", record["center"])
+        self._scale = check_real("scale", record["scale"], above=0.0)
+
+
+def _closed(base: Weights, lesson: Lesson, share: float, start: Weights) -> Weights:
+    """Return gates that are closed until they cost a share of all, with predictors of before."""
+    del start
+    return within(base, lesson.signals, lesson.costs, share * float(lesson.costs.sum()))
+
+
+def _projected(lesson: Lesson, share: float, start: Weights) -> Weights:
+    """Return where projected descent within a share of all costs comes to."""
+    budget = share * float(lesson.costs.sum())
+    return alternated(
+        lesson.signals, lesson.targets[:, 0], start, _ROUNDS // 4, costs=lesson.costs,
+        budget=budget,
+    ).weights  # fmt: skip
+
+
+def _halves(y: Floats) -> NDArray[np.int64]:
+    """Return whether numbers are above the median: rows are split alike in both halves."""
+    return (y > np.median(y)).astype(np.int64)
+
+
+def _numbers(y: Any, name: str, owner: str, rows: Matrix) -> Floats:
+    """Return numbers of rows; DataError if they are none."""
+    if y is None:
+        raise ParameterError(f"{owner} requires y to be passed, but the target y is None")
+    try:
+        numbers = np.asarray(column_or_1d(y, warn=True), np.float64)
+    except (TypeError, ValueError) as error:
+        if "1d" in str(error) or "shape" in str(error):
+            raise
+        raise DataError(f"{name} must hold numbers: {error}") from None
+    if not np.isfinite(numbers).all():
+        row = int(np.argmin(np.isfinite(numbers)))
+        raise DataError(f"{name} must hold finite numbers, got {numbers[row]} in row {row + 1}")
+    check_consistent_length(rows, numbers)
+    return numbers

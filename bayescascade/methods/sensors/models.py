@@ -1,0 +1,161 @@
+"""Gated sensors: who speaks, what the cloud makes of it, and the losses (Nan 2018, 7.1).
+
+Sensor k sees features x_k. Its gate's score is z_k = w_k' x_k + b_k, and it speaks where z_k > 0;
+then it sends h_k = V_k' x_k + a_k, one number for each output, else one bit. The cloud adds up:
+
+    s = a_0 + sum_k phi(z_k) h_k,
+
+phi the step from 0 to 1 ("step"). With "sigmoid" gates are soft as in (7.1), with "relu" phi(z) is
+max(z, 0) (page 1635 of the text). What a row costs is sum_k c_k 1[z_k > 0], as counted in (7.3).
+Losses of a row, nats: of classes, minus the log of the softmax of s at its class (OPT-Direct-Clf);
+of numbers of variance 1, half the squared error.
+
+Departures: the cloud has a constant a_0, so that it has an answer where all are silent, and sensors
+of numbers have constants a_k, too. A sensor with a missing cell is silent.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logsumexp
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.methods.sensors.devices import Places
+from bayescascade.methods.sensors.signals import Floats, Signals
+
+Bools = NDArray[np.bool_]
+
+ACTIVATIONS: Mapping[str, Callable[[Floats], Floats]] = {
+    "step": lambda z: (z > 0).astype(np.float64),
+    "sigmoid": expit,
+    "relu": lambda z: np.maximum(z, 0.0),
+}
+
+
+class Weights(NamedTuple):
+    """Gates w (p,), b (K,); predictors V (p, M), a (K, M); the cloud's constant (M,)."""
+
+    gates: Floats
+    offsets: Floats
+    predictors: Floats
+    constants: Floats
+    cloud: Floats
+
+    @property
+    def theta(self) -> Floats:
+        """Predictors, constants and the cloud's below each other, (p + K + 1, M)."""
+        return np.concatenate([self.predictors, self.constants, self.cloud[np.newaxis]])
+
+    def with_theta(self, theta: Floats) -> "Weights":
+        """Return the same gates with other predictors."""
+        p, n_sensors = self.gates.size, self.offsets.size
+        return Weights(
+            self.gates, self.offsets, theta[:p], theta[p : p + n_sensors], theta[p + n_sensors]
+        )
+
+    @classmethod
+    def zeros(cls, p: int, n_sensors: int, n_outputs: int) -> Self:
+        """Return gates that are silent, and predictors that say nothing."""
+        return cls(
+            np.zeros(p), np.full(n_sensors, -1.0), np.zeros((p, n_outputs)),
+            np.zeros((n_sensors, n_outputs)), np.zeros(n_outputs),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GatedNet:
+    """Weights, and what gates do to what is sent."""
+
+    weights: Weights
+    sensor_of: Places
+    activation: str = "step"
+
+    def scores(self, signals: Signals) -> Floats:
+        """Return z, (n, K), column after column, so that one row scores as among many."""
+        gates, offsets = self.weights.gates, self.weights.offsets
+        z = np.repeat(offsets[np.newaxis], len(signals.features), axis=0)
+        for j in np.flatnonzero(gates):
+            z[:, self.sensor_of[j]] += signals.features[:, j] * gates[j]
+        return z
+
+    def speaks(self, signals: Signals) -> Bools:
+        """Return which sensors speak, (n, K)."""
+        found: Bools = (self.scores(signals) > 0) & signals.alive
+        return found
+
+    def gates(self, signals: Signals) -> Floats:
+        """Return what the messages are multiplied by, (n, K)."""
+        gates: Floats = ACTIVATIONS[self.activation](self.scores(signals)) * signals.alive
+        return gates
+
+    def outputs(self, signals: Signals) -> Floats:
+        """Return s, (n, M), column after column."""
+        gates, weights = self.gates(signals), self.weights
+        s = np.repeat(weights.cloud[np.newaxis], len(gates), axis=0)
+        for k in range(gates.shape[1]):
+            s += gates[:, k, np.newaxis] * weights.constants[k]
+        for j in np.flatnonzero(weights.predictors.any(axis=1)):
+            sent = signals.features[:, j] * gates[:, self.sensor_of[j]]
+            s += sent[:, np.newaxis] * weights.predictors[j]
+        return s
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        parts = {name: part.tolist() for name, part in self.weights._asdict().items()}
+        return {**parts, "activation": self.activation}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], sensor_of: Places, n_outputs: int) -> Self:
+        """Return what `to_record` returned; ModelFileError if its parts do not fit."""
+        p, n_sensors = sensor_of.size, int(sensor_of[-1]) + 1
+        weights = Weights(*(np.array(record[name], np.float64) for name in Weights._fields))
+        expected = Weights.zeros(p, n_sensors, n_outputs)
+        if record["activation"] not in ACTIVATIONS or not all(
+            one.shape == other.shape and np.isfinite(one).all()
+            for one, other in zip(weights, expected, strict=True)
+        ):
+            raise ModelFileError("saved gates and predictors must be finite, of every feature")
+        return cls(weights, sensor_of, record["activation"])
+
+
+def designed(signals: Signals, gates: Floats) -> Floats:
+    """Return what outputs are linear in, given gates (n, K): (n, p + K + 1)."""
+    sent = signals.features * gates[:, signals.sensor_of]
+    return np.concatenate([sent, gates, np.ones((len(gates), 1))], axis=1)
+
+
+def chances_of(outputs: Floats) -> Floats:
+    """Return the softmax of each row."""
+    exponents = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    chances: Floats = exponents / exponents.sum(axis=1, keepdims=True)
+    return chances
+
+
+class Loss(NamedTuple):
+    """A loss by outputs and targets: of rows (n,), nats, and its derivative by outputs (n, M)."""
+
+    is_of_classes: bool
+    rows: Callable[[Any, Any], Any]
+    slope: Callable[[Any, Any], Any]
+
+
+def _softmax(outputs: Any, targets: Any) -> Any:
+    return logsumexp(outputs, axis=1) - (outputs * targets).sum(axis=1)
+
+
+def _softmax_slope(outputs: Any, targets: Any) -> Any:
+    return chances_of(outputs) - targets
+
+
+def _square(outputs: Any, targets: Any) -> Any:
+    return 0.5 * ((outputs - targets) ** 2).sum(axis=1)
+
+
+SOFTMAX = Loss(True, _softmax, _softmax_slope)
+"""Targets are indicators of classes."""
+
+SQUARE = Loss(False, _square, np.subtract)
+"""Targets are numbers of mean 0 and variance 1."""

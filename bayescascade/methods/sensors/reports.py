@@ -1,0 +1,55 @@
+"""What a user sees of gated sensors."""
+
+from typing import Any
+
+from bayescascade.methods.sensors.devices import Sensors
+from bayescascade.methods.sensors.signals import Floats
+from bayescascade.report.numbers import cost_texts, share_text
+from bayescascade.report.page import Fold, Numbers, Page, PrintedTable
+
+HOW_TO_READ = (
+    (
+        "",
+        "Each line is a sensor, those on which most is spent first. A sensor looks at its own "
+        "columns alone, and stays silent unless its gate finds that it is needed.",
+    ),
+    ("columns", "how many columns it reads"),
+    ("cost", "what it costs that it speaks"),
+    ("speaks", "the share of the rows of which it speaks"),
+    ("spent", "what that comes to for a row on average"),
+)
+"""Terms of the page, or nothing, and what they mean."""
+
+
+def found_texts(model: Any) -> list[list[str]]:
+    """Return what was chosen, and how well it does on the rows that chose it."""
+    found, total = model._found, float(model._sensors.costs.sum())
+    spent, all_of_them, judged = cost_texts([model.validation_cost_, total, found.cost])
+    how = "sensors that always speak" if found.kind == "always" else model._method_text
+    told = [how] if model.tradeoff_ is None else [how, f"{model._thrift_word} {found.thrift:.3g}"]
+    if model.gap_ is not None:
+        told.append(f"predictors within {found.gap:.1g} nats of the best")
+    costs = [f"cost {spent} a row on average", f"{all_of_them} if all speak"]
+    if model.budget is not None:
+        costs.append(f"budget {model.budget:.12g}")
+    chosen = [f"rows that chose: {model._error_text(found.error)} at cost {judged}"]
+    ended = []
+    if model.is_interrupted_:
+        ended.append("interrupted: best of what had been tried")
+    if model.stopped_after_ is not None:
+        ended.append(f"stopped at the time limit of {model.stopped_after_:g} s")
+    return [one for one in (told, costs, chosen, ended) if one]
+
+
+def sensor_table(sensors: Sensors, shares: Floats) -> Page:
+    """Return a line for each sensor, by what is spent on it."""
+    spent = sensors.costs * shares
+    order = sorted(range(len(sensors)), key=lambda k: (-spent[k], -shares[k], k))
+    columns = [
+        Numbers("columns", [str(sensors.columns[k].size) for k in order]),
+        Numbers("cost", cost_texts([sensors.costs[k] for k in order])),
+        Numbers("speaks", [share_text(float(shares[k])) for k in order]),
+        Numbers("spent", cost_texts([spent[k] for k in order])),
+    ]
+    fold = Fold([float(spent[k]) for k in order], "what is spent", ("sensor", "sensors"))
+    return (PrintedTable([sensors.names[k] for k in order], columns, "sensor", fold=fold),)

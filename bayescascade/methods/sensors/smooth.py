@@ -1,0 +1,157 @@
+"""Sums of soft gates, (7.1): predictors by least squares inside Levenberg-Marquardt on the gates.
+
+    y = sum_k (v_k' x_k + a_k) sigmoid(w_k' x_k + b_k)   (+ a constant)
+
+Given gates (w, b), the best v are least squares, so only gates are searched for (variable
+projection, Golub and Pereyra, 1973; derivatives as Kaufman, 1975, leaves a term out that vanishes
+with the residuals). The errors are no convex function of the gates: starts are drawn until one
+leaves no error, or there have been enough. `alternated` is the thesis's alternating gradient
+descent, and `projected` its descent for (7.3), by `thrift.within` after each projection.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.special import expit
+
+from bayescascade.base.watch import check_time
+from bayescascade.methods.sensors.models import Weights, designed
+from bayescascade.methods.sensors.signals import Floats, Signals
+from bayescascade.methods.sensors.thrift import fast_scores, within
+
+_ENOUGH = 1e-10  # of the mean square: that is no error
+_MOST_CALLS = 200  # of a start
+
+
+class Smooth(NamedTuple):
+    """Gates and predictors of soft gates, their mean squared error, and how many starts it took."""
+
+    weights: Weights
+    error: float
+    n_starts: int
+
+
+class _Projected:
+    """The least squares given gates, and the derivatives of their residuals by gates."""
+
+    def __init__(self, signals: Signals, y: Floats, has_constants: bool) -> None:
+        self.signals, self.y = signals, y
+        self.p, self.n_sensors = signals.sensor_of.size, signals.alive.shape[1]
+        self._kept = np.full(self.p + self.n_sensors + 1, has_constants)
+        self._kept[: self.p] = True
+        self._at: Floats | None = None
+
+    def _solve(self, flat: Floats) -> None:
+        if self._at is not None and np.array_equal(flat, self._at):
+            return
+        check_time()
+        gates = Weights.zeros(self.p, self.n_sensors, 1)._replace(
+            gates=flat[: self.p], offsets=flat[self.p :]
+        )
+        self._soft = expit(fast_scores(gates, self.signals)) * self.signals.alive
+        design = designed(self.signals, self._soft)[:, self._kept]
+        basis, triangle = np.linalg.qr(design)
+        size = np.abs(np.diag(triangle)).max()
+        if np.abs(np.diag(triangle)).min() > 1e-12 * size:
+            best = np.linalg.solve(triangle, basis.T @ self.y)
+        else:
+            best = np.linalg.lstsq(design, self.y, rcond=1e-12)[0]
+        self._basis, self._at = basis, flat.copy()
+        self.theta = np.zeros(self._kept.size)
+        self.theta[self._kept] = best
+        self.residuals = design @ best - self.y
+
+    def of(self, flat: Floats) -> Floats:
+        """Return the residuals at gates."""
+        self._solve(flat)
+        return self.residuals
+
+    def slopes(self, flat: Floats) -> Floats:
+        """Return their derivatives."""
+        self._solve(flat)
+        p, of = self.p, self.signals.sensor_of
+        messages = np.add.reduceat(
+            self.signals.features * self.theta[:p], self.signals.starts, axis=1
+        )
+        messages += self.theta[p : p + self.n_sensors]
+        rise = self._soft * (1 - self._soft) * messages
+        slopes = np.concatenate([self.signals.features * rise[:, of], rise], axis=1)
+        found: Floats = slopes - self._basis @ (self._basis.T @ slopes)
+        return found
+
+
+def smooth(
+    signals: Signals, y: Floats, n_starts: int, rng: np.random.Generator, has_constants: bool = True
+) -> Smooth:
+    """Return the best of some random starts; y (n,). Without constants it is (7.1) as printed."""
+    problem, best = _Projected(signals, y, has_constants), None
+    size = problem.p + problem.n_sensors
+    n_tried = 0
+    while n_tried < n_starts:
+        n_tried += 1
+        found = least_squares(
+            problem.of, rng.normal(size=size), problem.slopes, method="lm", max_nfev=_MOST_CALLS,
+            xtol=1e-12, ftol=1e-12, gtol=1e-12,
+        )  # fmt: skip
+        error = 2 * float(found.cost) / len(y)
+        if best is None or error < best[0]:
+            best = error, found.x
+        if best[0] <= _ENOUGH * float(np.mean(y**2)):
+            break
+    assert best is not None, "there is at least one start"
+    problem.of(best[1])
+    gates = Weights.zeros(problem.p, problem.n_sensors, 1)
+    gates = gates._replace(gates=best[1][: problem.p], offsets=best[1][problem.p :])
+    return Smooth(gates.with_theta(problem.theta[:, np.newaxis]), best[0], n_tried)
+
+
+def alternated(
+    signals: Signals, y: Floats, start: Weights, n_rounds: int, n_steps: int = 50,
+    rate: float = 0.1, costs: Floats | None = None, budget: float | None = None,
+) -> Smooth:  # fmt: skip
+    """Return where alternating gradient descent comes to: predictors, then gates, round by round.
+
+    A budget is kept after each round, by `projected_scores` and what restores it; costs (K,).
+    """
+    weights, n, of = start, len(y), signals.sensor_of
+    for _ in range(n_rounds):
+        check_time()
+        soft = expit(fast_scores(weights, signals)) * signals.alive
+        design, theta = designed(signals, soft), weights.theta[:, 0]
+        squares, products = design.T @ design / n, design.T @ y / n
+        for _ in range(n_steps):
+            theta = theta - rate * (squares @ theta - products)
+        weights = weights.with_theta(theta[:, np.newaxis])
+        messages = signals.features * weights.predictors[:, 0]
+        messages = np.add.reduceat(messages, signals.starts, axis=1) + weights.constants[:, 0]
+        for _ in range(n_steps):
+            soft = expit(fast_scores(weights, signals)) * signals.alive
+            errors = (soft * messages).sum(axis=1) + weights.cloud[0] - y
+            by_score = errors[:, np.newaxis] * messages * soft * (1 - soft) / n
+            by_gate = (signals.features * by_score[:, of]).sum(axis=0)
+            weights = weights._replace(
+                gates=weights.gates - rate * by_gate,
+                offsets=weights.offsets - rate * by_score.sum(axis=0),
+            )
+        if budget is not None and costs is not None:
+            weights = within(projected(weights, signals, costs, budget), signals, costs, budget)
+    soft = expit(fast_scores(weights, signals)) * signals.alive
+    left = (designed(signals, soft) @ weights.theta)[:, 0] - y
+    return Smooth(weights, float(left @ left) / n, 1)
+
+
+def projected(weights: Weights, signals: Signals, costs: Floats, budget: float) -> Weights:
+    """Return the thesis's step: scores by (7.5), then gates by least squares from these scores.
+
+    It does not keep the budget: what `within` does is needed after it.
+    """
+    z = fast_scores(weights, signals)
+    closed = fast_scores(within(weights, signals, costs, budget), signals) <= 0
+    target = np.where((z > 0) & closed, 0.0, z)
+    gates, offsets = weights.gates.copy(), weights.offsets.copy()
+    for k in range(offsets.size):
+        own = signals.sensor_of == k
+        columns = np.column_stack([signals.features[:, own], np.ones(len(z))])
+        *gates[own], offsets[k] = np.linalg.lstsq(columns, target[:, k], rcond=None)[0]
+    return weights._replace(gates=gates, offsets=offsets)

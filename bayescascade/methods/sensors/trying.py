@@ -1,0 +1,157 @@
+"""What is tried for some budgets: sets that always speak, and gates along a path of thrift.
+
+The path goes on from gates that nearly all speak, each trained from the one before, until the mean
+cost is next to nothing, so that any budget can be asked for later. Of each two candidates are kept:
+predictors as they were trained, and fitted anew. Where none is near below a budget, gates between
+its neighbors on the path are trained, too. Rows that nothing is learned from judge.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayescascade.costs.limits import is_within, too_low
+from bayescascade.methods.sensors.models import GatedNet, Weights, designed
+from bayescascade.methods.sensors.refitting import Refit, refitted
+from bayescascade.methods.sensors.signals import Floats
+from bayescascade.methods.sensors.static import greedy_sets
+from bayescascade.methods.sensors.thrift import fast_speaks
+from bayescascade.methods.sensors.training import Lesson, error_of
+
+NEAR = 0.95
+"""A candidate that costs less than this part of a budget leaves some of it unused."""
+
+_LEAST = 0.02  # of the cost of all sensors: where a path ends
+_QUICK = 60  # iterations of fits that only compare
+_BETWEEN = 3  # most gates that are trained between two of the path, for a budget
+
+RIDGES = (1.0, 3.0, 10.0, 30.0)
+
+Train = Callable[[Lesson, float, Weights], Weights]
+"""Gates and predictors of a lesson by a number of thrift, from where they were."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """What was tried, with what it comes to on the rows that judge.
+
+    Attributes
+    ----------
+    kind : {"gates", "gates, fitted anew", "always"}
+    net : GatedNet
+    thrift : float
+        The tradeoff, or of the relaxation the share of all costs; NaN of sensors that always speak.
+    error, cost : float
+        Error rate or mean squared error, and mean cost of a row.
+    gap : float
+        How far the predictors may be from the best of these gates, nats; NaN as they were trained.
+    """
+
+    kind: str
+    net: GatedNet
+    thrift: float
+    error: float
+    cost: float
+    gap: float
+
+
+class Judge(NamedTuple):
+    """The rows that judge, what they are called, and how wrong outputs are for their targets."""
+
+    lesson: Lesson
+    words: str
+    learns: Any  # (n_training_rows,) bool, which are learned from
+
+    def error(self, outputs: Floats) -> float:
+        """Return the error rate, or the mean squared error."""
+        return error_of(self.lesson, outputs)
+
+
+class Trying(NamedTuple):
+    """How candidates of a lesson are made, and who judges them."""
+
+    lesson: Lesson
+    judge: Judge
+    activation: str
+    train: Train
+
+    def judged(self, kind: str, weights: Weights, thrift: float, gap: float) -> Candidate:
+        """Return a candidate with its error and cost."""
+        judging = self.judge.lesson
+        net = GatedNet(weights, judging.signals.sensor_of, self._activation_of(kind))
+        speaks = fast_speaks(weights, judging.signals)
+        outputs = designed(judging.signals, net.gates(judging.signals)) @ weights.theta
+        cost = float((speaks @ judging.costs).mean())
+        return Candidate(kind, net, thrift, self.judge.error(outputs), cost, gap)
+
+    def _activation_of(self, kind: str) -> str:
+        return "step" if kind == "always" else self.activation
+
+    def static(self) -> Iterator[Candidate]:
+        """Yield greedy sets that always speak."""
+        for weights, found in greedy_sets(self.lesson, self.judge.lesson):
+            yield self.judged("always", weights, float("nan"), found.gap)
+
+    def refit(self, weights: Weights, max_iter: int) -> tuple[Weights, Refit]:
+        """Return gates with the best predictors."""
+        net = GatedNet(weights, self.lesson.signals.sensor_of, self.activation)
+        found = refitted(self.lesson, net.gates(self.lesson.signals), weights.theta, max_iter)
+        return weights.with_theta(found.theta), found
+
+    def at(self, thrift: float, start: Weights) -> list[Candidate]:
+        """Return the candidates of a number of thrift."""
+        weights = self.train(self.lesson, thrift, start)
+        anew, found = self.refit(weights, _QUICK)
+        return [
+            self.judged("gates", weights, thrift, float("nan")),
+            self.judged("gates, fitted anew", anew, thrift, found.gap),
+        ]
+
+    def along(
+        self, thrifts: Sequence[float], start: Weights, budgets: Sequence[float | None]
+    ) -> Iterator[list[Candidate]]:
+        """Yield the candidates of a path, and of points between for budgets."""
+        amounts = [one for one in budgets if one is not None]
+        least = min([*amounts, _LEAST * float(self.lesson.costs.sum())])
+        found: list[list[Candidate]] = []
+        for thrift in thrifts:
+            found.append(self.at(thrift, start))
+            start = found[-1][0].net.weights
+            yield found[-1]
+            if is_within(found[-1][0].cost, least):
+                break
+        for amount in amounts if len(thrifts) > 1 else ():
+            for _ in range(_BETWEEN):
+                above = [one for one in found if one[0].cost > amount]
+                below = [one for one in found if one[0].cost <= amount]
+                if not above or not below or max(one[0].cost for one in below) >= NEAR * amount:
+                    break
+                dear = min(above, key=lambda one: one[0].cost)[0]
+                cheap = max(below, key=lambda one: one[0].cost)[0]
+                between = float(np.sqrt(dear.thrift * cheap.thrift))
+                found.append(self.at(between, dear.net.weights))
+                yield found[-1]
+
+
+def best_within(candidates: Sequence[Candidate], budget: float | None) -> Candidate:
+    """Return the candidate of least error within a budget, of equals the cheapest."""
+    possible = [one for one in candidates if budget is None or is_within(one.cost, budget)]
+    if not possible:
+        least = min(one.cost for one in candidates)
+        assert budget is not None, "without one all are possible"
+        raise too_low(budget, least, "the mean cost of the cheapest gates that were tried")
+    return min(possible, key=lambda one: (one.error, one.cost))
+
+
+def best_ridge(lesson: Lesson, judging: Lesson) -> float:
+    """Return the ridge by which predictors do best on rows that judge where all sensors speak."""
+    alive = lesson.signals.alive.astype(np.float64)
+    start = Weights.zeros(lesson.signals.sensor_of.size, lesson.costs.size, lesson.targets.shape[1])
+    theta, found = start.theta, {}
+    tests = designed(judging.signals, judging.signals.alive.astype(np.float64))
+    for ridge in RIDGES[::-1]:
+        theta = refitted(lesson._replace(ridge=ridge), alive, theta, _QUICK).theta
+        found[ridge] = float(lesson.loss.rows(tests @ theta, judging.targets).mean())
+    return min(found, key=lambda ridge: found[ridge])

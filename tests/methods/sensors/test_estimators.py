@@ -1,0 +1,257 @@
+"""Gated sensors from rows to who speaks: budgets, missing cells, errors and files."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayescascade
+from bayescascade import (
+    DataError,
+    GatedSensorsClassifier,
+    GatedSensorsRegressor,
+    ModelFileError,
+    ParameterError,
+    cost_accuracy_curve,
+    explore,
+)
+from bayescascade.costs.limits import BudgetError
+
+SENSORS = {"wrist": ["ax", "ay"], "ankle": ["bx", "by"], "chest": ["c"]}
+HOW = {"sensors": SENSORS, "n_steps": 400, "random_state": 0}
+
+
+def rows(n=900, seed=0):
+    """Return rows of which wrist or ankle knows the class, as they themselves can tell."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(n, 5)), columns=["ax", "ay", "bx", "by", "c"])
+    moves = rng.random(n) < 0.5  # seen by both
+    frame["ax"] = np.where(moves, 2.0, -2.0) + 0.3 * frame["ax"]
+    frame["bx"] = np.where(moves, -2.0, 2.0) + 0.3 * frame["bx"]
+    y = np.where(np.where(moves, frame["ay"], frame["by"]) > 0, "up", "down")
+    return frame, y
+
+
+@pytest.fixture(scope="module")
+def model():
+    return GatedSensorsClassifier(budget=1.2, **HOW).fit(*rows())
+
+
+def test_half_of_the_sensors_do(model):
+    """No set that always speaks can be right for as little."""
+    X, y = rows(seed=1)
+    assert model.score(X, y) > 0.95
+    speaks = model.speaks(X)
+    assert list(speaks.columns) == list(SENSORS)
+    assert (speaks["wrist"] == (X["ax"] > 0)).mean() > 0.95
+    assert (speaks["ankle"] == (X["bx"] > 0)).mean() > 0.95
+    assert speaks["chest"].mean() < 0.1
+    cost = model.activation_cost(X)
+    np.testing.assert_array_equal(cost, speaks.sum(axis=1))
+    assert cost.mean() <= 1.2 * 1.05
+    assert not model.always_speaks_
+    static = [one for one in model.path_ if one.kind == "always" and one.cost <= 1.2]
+    assert min(one.error for one in static) > 0.2
+    assert "wrist" in str(model)
+
+
+def test_budgets_are_met_on_rows_held_out(model):
+    """Of each: what chose, the rows that it learned from, and a curve of new ones."""
+    X, y = rows(seed=2)
+    models = model.path([0.4, 0.8, 1.2])
+    for budget, one in zip((0.4, 0.8, 1.2), models, strict=True):
+        assert one.held_out_cost_ <= budget
+        assert one.validation_cost_ <= budget * (1 + 1e-9)
+        assert one.budget == budget
+    errors = [1 - one.score(X, y) for one in models]
+    assert errors == sorted(errors, reverse=True)
+    curve = cost_accuracy_curve({"gated": models}, X, y)
+    assert [p.error for p in curve.points] == pytest.approx(errors)
+    assert curve.nothing.error > errors[0]
+
+
+def test_sets_that_always_speak_win_where_they_are_better():
+    """One sensor knows all, and no gate could know when it need not speak."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = X[:, 0] > 0
+    made = GatedSensorsClassifier(budget=1.0, random_state=0, n_steps=3, tradeoff=5.0).fit(X, y)
+    assert made.always_speaks_
+    assert made.sensor_shares_.tolist() == [1.0, 0.0]
+    assert made.gap_ < 1e-3
+    assert made.tradeoff_ is None
+    assert made.score(X, y) > 0.97
+
+
+def test_budgets_below_all_are_errors_with_the_least():
+    """Of a given tradeoff; else gates are trained until they are silent."""
+    X, y = rows()
+    with pytest.raises(BudgetError, match=r"budget must be >= [01.]\d*, the mean cost of") as error:
+        GatedSensorsClassifier(tradeoff=0.01, **{**HOW, "budget": 0.05}).fit(X, y)
+    assert 0.5 < error.value.least <= 1.0
+    again = GatedSensorsClassifier(tradeoff=0.01, **{**HOW, "budget": error.value.least})
+    assert again.fit(X, y).held_out_cost_ <= error.value.least
+    with pytest.raises(ParameterError, match="budget must be a finite number >= 0, got -1"):
+        GatedSensorsClassifier(**{**HOW, "budget": -1}).fit(X, y)
+
+
+def test_validation_rows_choose_if_they_are_given():
+    X, y = rows()
+    X_val, y_val = rows(300, seed=5)
+    made = GatedSensorsClassifier(budget=1.2, **HOW).fit(X, y, X_val, y_val)
+    assert made.held_out_error_ == pytest.approx(1 - made.score(X_val, y_val), abs=1e-12)
+    assert made.validation_cost_ == pytest.approx(made.activation_cost(X_val).mean())
+
+
+def test_a_sensor_with_a_missing_cell_is_silent(model):
+    """Its row is answered by the others; as an error it names the column."""
+    X, y = rows(seed=3)
+    broken = X.copy()
+    broken.loc[::2, "ay"] = np.nan
+    speaks = model.speaks(broken)
+    assert not speaks["wrist"][::2].any()
+    pd.testing.assert_frame_equal(speaks[1::2], model.speaks(X)[1::2])
+    assert 0.6 < model.score(broken, y) < model.score(X, y)
+    refit = GatedSensorsClassifier(budget=1.5, **HOW).fit(broken, y)
+    assert not refit.speaks(broken)["wrist"][::2].any()
+    with pytest.raises(DataError, match='"ay"'):
+        GatedSensorsClassifier(missing="error", **HOW).fit(broken, y)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (
+            {"sensors": {"a": ["ax"], "b": ["ay", "ax"]}},
+            "each column once, got 'ax' in 'a' and 'b'",
+        ),
+        ({"sensors": {"a": ["az"]}}, r"sensors\['a'\] must be of columns, got 'az'"),
+        ({"sensors": {"a": []}}, "at least one column"),
+        ({"sensors": {"a": "ax"}}, "must be a list of columns, got 'ax'"),
+        ({"sensors": []}, "sensors must be a mapping"),
+        ({"sensors": {3: ["ax"]}}, "names of text, got 3"),
+        ({"costs": {"wrst": 1.0}}, "costs must be of sensors, got 'wrst'.*wrist"),
+        ({"costs": [1.0]}, "costs must be a mapping of sensors or 3 numbers"),
+        ({"costs": {"wrist": -1.0}}, r"costs\['wrist'\] must be a finite number >= 0, got -1"),
+        ({"activation": "relu"}, 'activation must be "sigmoid" for straight_through, got "relu"'),
+        ({"method": "guess"}, "method"),
+        ({"n_steps": 0}, "n_steps"),
+    ],
+)
+def test_bad_sensors_are_named(changed, words):
+    with pytest.raises(ParameterError, match=words):
+        GatedSensorsClassifier(**{**HOW, **changed}).fit(*rows(100))
+
+
+def test_one_class_is_an_error():
+    X, _ = rows(50)
+    with pytest.raises(DataError, match="at least two classes"):
+        GatedSensorsClassifier(**HOW).fit(X, np.zeros(50))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"method": "direct"}, {"method": "direct", "activation": "relu"}, {"method": "relaxed"},
+     {"features": "squared"}, {"features": "fourier", "n_fourier": 20}],
+    ids=str,
+)  # fmt: skip
+def test_other_ways_by_name(how, tmp_path):
+    """Each is within its budget, better than a guess, printed and saved."""
+    X, y = rows(300)
+    made = GatedSensorsClassifier(**{**HOW, "budget": 1.5, "n_steps": 200, **how}).fit(X, y)
+    assert made.activation_cost(X).mean() <= 1.5 * (1 + 1e-9)
+    assert made.score(X, y) > 0.7
+    made.save(tmp_path / "m.json")
+    loaded = bayescascade.load(tmp_path / "m.json")
+    np.testing.assert_array_equal(loaded.predict_proba(X), made.predict_proba(X))
+    np.testing.assert_array_equal(loaded.speaks(X), made.speaks(X))
+    assert str(loaded) == str(made)
+    assert loaded.get_params()["sensors"] == SENSORS
+    with pytest.raises(Exception, match="not read from a file"):
+        loaded.within(1.0)
+
+
+def test_damaged_files_are_refused(model, tmp_path):
+    record = model.to_record()
+    for part, value in (
+        ("sensors", {**record["sensors"], "columns": [[0, 1], [1, 2], [4]]}),
+        ("net", {**record["net"], "gates": [0.0]}),
+        ("net", {**record["net"], "activation": "tanh"}),
+        ("signals", {**record["signals"], "means": [0.0]}),
+        ("sensor_shares", [2.0, 0.0, 0.0]),
+    ):
+        (tmp_path / "m.json").write_text(json.dumps({**record, part: value}))
+        with pytest.raises(ModelFileError):
+            bayescascade.load(tmp_path / "m.json")
+
+
+def test_the_seed_decides_and_interruptions_keep_what_was_tried(monkeypatch):
+    X, y = rows(200)
+    made = [GatedSensorsClassifier(budget=1.2, **HOW).fit(X, y) for _ in range(2)]
+    assert made[0].to_record() == made[1].to_record()
+    calls = []
+
+    def stop(*_):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return trained(*_)
+
+    from bayescascade.methods.sensors import estimators
+
+    trained = estimators.trained
+    monkeypatch.setattr(estimators, "trained", stop)
+    ended = GatedSensorsClassifier(budget=1.2, **HOW).fit(X, y)
+    assert ended.is_interrupted_
+    assert ended.always_speaks_
+    assert "interrupted" in str(ended)
+
+
+def test_the_posterior_is_of_what_was_learned(model):
+    posterior, state = model.posterior_, model.state()
+    assert posterior.tradeoff == model.tradeoff_
+    np.testing.assert_allclose(posterior.speaking(state), model.sensor_shares_)
+    found = explore(posterior, "langevin", n_steps=50, n_chains=1, starts=[state], until="steps",
+                    random_state=0)  # fmt: skip
+    assert np.isfinite(found.log_density)
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def numbers(n=800, seed=0):
+    X, _ = rows(n, seed)
+    return X, 5.0 + 3.0 * np.where(X["ax"] > 0, X["ay"], X["by"])
+
+
+@pytest.mark.parametrize("method", ["straight_through", "smooth", "alternating", "projected"])
+def test_numbers_are_explained_within_a_budget(method):
+    X, y = numbers()
+    made = GatedSensorsRegressor(budget=1.3, method=method, n_starts=3, **HOW).fit(X, y)
+    assert made.activation_cost(X).mean() <= 1.3 * (1 + 1e-9)
+    X_test, y_test = numbers(seed=1)
+    least = {"straight_through": 0.9, "smooth": 0.8}.get(method, 0.4)
+    assert made.score(X_test, y_test) > least
+    assert "variance unexplained" in str(made)
+
+
+def test_soft_gates_without_a_budget_recover_a_sum_of_theirs():
+    """That is (7.1): the error is that of the noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    soft = 1 / (1 + np.exp(-X[:, [0, 2]] - 0.5))
+    y = soft[:, 0] * X[:, 1] + soft[:, 1] * X[:, 3] + 2.0
+    made = GatedSensorsRegressor(
+        sensors={"a": [0, 1], "b": [2, 3]}, method="smooth", random_state=0
+    ).fit(X, y)
+    assert made.score(X, y) > 0.9999
+    assert "(soft)" in str(made)
+
+
+def test_numbers_must_be_numbers():
+    X, _ = numbers(60)
+    with pytest.raises(DataError, match="y must hold numbers"):
+        GatedSensorsRegressor(**HOW).fit(X, np.full(60, "a"))
+    with pytest.raises(DataError, match="y must hold finite numbers, got nan in row 1"):
+        GatedSensorsRegressor(**HOW).fit(X, np.full(60, np.nan))

@@ -1,0 +1,378 @@
+"""Formulas of gated sensors: by hand, by slow twins, by differences and by other solvers."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+
+from bayescascade import GatePosterior, ParameterError, explore
+from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, GatedNet, Weights, chances_of
+from bayescascade.methods.sensors.refitting import refitted
+from bayescascade.methods.sensors.relaxed import ShareProblem, divergence, relaxed, solved
+from bayescascade.methods.sensors.signals import Signals
+from bayescascade.methods.sensors.smooth import alternated, projected, smooth
+from bayescascade.methods.sensors.static import always, greedy_sets
+from bayescascade.methods.sensors.thrift import fast_scores, fast_speaks, within
+from bayescascade.methods.sensors.training import Lesson, _Slopes, opened, trained
+from tests.contracts.listed import slopes
+from tests.methods.sensors import slow_sums
+
+OWNER = np.array([0, 0, 1, 2, 2])
+
+
+def signals_of(n=30, seed=0, dead=False):
+    rng = np.random.default_rng(seed)
+    alive = np.ones((n, 3), bool)
+    features = rng.normal(size=(n, 5))
+    if dead:
+        alive[:4, 1] = False
+        features[:4, 2] = 0.0
+    return Signals(features, alive, OWNER)
+
+
+def weights_of(n_outputs=3, seed=0):
+    rng = np.random.default_rng(seed)
+    shapes = ((5,), (3,), (5, n_outputs), (3, n_outputs), (n_outputs,))
+    return Weights(*(rng.normal(size=shape) for shape in shapes))
+
+
+def lesson_of(n=30, seed=0, n_classes=3, **how):
+    rng = np.random.default_rng(seed)
+    if n_classes:
+        targets, loss = np.eye(n_classes)[rng.integers(0, n_classes, n)], SOFTMAX
+    else:
+        targets, loss = rng.normal(size=(n, 1)), SQUARE
+    return Lesson(signals_of(n, seed, **how), targets, loss, np.array([1.0, 2.0, 0.5]), 1.0)
+
+
+def test_sums_by_hand():
+    """One sensor of one column: z = 2 x - 1, message 3 x + 1, constant 0.5."""
+    signals = Signals(np.array([[1.0], [0.25]]), np.ones((2, 1), bool), np.array([0]))
+    weights = Weights(
+        np.array([2.0]), np.array([-1.0]), np.array([[3.0]]), np.array([[1.0]]), np.array([0.5])
+    )
+    net = GatedNet(weights, np.array([0]))
+    assert net.speaks(signals).tolist() == [[True], [False]]
+    assert net.outputs(signals).tolist() == [[4.5], [0.5]]
+    relu = GatedNet(weights, np.array([0]), "relu")
+    assert relu.outputs(signals).tolist() == [[4.5], [0.5]]
+    soft = GatedNet(weights, np.array([0]), "sigmoid").outputs(signals)
+    assert_allclose(soft[1], 0.5 + 1.75 / (1 + np.exp(0.5)))
+
+
+@pytest.mark.parametrize("activation", ["step", "sigmoid", "relu"])
+def test_sums_are_those_row_by_row(activation):
+    """Also of a sensor that is dead, which counts as silent."""
+    signals, weights = signals_of(dead=True), weights_of()
+    net = GatedNet(weights, OWNER, activation)
+    spoken, outputs = slow_sums.sums(signals.features, OWNER, *weights, activation, signals.alive)
+    assert net.speaks(signals).tolist() == spoken
+    assert_allclose(net.outputs(signals), outputs)
+    labels = np.arange(30) % 3
+    assert_allclose(SOFTMAX.rows(np.array(outputs), np.eye(3)[labels]),
+                    slow_sums.cross_entropy(outputs, labels))  # fmt: skip
+    one = net.outputs(signals.among([7]))
+    assert (one == net.outputs(signals)[[7]]).all()  # a row answers as among many
+
+
+@pytest.mark.parametrize("n_classes", [3, 0])
+@pytest.mark.parametrize("kind", ["sigmoid", "relu"])
+def test_slopes_of_soft_gates_are_differences(kind, n_classes):
+    """Training walks along them; without the penalty's part they are off."""
+    lesson = lesson_of(n_classes=n_classes, dead=True)
+    found, tradeoff = weights_of(lesson.targets.shape[1], 1), 0.3
+    places = np.arange(30)
+
+    def value(flat, price=tradeoff):
+        posterior_like = unflat(flat)
+        gates = GatedNet(posterior_like, OWNER, kind).gates(lesson.signals)
+        outputs = GatedNet(posterior_like, OWNER, kind).outputs(lesson.signals)
+        squares = sum(np.sum(p**2) for p in posterior_like[2:4])
+        loss = lesson.loss.rows(outputs, lesson.targets).mean()
+        return loss + price * (gates @ lesson.costs).mean() + 0.5 * lesson.ridge / 30 * squares
+
+    ends = np.cumsum([part.size for part in found])[:-1]
+
+    def unflat(flat):
+        parts = np.split(flat, ends)
+        return Weights(*(p.reshape(s.shape) for p, s in zip(parts, found, strict=True)))
+
+    flat = np.concatenate([np.ravel(part) for part in found])
+    slope = _Slopes(lesson, np.float32(tradeoff), kind, np.random.default_rng(0)).at(
+        Weights(*(np.float32(part) for part in found)), places
+    )
+    slope = np.concatenate([np.ravel(part) for part in slope])
+    steps = 1e-5 * np.eye(flat.size)
+    expected = [(value(flat + s) - value(flat - s)) / 2e-5 for s in steps]
+    assert_allclose(slope, expected, atol=2e-4)
+    unpriced = [(value(flat + s, 0.0) - value(flat - s, 0.0)) / 2e-5 for s in steps]
+    assert np.abs(slope - unpriced).max() > 0.01
+
+
+def test_straight_through_passes_the_derivative_by_the_gate():
+    """Where gates are sure, draws are as good as steps, and the slope is that by the step."""
+    lesson, found = lesson_of(), weights_of()
+    sure = found._replace(gates=1e5 * found.gates, offsets=1e5 * found.offsets)
+    slope = _Slopes(lesson, np.float32(0.0), "straight_through", np.random.default_rng(0)).at(
+        Weights(*(np.float32(part) for part in sure)), np.arange(30)
+    )
+    outputs = GatedNet(sure, OWNER).outputs(lesson.signals)
+    errors = (chances_of(outputs) - lesson.targets) / 30
+    assert_allclose(slope.cloud, errors.sum(axis=0), atol=1e-5)
+    spoke = fast_speaks(sure, lesson.signals)[:, 1]
+    ridged = errors[spoke].sum(axis=0) + sure.constants[1] / 30
+    assert_allclose(slope.constants[1], ridged, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [3, 0])
+def test_refits_are_minima_and_their_gaps_hold(n_classes):
+    """The gap bounds what another optimizer finds, also after a few iterations."""
+    lesson = lesson_of(n_classes=n_classes)
+    gates = fast_speaks(weights_of(), lesson.signals).astype(float)
+    start = np.zeros((9, lesson.targets.shape[1]))
+    best = refitted(lesson, gates, start)
+    assert best.gap < 1e-6
+    design = np.column_stack([lesson.signals.features * gates[:, OWNER], gates, np.ones(30)])
+
+    def value(flat):
+        theta = flat.reshape(start.shape)
+        loss = lesson.loss.rows(design @ theta, lesson.targets).mean()
+        return loss + 0.5 / 30 * np.sum(theta**2)
+
+    other = minimize(value, start.ravel(), method="BFGS")
+    assert best.value == pytest.approx(other.fun, abs=1e-6)
+    assert value(best.theta.ravel()) == pytest.approx(best.value)
+    if n_classes:
+        early = refitted(lesson, gates, start, max_iter=2)
+        assert 1e-4 < early.value - best.value <= early.gap
+
+
+def test_gates_are_kept_within_a_budget():
+    """Least squares from projected scores does not keep it: what restores it does."""
+    signals, costs = signals_of(2000, 3), np.array([1.0, 2.0, 0.5])
+    over = []
+    for seed in range(5):
+        weights = weights_of(1, seed)
+        least = (fast_speaks(weights, signals) @ costs).mean()
+        for budget in least * np.array([0.3, 0.6, 0.9]):
+            kept = within(weights, signals, costs, budget)
+            cost = (fast_speaks(kept, signals) @ costs).mean()
+            assert cost <= budget
+            assert cost > budget - 0.01  # no more is silenced than must be
+            over.append(
+                (fast_speaks(projected(weights, signals, costs, budget), signals) @ costs).mean()
+                / budget
+            )
+    assert max(over) > 1.2
+    loose = within(weights, signals, costs, 10.0)
+    assert loose is weights
+
+
+def test_greedy_sets_take_the_best_for_its_cost():
+    """Two sensors say the same, one of them for half as much; a third says nothing."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    x[:, 1] = x[:, 0] + 0.01 * rng.normal(size=400)
+    signals = Signals(x, np.ones((400, 3), bool), np.arange(3))
+    targets = np.eye(2)[(x[:, 0] > 0).astype(int)]
+    lesson = Lesson(signals, targets, SOFTMAX, np.array([2.0, 1.0, 1.0]), 1.0)
+    sets = list(greedy_sets(lesson, lesson))
+    assert (sets[0][0].offsets > 0).tolist() == [False, True, False]
+    assert (sets[-1][0].offsets > 0).all()
+    assert always([1], weights_of()).offsets.tolist() == [-1.0, 1.0, -1.0]
+
+
+def test_training_finds_who_is_needed():
+    """The first sensor says which other one knows the class."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(2000, 4))
+    y = np.where(x[:, 0] > 0, x[:, 1] > 0, x[:, 3] > 0).astype(int)
+    signals = Signals(x, np.ones((2000, 2), bool), np.array([0, 0, 1, 1]))
+    lesson = Lesson(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
+    start = opened(lesson, rng)
+    gated = trained(lesson, 0.05, start, 1500, "straight_through", rng)
+    outputs = GatedNet(gated, signals.sensor_of).outputs(signals)
+    right = (outputs.argmax(axis=1) == y).mean()
+    assert right > 0.9
+    always_best = refitted(lesson, np.ones((2000, 2)), start.theta)
+    design = np.column_stack([x, np.ones((2000, 3))])
+    assert right > ((design @ always_best.theta).argmax(axis=1) == y).mean() + 0.05
+    assert fast_speaks(gated, signals).mean() < 0.9
+
+
+# -- the relaxation --------------------------------------------------------------------------------
+
+
+def share_problem(limit, seed=0, n=6, n_sensors=3):
+    rng = np.random.default_rng(seed)
+    return ShareProblem(
+        rng.normal(size=(n, n_sensors, 1)), np.zeros(1), rng.normal(size=(n, n_sensors)),
+        rng.normal(size=(n, 1)), SQUARE, np.array([1.0, 2.0, 0.5]), limit, 0.3,
+        np.ones((n, n_sensors)),
+    )  # fmt: skip
+
+
+def test_divergences_are_those_term_by_term():
+    q, z = np.array([0.0, 0.2, 1.0]), np.array([-1.0, 0.3, 4.0])
+    assert_allclose(
+        divergence(q, z), [slow_sums.divergence(*pair) for pair in zip(q, z, strict=True)]
+    )
+
+
+@pytest.mark.parametrize("limit", [2.0, 100.0])
+def test_shares_reach_the_optimum_of_a_general_solver(limit):
+    """The printed step, which always spends the whole budget, stops above it."""
+    problem = share_problem(limit)
+    costs = np.broadcast_to(problem.costs, (6, 3)).ravel()
+    found = minimize(
+        lambda q: problem.value(q.reshape(6, 3)), np.full(18, 0.05),
+        jac=lambda q: problem.slope(q.reshape(6, 3)).ravel(), bounds=[(1e-9, 1 - 1e-9)] * 18,
+        constraints={"type": "ineq", "fun": lambda q: limit - costs @ q}, method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )  # fmt: skip
+    q = solved(problem, np.full((6, 3), 0.02), 4000)
+    assert problem.value(q) == pytest.approx(found.fun, abs=5e-3)
+    assert (q * problem.costs).sum() <= limit + 1e-9
+    always_spends = problem._replace(limit=limit)
+    q = np.full((6, 3), 0.02)
+    for step in range(2000):
+        slope = always_spends.slope(q)
+        forced = slope - slope.max() - 1.0  # all negative: everything that there is room for
+        q = q + 2 / (step + 2) * (problem.vertex(forced) - q)
+    assert problem.value(q) > found.fun + 0.05 or limit < 10
+
+
+def test_vertices_spend_on_the_steepest_for_their_cost():
+    problem = share_problem(1.5, n=1)
+    slope = np.array([[-1.0, -3.0, 2.0]])
+    assert problem.vertex(slope).tolist() == [[0.0, 0.75, 0.0]]
+    assert problem.vertex(-slope - 3.0).tolist() == [[1.0, 0.0, 1.0]]
+
+
+def test_relaxed_gates_follow_their_shares():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(500, 4))
+    y = np.where(x[:, 0] > 0, x[:, 1] > 0, x[:, 3] > 0).astype(int)
+    signals = Signals(x, np.ones((500, 2), bool), np.array([0, 0, 1, 1]))
+    lesson = Lesson(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
+    found = relaxed(lesson, 0.6, opened(lesson, rng))
+    assert fast_speaks(found, signals).mean() < 0.9
+    outputs = GatedNet(found, signals.sensor_of).outputs(signals)
+    assert (outputs.argmax(axis=1) == y).mean() > 0.7
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def truth_of(n_sensors, width, seed, n=1000):
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(n_sensors), width)
+    signals = Signals(rng.normal(size=(n, owner.size)), np.ones((n, n_sensors), bool), owner)
+    truth = Weights(
+        rng.normal(size=owner.size), rng.normal(size=n_sensors), rng.normal(size=(owner.size, 1)),
+        np.zeros((n_sensors, 1)), np.zeros(1),
+    )  # fmt: skip
+    return signals, GatedNet(truth, owner, "sigmoid").outputs(signals)[:, 0], truth
+
+
+@pytest.mark.parametrize(("n_sensors", "width"), [(2, 2), (5, 2), (2, 10), (10, 5)])
+def test_weights_of_soft_gates_are_recovered_from_random_starts(n_sensors, width):
+    """Without noise, (7.1) as printed; alternating descent is still far off after 10,000 steps."""
+    for seed in range(3):
+        signals, y, truth = truth_of(n_sensors, width, seed)
+        found = smooth(signals, y, 50, np.random.default_rng(seed + 100), has_constants=False)
+        for part, true in zip(found.weights, truth, strict=True):
+            assert_allclose(part, true, atol=1e-5)
+    if width == n_sensors == 2:
+        lesson = Lesson(signals, y[:, np.newaxis], SQUARE, np.ones(2), 1.0)
+        far = alternated(signals, y, opened(lesson, np.random.default_rng(0)), 100)
+        assert np.abs(far.weights.gates - truth.gates).max() > 1e-3
+        assert 0 < far.error < y.var()
+
+
+def test_projected_descent_keeps_the_budget():
+    signals, y, _ = truth_of(3, 2, 0)
+    costs = np.ones(3)
+    start = opened(Lesson(signals, y[:, np.newaxis], SQUARE, costs, 1.0), np.random.default_rng(1))
+    found = alternated(signals, y, start, 20, costs=costs, budget=0.8)
+    assert (fast_scores(found.weights, signals) > 0).sum(axis=1).mean() <= 0.8
+    assert found.error < y.var()
+
+
+# -- the posterior ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [3, None])
+def test_densities_are_likelihood_ridge_and_cost(n_classes):
+    rng = np.random.default_rng(0)
+    x, targets = rng.normal(size=(12, 5)), np.arange(12) % 3
+    costs = np.array([1.0, 2.0, 0.5])
+    how = {"costs": costs, "tradeoff": 0.3, "ridge": 0.7, "gate_ridge": 0.2, "noise": 0.5}
+    hard = GatePosterior(x, OWNER, targets, n_classes, gates="hard", **how)
+    state = rng.normal(size=hard.n_numbers)
+    weights = hard.parts(state)
+    assert_allclose(hard.joined(weights), state)
+    spoken, outputs = slow_sums.sums(x, OWNER, *weights, "step")
+    if n_classes is None:
+        likelihood = -sum((o[0] - t) ** 2 for o, t in zip(outputs, targets, strict=True)) / 2 / 0.25
+    else:
+        likelihood = -sum(slow_sums.cross_entropy(outputs, targets))
+    squares = 0.7 * np.sum(weights.theta**2)
+    squares += 0.2 * (np.sum(weights.gates**2) + np.sum(weights.offsets**2))
+    cost = (np.array(spoken) @ costs).sum()
+    expected = likelihood - 0.5 * squares - 0.3 * cost
+    assert hard.log_density(state) == pytest.approx(expected)
+    assert hard.describe(state)["cost"] == pytest.approx(cost / 12)
+    sharp = GatePosterior(x, OWNER, targets, n_classes, sharpness=1e6, **how)
+    assert sharp.log_density(state) == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(ParameterError, match='gates must be "smooth" for a gradient, got "hard"'):
+        hard.log_density_and_gradient(state)
+
+
+def test_gradients_of_smooth_gates_are_differences():
+    rng = np.random.default_rng(3)
+    posterior = GatePosterior(
+        rng.normal(size=(20, 5)), OWNER, rng.normal(size=20), tradeoff=0.4, sharpness=3.0
+    )
+    state = rng.normal(size=posterior.n_numbers)
+    value, gradient = posterior.log_density_and_gradient(state)
+    assert value == posterior.log_density(state)
+    assert_allclose(gradient, slopes(posterior, state, np.full(state.size, 1e-5)), atol=1e-4)
+
+
+def test_draws_say_which_sensor_is_needed():
+    """The second one knows nothing: at a price it is silent in most draws, the first in none."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    posterior = GatePosterior(x, [0, 1], (x[:, 0] > 0).astype(int), 2, tradeoff=0.2, sharpness=4.0)
+    found = explore(posterior, "ascent+langevin", n_steps=2000, n_chains=2, random_state=0,
+                    until="steps")  # fmt: skip
+    draws = [state for chain in found.run_.draws for state in chain]
+    needed = posterior.needed(draws)
+    assert needed[0] > 0.95
+    assert needed[1] < 0.5
+    hard = GatePosterior(x, [0, 1], (x[:, 0] > 0).astype(int), 2, tradeoff=0.2, gates="hard")
+    annealed = explore(hard, "anneal", n_steps=4000, n_chains=2, random_state=0)
+    assert hard.describe(annealed.state)["loss"] < 0.45
+    with pytest.raises(ParameterError, match="at least one draw"):
+        posterior.needed([])
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"sensor_of": [0, 2]}, "sensor_of must ascend from 0 without gaps"),
+        ({"targets": [0, 5]}, r"targets must be in \[0, 2\)"),
+        ({"targets": [0]}, "features must be"),
+        ({"costs": [1.0]}, "costs must be 2 numbers >= 0"),
+        ({"tradeoff": -1.0}, "tradeoff"),
+        ({"sharpness": 0.0}, "sharpness"),
+        ({"features": [[np.nan, 1.0], [0.0, 1.0]]}, "finite"),
+    ],
+)
+def test_bad_posteriors_are_named(changed, words):
+    given = {
+        "features": np.eye(2), "sensor_of": [0, 1], "targets": [0, 1], "n_classes": 2, **changed
+    }  # fmt: skip
+    with pytest.raises(ParameterError, match=words):
+        GatePosterior(**given)
