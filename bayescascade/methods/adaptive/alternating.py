@@ -20,6 +20,7 @@ from scipy.special import expit, log_expit
 
 from bayescascade.base.watch import check_time
 from bayescascade.costs.norms import CostNorms
+from bayescascade.methods.adaptive.kernels.logistic import logistic_loss, logistic_slopes
 from bayescascade.methods.adaptive.objective import (
     Numbers,
     Problem,
@@ -33,7 +34,7 @@ ROUNDS = 50
 """Rounds at most, as in the thesis's experiments."""
 
 _LEAST_GAIN = 1e-5  # nats a row in a round, below which it ends
-_N_NEWTON, _N_STARTING = 2, 20
+_N_NEWTON, _N_STARTING = 1, 20
 _SAME = 1e-6  # coefficients of a start
 _N_PROXIMAL = 20
 _FLOOR = 1e-9  # of curvature
@@ -68,20 +69,19 @@ def alternated(
         part = replace(part, ridge=0.0)
         penalty = replace(penalty, norms=penalty.norms.among(np.flatnonzero(columns)))
     before = np.inf
-    value = _total(part, state, penalty)
+    value, split = _judged(part, state, penalty)
     for _ in range(ROUNDS):
         check_time()
         if seen is not None:
             seen(value)
         if before - value < _LEAST_GAIN:
             break
-        split = part.split(state)
         if penalty is None:
             state = _newton(part, state, split)
         else:
             state = _proximal(part, state, split.shares, penalty)
         before = value
-        value = _total(part, state, penalty)
+        value, split = _judged(part, state, penalty)
     whole = State(np.zeros_like(start.gate), np.zeros_like(start.local))
     whole.gate[columns], whole.local[columns] = state.gate, state.local
     return whole, value
@@ -116,8 +116,10 @@ def fitted_gate(problem: Problem, start: State, columns: NDArray[np.bool_]) -> S
     return state
 
 
-def _total(part: Problem, state: State, penalty: GroupNorm | None) -> float:
-    return part.value(state) + (0.0 if penalty is None else penalty.total(state))
+def _judged(part: Problem, state: State, penalty: GroupNorm | None) -> tuple[float, Split]:
+    """Return J, with the group norm if there is one, and the best shares."""
+    value, split = part.value_and_split(state)
+    return value + (0.0 if penalty is None else penalty.total(state)), split
 
 
 def _newton(part: Problem, state: State, split: Split) -> State:
@@ -140,22 +142,30 @@ def _least_squares(part: Problem, logits: Numbers) -> Numbers:
 
 def _gate_step(part: Problem, gate: Numbers, shares: Numbers) -> Numbers:
     """Return the gate (p,) after a step towards the labels q (n,) in [0, 1]."""
-    sizes, shrinks = part.weights / part.total, _shrinks(part)
+    return _logistic_step(part, gate, shares, part.weights / part.total)
+
+
+def _logistic_step(part: Problem, here: Numbers, targets: Numbers, sizes: Numbers) -> Numbers:
+    """Return coefficients (p,) after a step towards targets (n,) in [0, 1] of rows of sizes."""
+    shrinks = _shrinks(part)
 
     def value(tried: Numbers) -> float:
-        scores = part.rows @ tried
-        losses = -(1 - shares) * log_expit(-scores) - shares * log_expit(scores)
-        return float(sizes @ losses + 0.5 * shrinks @ tried**2)
+        return logistic_loss(part.rows @ tried, targets, sizes) + float(0.5 * shrinks @ tried**2)
 
-    chances = expit(part.rows @ gate)
-    gradient = part.rows.T @ (sizes * (chances - shares)) + shrinks * gate
-    curvature = (part.rows.T * (sizes * chances * (1 - chances))) @ part.rows
-    return _shortened(value, gate, _solved(curvature, shrinks, gradient))
+    slopes, bends = np.empty(len(sizes)), np.empty(len(sizes))
+    before = logistic_slopes(part.rows @ here, targets, sizes, slopes, bends)
+    before += float(0.5 * shrinks @ here**2)
+    gradient = part.rows.T @ slopes + shrinks * here
+    step = _solved((part.rows.T * bends) @ part.rows, shrinks, gradient)
+    return _shortened(value, here, step, before)
 
 
 def _local_step(part: Problem, local: Numbers, shares: Numbers) -> Numbers:
     """Return the local model (p, c) after a step on rows that count 1 - q (n,)."""
     sizes, shrinks = part.weights * (1 - shares) / part.total, _shrinks(part)
+    if part.n_outputs == 1:
+        targets = part.labels.astype(np.float64)
+        return _logistic_step(part, local[:, 0], targets, sizes)[:, np.newaxis]
 
     def value(tried: Numbers) -> float:
         losses = local_losses(part.rows @ tried, part.labels)
@@ -164,13 +174,12 @@ def _local_step(part: Problem, local: Numbers, shares: Numbers) -> Numbers:
     outputs = part.rows @ local
     pulls = sizes[:, np.newaxis] * part.pulls(outputs)
     gradient = part.rows.T @ pulls + shrinks[:, np.newaxis] * local
-    own = class_chances(outputs)[:, -part.n_outputs :]
-    factor = 1.0 if part.n_outputs == 1 else 2.0  # diag(p) - p p' is at most 2 diag(p (1 - p))
+    own = class_chances(outputs)
     step = np.empty(local.shape)
     for k in range(part.n_outputs):
-        spread = factor * sizes * own[:, k] * (1 - own[:, k])
+        spread = 2.0 * sizes * own[:, k] * (1 - own[:, k])  # diag(p) - p p' is at most that
         step[:, k] = _solved((part.rows.T * spread) @ part.rows, shrinks, gradient[:, k])
-    return _shortened(value, local, step)
+    return _shortened(value, local, step, value(local))
 
 
 def _shrinks(part: Problem) -> Numbers:
@@ -184,11 +193,13 @@ def _solved(curvature: Numbers, shrinks: Numbers, gradient: Numbers) -> Numbers:
     return np.asarray(np.linalg.solve(square, gradient), np.float64)
 
 
-def _shortened(value: Callable[[Numbers], float], here: Numbers, step: Numbers) -> Numbers:
+def _shortened(
+    value: Callable[[Numbers], float], here: Numbers, step: Numbers, before: float
+) -> Numbers:
     """Return where a step leads, halved until the value has fallen; where it began if never."""
-    before, length = value(here), 1.0
+    length = 1.0
     while length > 1e-6:
-        there = here - length * step
+        there: Numbers = here - length * step
         if value(there) < before:
             return there
         length /= 2

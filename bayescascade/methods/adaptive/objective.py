@@ -29,8 +29,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
+from scipy.special import expit
 
+from bayescascade.methods.adaptive.kernels.logistic import (
+    gated_losses,
+    least_objective,
+    signed_losses,
+)
 from bayescascade.methods.adaptive.shares import Split, best_log_odds, best_split
 
 Numbers = NDArray[np.float64]
@@ -87,7 +92,9 @@ class Problem:
         local = local_losses(outputs, self.labels)
         if self.distance == "log_odds":
             return local, self.full_losses
-        return local - log_expit(-gates), self.full_losses - log_expit(gates)
+        kept, sent = np.empty_like(local), np.empty_like(local)
+        gated_losses(gates, local, self.full_losses, kept, sent)
+        return kept, sent
 
     def split(self, state: State) -> Split:
         """Return the best shares of the full model."""
@@ -115,9 +122,18 @@ class Problem:
         if self.distance == "log_odds":
             both, price = (1 - q) * kept + q * sent + (logits - gates) ** 2, 0.0
         else:
-            both = kept if np.isinf(beta) else -np.logaddexp(-kept, -sent - beta)
-            price = 0.0 if np.isinf(beta) else beta * self.full_share
+            if not np.isinf(beta):
+                total = least_objective(kept, sent, beta, self.weights)
+                return float(total / self.total - beta * self.full_share)
+            both, price = kept, 0.0
         return float(self.weights @ both) / self.total - price
+
+    def value_and_split(self, state: State) -> tuple[float, Split]:
+        """Return J, nats a row, and the best shares there."""
+        gates, outputs = self.rows @ state.gate, self.rows @ state.local
+        kept, sent = self.losses_at(gates, outputs)
+        split = self._split(kept - sent, gates)
+        return self._least(kept, sent, gates, split) + self.penalty(state), split
 
     def value(self, state: State) -> float:
         """Return J, nats a row."""
@@ -159,7 +175,8 @@ class Problem:
 def local_losses(outputs: Numbers, labels: Ints) -> Numbers:
     """Return the loss of each row, nats, by outputs (n, c)."""
     if outputs.shape[1] == 1:
-        losses: Numbers = -log_expit(np.where(labels > 0, 1.0, -1.0) * outputs[:, 0])
+        losses = np.empty(len(outputs))
+        signed_losses(np.ascontiguousarray(outputs[:, 0]), labels, losses)
         return losses
     largest = outputs.max(axis=1)
     away = np.log(np.exp(outputs - largest[:, np.newaxis]).sum(axis=1)) + largest

@@ -27,6 +27,8 @@ from bayescascade.methods.adaptive.objective import Numbers, Problem, State
 
 Bools = NDArray[np.bool_]
 
+_SAME = 1e-4  # nats a row, between paths that go on alike
+
 FEW_ITEMS = 6
 """Items of which every set is tried."""
 
@@ -81,8 +83,9 @@ class Choosing:
         starts = self.starts(problem, everything)
         for share in shares:
             limited = replace(problem, full_share=share)
+            met: dict[bytes, float] = {}
             for start in starts:
-                yield from self._dropping(limited, start)
+                yield from self._dropping(limited, start, met)
             yield from self._small(limited)
 
     def grouped(
@@ -110,8 +113,13 @@ class Choosing:
         state, value = alternated(problem, begun, columns)
         return Fit(state, columns, problem.full_share, 0.0, value, self.cost(columns))
 
-    def _dropping(self, problem: Problem, start: State) -> Iterator[Fit]:
-        """Yield all items, then without the one of least norm per cost, down to none."""
+    def _dropping(
+        self, problem: Problem, start: State, met: dict[bytes, float]
+    ) -> Iterator[Fit]:
+        """Yield all items, then without the one of least norm per cost, down to none.
+
+        It ends where it meets a path from another start, whose objectives are in `met` by columns.
+        """
         kept = np.ones(self.items.n_items, np.bool_)
         fit = self._fit(problem, start, self.of_items(kept))
         yield fit
@@ -123,6 +131,10 @@ class Choosing:
                 continue
             fit = self._fit(problem, fit.state, columns)
             yield fit
+            key = columns.tobytes()
+            if abs(met.get(key, np.inf) - fit.objective) < _SAME:
+                return
+            met[key] = fit.objective
 
     def _small(self, problem: Problem) -> Iterator[Fit]:
         """Yield every set of few items, else those of one, from each of its own starts."""

@@ -26,10 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-Numbers = NDArray[np.float64]
+from bayescascade.methods.adaptive.kernels.logistic import price_of_limit
 
-_MOST_NEWTON = 200
-_ENOUGH = 1e-14  # of the mean of q
+Numbers = NDArray[np.float64]
 
 _SINGLE = 12.0 * math.sqrt(3.0)
 _N_STEPS = 60
@@ -53,21 +52,12 @@ def best_split(gaps: Numbers, sizes: Numbers, limit: float) -> Split:
     """
     if limit <= 0.0:
         return Split(np.zeros_like(gaps), np.inf, np.full_like(gaps, -np.inf))
-    q = expit(gaps)
-    if limit >= 1.0 or float(sizes @ q) <= limit:
-        return Split(q, 0.0, gaps)
-    low, high = 0.0, float(max(gaps.max() - logit(limit), 0.0))  # there all q are at most the limit
-    beta = low
-    for _ in range(_MOST_NEWTON):
-        q = expit(gaps - beta)
-        excess = float(sizes @ q) - limit
-        if abs(excess) <= _ENOUGH or high - low <= 1e-15 * high:
-            break
-        low, high = (beta, high) if excess > 0 else (low, beta)
-        slope = float(sizes @ (q * (1 - q)))
-        step = beta + excess / slope if slope > 0 else low
-        beta = step if low < step < high else 0.5 * (low + high)
-    return Split(q, beta, gaps - beta)
+    if limit >= 1.0:
+        return Split(expit(gaps), 0.0, gaps)
+    shares = np.empty_like(gaps)
+    highest = max(float(gaps.max()) - float(logit(limit)), 0.0)  # all are at most the limit there
+    beta = price_of_limit(gaps, sizes, limit, highest, shares)
+    return Split(shares, beta, gaps - beta)
 
 
 def best_log_odds(gaps: Numbers, gates: Numbers, sizes: Numbers, limit: float) -> Split:

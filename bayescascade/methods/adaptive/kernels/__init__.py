@@ -1,1 +1,1 @@
-"""What is compiled: growing boosted trees."""
+"""What is compiled: growing boosted trees, and sums of logistic losses."""
