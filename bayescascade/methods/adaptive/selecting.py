@@ -79,14 +79,18 @@ class Choosing:
 
     def searched(self, problem: Problem, shares: Sequence[float]) -> Iterator[Fit]:
         """Yield the sets that are searched, for each limit of the share of the full model."""
+        yield from self.paths(problem, shares)
+        for share in shares:
+            yield from self._small(replace(problem, full_share=share))
+
+    def paths(self, problem: Problem, shares: Sequence[float]) -> Iterator[Fit]:
+        """Yield the sets from all items down to none, for each limit of the share."""
         everything = self.of_items(np.ones(self.items.n_items, np.bool_))
         starts = self.starts(problem, everything)
         for share in shares:
-            limited = replace(problem, full_share=share)
-            met: dict[bytes, float] = {}
+            limited, met = replace(problem, full_share=share), dict[bytes, float]()
             for start in starts:
                 yield from self._dropping(limited, start, met)
-            yield from self._small(limited)
 
     def grouped(
         self, problem: Problem, shares: Sequence[float], tradeoffs: Sequence[float]
@@ -113,9 +117,7 @@ class Choosing:
         state, value = alternated(problem, begun, columns)
         return Fit(state, columns, problem.full_share, 0.0, value, self.cost(columns))
 
-    def _dropping(
-        self, problem: Problem, start: State, met: dict[bytes, float]
-    ) -> Iterator[Fit]:
+    def _dropping(self, problem: Problem, start: State, met: dict[bytes, float]) -> Iterator[Fit]:
         """Yield all items, then without the one of least norm per cost, down to none.
 
         It ends where it meets a path from another start, whose objectives are in `met` by columns.
