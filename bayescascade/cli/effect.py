@@ -20,7 +20,6 @@ _METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "svm": ("CausalSVM", {}),
 }
 _GIVEN = ("good", "treated", "missing", "unknown", "random_state", "n_jobs")
-_SLOW = 10.0  # seconds, of which it is said before
 _HELD_OUT = 3  # one row in three measures the rules
 
 
@@ -116,11 +115,7 @@ def effect(data: str, **options: Any) -> tuple[Task, Lesson]:
     lesson = Lesson((X, y, arms, known))
     if explains:
         lesson = _explaining(task, X, y, arms, known, rules_out)
-    seconds = task.model.expected_seconds(len(lesson.rows[0]))
-    if seconds < _SLOW or task.quiet:
-        return task, lesson
-    text = f"{len(X):,} rows take about {seconds:.0f} seconds of one core"
-    return task, lesson._replace(notes=[*lesson.notes, text])
+    return task, lesson
 
 
 def _check_two(option: str, cells: Any) -> None:

@@ -1,7 +1,7 @@
 """Rows of which both outcomes are known: made by formulas, by the thesis's text, or ACIC 2016's.
 
 Made worlds have ten columns uniform on [-1, 1], P(y = 1) = s(x_2 + x_3^2 - 1/3 + t g) with
-g = 2 (x_0 + x_1), or 1.5 where x_0, x_1 > 0 and else -.75, and P(t = 1) = 1/2 or, confounded,
+g = 2 (x_0 + x_1), or 1.5 where x_0, x_1 > 0 and else -.75, or 0, and P(t = 1) = 1/2 or, confounded,
 s(1.5 x_2 + x_0). Designs of Goh (2018) are those of tables 4.1 and 4.3 to 4.6; half of the rows is
 to learn from. Its text gives no number of rows for table 4.4: 400 fit the deviations it prints. Of
 table 4.5, y_T where the norm is at most 3 is read as 1 with probability .2. Tables 4.5 and 4.6 are
@@ -54,12 +54,13 @@ def _seen(
 
 
 def world(truth: str, is_confounded: bool, seed: int, n: int = 7000) -> Known:
-    """Return rows of a made world, "linear" or "rules"."""
+    """Return rows of a made world, "linear", "rules", or "none", where nothing has an effect."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.0, 1.0, (n, 10))
     gain = 2.0 * (X[:, 0] + X[:, 1])
     if truth == "rules":
         gain = np.where((X[:, 0] > 0) & (X[:, 1] > 0), 1.5, -0.75)
+    gain = gain * (truth != "none")
     base = X[:, 2] + X[:, 3] ** 2 - 1.0 / 3.0
     share = expit(1.5 * X[:, 2] + X[:, 0]) if is_confounded else 0.5
     return _seen(rng, X, (expit(base + gain), expit(base)), share, None)

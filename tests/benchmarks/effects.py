@@ -1,16 +1,20 @@
 """Effects of a treatment on each row: how often their sign is right, and how wide intervals are.
 
     python -m tests.benchmarks.effects worlds [--seeds N]
-    python -m tests.benchmarks.effects thesis [--seeds N] [--tuned]
+    python -m tests.benchmarks.effects rules [--seeds N]
+    python -m tests.benchmarks.effects thesis [--seeds N] [--tables T ...] [--methods M ...]
     python -m tests.benchmarks.effects acic --data FOLDER [--seeds N]
 
 `worlds` learns from 2,000 rows of four made worlds and asks about 5,000 others: the share of right
 signs where the effect is above .02 either way, the share of intervals of 95 % that hold it, and the
-signs of two logistic regressions and of two forests, one an arm. `thesis` repeats tables 4.1 and
-4.3 to 4.6 of Goh (2018): the loss l_.01 and l_.1, whose truth is drawn, and the share of wrong
-signs of expected effects, which the tables do not have; `--tuned` adds machines whose scales are
-chosen by their own loss. `acic` reads acic2016_x.csv and acic2016_outcomes.csv: the root mean
-square error, and what treating where h > 0 loses to treating where it works.
+signs of two logistic regressions and of two forests, one an arm. `rules` learns a line, and a tree
+and associations of it, from 500 rows; measures the effect in each rule on 1,000 others; and counts
+the intervals that hold the effect, of 20,000 more, those that exclude 0, and the sets of rows in
+which some rule has a star. `thesis` repeats tables 4.1 and 4.3 to 4.6 of Goh (2018): the loss l_.01
+and l_.1, whose truth is drawn, and the share of wrong signs of expected effects, which the tables
+do not have; "rbf tuned" is the machine whose scales are chosen by its own loss, and "all alike"
+says of each row what helps most of them. `acic` reads acic2016_x.csv and acic2016_outcomes.csv: the
+root mean square error, and what treating where h > 0 loses to treating where it works.
 """
 
 import warnings
@@ -21,6 +25,7 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -40,19 +45,21 @@ SVM_LENGTHS = {"0.05": 10.0**0.5, "0.1": 5.0**0.5}  # exp(-width d^2) is exp(-d^
 def main() -> None:
     """Print the tables that are asked for."""
     made = ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    made.add_argument("what", choices=["worlds", "thesis", "acic"])
+    made.add_argument("what", choices=["worlds", "rules", "thesis", "acic"])
     made.add_argument("--seeds", type=int, default=4)
-    made.add_argument("--tuned", action="store_true")
     made.add_argument("--tables", nargs="+", choices=list(DESIGNS), default=list(DESIGNS))
+    made.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     made.add_argument("--data", type=Path, default=Path())
     given = made.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     if given.what == "worlds":
         worlds(given.seeds)
+    elif given.what == "rules":
+        of_rules(given.seeds)
     elif given.what == "acic":
         semi_real(given.data, given.seeds)
     else:
-        thesis(given.tables, given.seeds, given.tuned)
+        thesis(given.tables, given.methods, given.seeds)
 
 
 class Two:
@@ -122,6 +129,38 @@ def _right(h: Floats, asked: Known) -> float:
     return float(np.mean(np.sign(h) == np.sign(asked.effect), where=counts))
 
 
+def of_rules(n_sets: int) -> None:
+    """Print how often intervals of rules are right."""
+    say("world        rules  hold the effect  exclude 0  sets with a star  seconds")
+    for truth in ("none", "rules"):
+        began, found = process_time(), []
+        for seed in range(n_sets):
+            found.append(_of_rules(world(truth, False, seed, 21_500), seed))
+        holds, excludes = (np.concatenate([each[k] for each in found]) for k in (0, 1))
+        any_star = np.mean([each[2].any() for each in found])
+        seconds = (process_time() - began) / n_sets
+        say(
+            f"{truth:<8}{len(holds):>10,}{holds.mean():17.3f}{excludes.mean():11.3f}"
+            f"{any_star:18.3f}{seconds:9.1f}"
+        )
+
+
+def _of_rules(known: Known, seed: int) -> tuple[Any, Any, Any]:
+    first, second = known.part(slice(0, 500)), known.part(slice(500, 1500))
+    asked = known.part(slice(1500, None))
+    model = EffectModel(learner="kernel", kernel="linear", penalty=1e-2, random_state=seed)
+    model.fit(first.X, first.y, first.treatment, 0.5)
+    others = second.X, second.y, second.treatment, 0.5
+    told = model.explain(first.X, others, kind="tree", random_state=seed)
+    effects = told.effects_
+    low, high = effects.intervals().T
+    codes = told._coded(told.schema_, pd.DataFrame(asked.X, columns=told.schema_.names))
+    truth = np.array([asked.effect[rows].mean() for rows in told._groups(codes)])
+    is_measured = np.isfinite(low)
+    holds, excludes = (low <= truth) & (truth <= high), (low > 0.0) | (high < 0.0)
+    return tuple(each[is_measured] for each in (holds, excludes, effects.is_clear))
+
+
 def semi_real(folder: Path, n_seeds: int) -> None:
     """Print root mean square errors and value lost of ACIC 2016's settings."""
     say("setting   error   lost  seconds")
@@ -141,43 +180,72 @@ def semi_real(folder: Path, n_seeds: int) -> None:
     say(f"   mean  {np.mean(whole, axis=0)[0]:6.3f} {np.mean(whole, axis=0)[1]:6.4f}")
 
 
-def thesis(tables: list[str], n_seeds: int, is_tuned: bool) -> None:
-    """Print the tables of the thesis, in percent, by means over seeds."""
-    makers: dict[str, Callable[[], Any]] = {}
-    for penalty in (1e-8, 1e-6, 1e-4):
-        for kernel in ("linear", "quadratic", "cubic"):
-            makers[f"{kernel} {penalty:.0e}"] = _machine(kernel, 1.0, penalty)
-        for width, length in SVM_LENGTHS.items():
-            makers[f"rbf {width} {penalty:.0e}"] = _machine("rbf", length, penalty)
-    tried = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.03, 0.1, 0.3, 1.0, 3.0]}
-    makers["two SVMs"] = lambda: Two(lambda: GridSearchCV(SVC(), tried, cv=3))
-    makers["two forests"] = two_forests
-    makers["default"] = lambda: EffectModel(random_state=0)
-    if is_tuned:
-        makers["rbf tuned"] = lambda: CausalSVM(random_state=0)
-    for table in tables:
-        say(f"table {table:<16} l_.01   l_.1  wrong")
-        for name, make in makers.items():
-            found = [_of_design(make(), DESIGNS[table](seed)) for seed in range(n_seeds)]
-            say("{:<20}{:7.1f}{:7.1f}{:7.1f}".format(name, *np.mean(found, axis=0)))
-
-
 def _machine(kernel: str, length: float, penalty: float) -> Callable[[], CausalSVM]:
     return lambda: CausalSVM(kernel=kernel, length_scale=length, penalty=penalty, random_state=0)
 
 
-def _of_design(model: Any, known: Known) -> list[float]:
+class Alike:
+    """The sign that an outcome has more often as a label of the effect, for every row."""
+
+    def fit(self, X: Floats, y: Floats, treatment: Floats, _: object = None) -> "Alike":
+        """Count labels, each arm as a half."""
+        del X
+        shares = [np.mean(y[treatment == arm]) for arm in (False, True)]
+        self.sign = 1.0 if shares[1] > shares[0] else -1.0
+        return self
+
+    def decision_function(self, X: Floats) -> Floats:
+        """Return the sign of all rows, (n,)."""
+        return np.full(len(X), self.sign)
+
+
+def _methods() -> dict[str, Callable[[], Any]]:
+    """Return those of the tables, by name."""
+    made: dict[str, Callable[[], Any]] = {}
+    for penalty in (1e-8, 1e-6, 1e-4):
+        for kernel in ("linear", "quadratic", "cubic"):
+            made[f"{kernel} {penalty:.0e}"] = _machine(kernel, 1.0, penalty)
+        for width, length in SVM_LENGTHS.items():
+            made[f"rbf {width} {penalty:.0e}"] = _machine("rbf", length, penalty)
+    tried = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.03, 0.1, 0.3, 1.0, 3.0]}
+    made["two SVMs"] = lambda: Two(lambda: GridSearchCV(SVC(), tried, cv=3))
+    made["two forests"] = two_forests
+    made["default"] = lambda: EffectModel(random_state=0)
+    made["rbf tuned"] = lambda: CausalSVM(random_state=0)
+    made["all alike"] = Alike
+    return made
+
+
+METHODS = _methods()
+
+
+def thesis(tables: list[str], methods: list[str], n_seeds: int) -> None:
+    """Print the tables of the thesis, in percent, by means over seeds."""
+    for table in tables:
+        say(f"table {table:<16} l_.01   l_.1  wrong  (sd) seconds")
+        for name in methods:
+            found, seconds = [], 0.0
+            for seed in range(n_seeds):
+                losses, needed = _of_design(METHODS[name](), DESIGNS[table](seed))
+                found.append(losses)
+                seconds += needed / n_seeds
+            means, spread = np.mean(found, axis=0), np.std(found, axis=0)[-1]
+            texts = "".join(f"{one:7.1f}" for one in means)
+            say(f"{name:<20}{texts} {spread:6.1f} {seconds:7.1f}")
+
+
+def _of_design(model: Any, known: Known) -> tuple[list[float], float]:
     half = len(known.y) // 2
     rows, asked = known.part(slice(0, half)), known.part(slice(half, None))
-    h = learned(model, rows)[0].decision_function(asked.X)
-    found = []
+    fitted, seconds = learned(model, rows)
+    h, found = fitted.decision_function(asked.X), []
     for neutral in (0.01, 0.1):
         signs = np.sign(h)
         signs[np.argsort(np.abs(h), kind="stable")[: round(neutral * len(h))]] = 0
         is_wrong = np.where(asked.drawn == 0, signs != 0, signs * asked.drawn < 0)
         found.append(100.0 * float(is_wrong.mean()))
     has_effect = (np.abs(asked.effect) > LEAST).any()
-    return [*found, 100.0 * (1.0 - _right(h, asked)) if has_effect else np.nan]
+    return [*found, 100.0 * (1.0 - _right(h, asked)) if has_effect else np.nan], seconds
 
 
 if __name__ == "__main__":

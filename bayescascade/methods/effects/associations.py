@@ -19,10 +19,10 @@ from bayescascade.methods.rules.antecedents import (
     Antecedent,
     Antecedents,
     Condition,
-    antecedent_dict,
     antecedent_words,
     mine_antecedents,
 )
+from bayescascade.methods.rules.parts import parts_of_codes
 from bayescascade.methods.rules.rule_list import read_rules
 
 Flags = NDArray[np.bool_]
@@ -46,18 +46,10 @@ class Association:
         """The conditions in words."""
         return antecedent_words(self.schema, self.conditions, is_open=True)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data, conditions by names."""
-        conditions = antecedent_dict(self.schema, self.conditions, is_open=True)
-        return {"if": conditions, **self._numbers()}
-
-    def _numbers(self) -> dict[str, Any]:
-        names = ("is_positive", "support", "confidence", "lift")
-        return {name: getattr(self, name) for name in names}
-
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types."""
-        return {"conditions": self.conditions, **self._numbers()}
+        names = ("conditions", "is_positive", "support", "confidence", "lift")
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], schema: Schema, max_size: int) -> Self:
@@ -73,24 +65,20 @@ class Association:
         )  # fmt: skip
 
 
-def rows_with(codes: NDArray[np.integer], conditions: Antecedent) -> Flags:
+def rows_with(codes: NDArray[np.int32], conditions: Antecedent) -> Flags:
     """Return which rows of codes (n_columns, n_rows) fulfill all conditions."""
-    found: Flags = np.ones(codes.shape[1], np.bool_)
-    for column, low, high in conditions:
-        found &= (codes[column] >= low) & (codes[column] < high)
-    return found
+    return np.asarray(parts_of_codes(codes, (conditions,)) == 0)
 
 
 def find_associations(
     schema: Schema,
     codes: NDArray[np.int32],
     is_positive: Flags,
-    *,
     n_shown: int,
     max_size: int,
     min_support: float,
     memory_limit: float,
-) -> list[Association]:
+) -> tuple[Association, ...]:
     """Return at most `n_shown` associations of h > 0, then of h <= 0; codes (n_columns, n)."""
     mined, _ = mine_antecedents(
         schema, np.asarray(codes, np.uint16), np.ones(len(is_positive)),
@@ -113,7 +101,7 @@ def find_associations(
                 schema, mined[index], side, float(support), float(confidence[index]),
                 float(confidence[index] / share),
             ))  # fmt: skip
-    return found
+    return tuple(found)
 
 
 def _shown(

@@ -9,6 +9,7 @@ from scipy.linalg import cholesky
 from scipy.spatial.distance import pdist
 from sklearn.model_selection import StratifiedKFold
 
+from bayescascade.methods.effects.functions import KernelFunction
 from bayescascade.methods.effects.hinge import MOST_EXACT, by_machines, solve_hinge
 from bayescascade.methods.effects.kernels import (
     Basis,
@@ -17,7 +18,6 @@ from bayescascade.methods.effects.kernels import (
     named_kernel,
     scales_by_evidence,
 )
-from bayescascade.methods.effects.learned import KernelFunction
 from bayescascade.methods.effects.parameters import AUTO
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.methods.effects.problem import Fitted, Problem
@@ -29,7 +29,8 @@ MOST_CHOOSING = 1_000
 
 _PENALTIES = tuple(10.0 ** np.arange(-8.0, 0.0))
 _LENGTHS = tuple(2.0 ** np.arange(-4.0, 2.0))  # of the median distance
-_N_FOLDS = 3
+_N_FOLDS = 3, 5  # of all choices, and of those half a step beside the best of them
+_HALF_STEPS = -0.5, 0.0, 0.5
 
 
 class KernelFit:
@@ -91,7 +92,7 @@ class KernelFit:
         features = basis.features(problem.rows)
         posterior = problem.posterior(features, penalty, strength)
         mode = posterior.mode()
-        projection, spread = np.zeros((len(basis.landmarks), 0)), np.zeros((1, 1))
+        projection, spread = _no_doubt(len(basis.landmarks))
         held_out = None
         if not posterior.is_gibbs:
             projection = basis.projection
@@ -99,9 +100,9 @@ class KernelFit:
             spread = np.vstack([lower[:1], projection @ lower[1:]])
             if problem.surrogate == "square":
                 held_out = _left_out(posterior, mode.state, features, lower)
-        function = self._function(
-            kernel, basis.landmarks, basis.projection @ mode.state[1:], mode.state[0], projection,
-            spread, 0.5 / (posterior.strength * penalty),
+        function = KernelFunction(
+            kernel, self.center, self.scale, basis.landmarks, basis.projection @ mode.state[1:],
+            float(mode.state[0]), projection, spread, 0.5 / (posterior.strength * penalty),
         )  # fmt: skip
         return Fitted(function, posterior, mode.objective, mode, penalty, None, held_out)
 
@@ -118,20 +119,11 @@ class KernelFit:
             coefficients = basis.projection @ (features.T @ found.coefficients)
         kept = np.abs(coefficients) > 1e-12 * np.abs(coefficients).max(initial=0.0)
         kept[0] |= not kept.any()
-        function = self._function(
-            kernel, landmarks[kept], coefficients[kept], found.intercept,
-            np.zeros((int(kept.sum()), 0)), np.zeros((1, 1)), 0.5 / (len(rows) * penalty),
+        function = KernelFunction(
+            kernel, self.center, self.scale, landmarks[kept], coefficients[kept], found.intercept,
+            *_no_doubt(int(kept.sum())), 0.5 / (len(rows) * penalty),
         )  # fmt: skip
         return Fitted(function, None, found.objective, found, penalty, None)
-
-    def _function(self, kernel: Kernel, *learned: Any) -> KernelFunction:
-        landmarks, coefficients, intercept, projection, spread, height = learned
-        if not projection.shape[1]:
-            spread = np.zeros((len(landmarks) + 1, 1))
-        return KernelFunction(
-            kernel, self.center, self.scale, landmarks, coefficients, float(intercept), projection,
-            spread, height,
-        )  # fmt: skip
 
     def _chosen(self, name: str, length: Any, penalty: Any) -> tuple[float, float]:
         """Return length and penalty, what is "auto" by the cross-validated surrogate."""
@@ -142,29 +134,58 @@ class KernelFit:
                 few = self.problem.rows[:MOST_CHOOSING]
                 lengths = tuple(float(np.median(pdist(few)) or 1.0) * each for each in _LENGTHS)
         penalties = _PENALTIES if penalty == AUTO else (penalty,)
-        choices = list(product(lengths, penalties))
-        if len(choices) == 1:
-            return choices[0]
-        sums = np.zeros(len(choices))
-        n = len(self.problem.labels)
-        some = self.problem
+        if len(lengths) * len(penalties) == 1:
+            return lengths[0], penalties[0]
+        some, n = self.problem, len(self.problem.labels)
         if n > MOST_CHOOSING:
             some = some.part(self._rng.choice(n, MOST_CHOOSING, replace=False))
-        for others, held_out in _folds(some, int(self._rng.integers(2**31))):
-            part, asked = some.part(others), some.part(held_out)
+        first, second = self._rng.integers(2**31, size=2).tolist()
+        best = self._best(some, name, list(product(lengths, penalties)), _N_FOLDS[0], first)
+        beside = [
+            [middle * step**each for each in (_HALF_STEPS if len(tried) > 1 else (0.0,))]
+            for middle, step, tried in zip(best, (2.0, 10.0), (lengths, penalties), strict=True)
+        ]
+        return self._best(some, name, list(product(*beside)), _N_FOLDS[1], second)
+
+    def _best(
+        self, some: Problem, name: str, choices: Any, n_folds: int, seed: int
+    ) -> tuple[float, float]:
+        """Return the choice of least mean risk of rows left out, those of all folds together.
+
+        Also for the maximum: of the two bounds the mean is tighter, and varies less.
+        """
+        said = np.empty((len(choices), len(some.labels)))
+        for others, held_out in _folds(some, n_folds, seed):
+            part = some.part(others)
             fit = KernelFit(part, False, np.random.default_rng(0))
-            for place, (one, how_much) in enumerate(choices):
-                kernel = named_kernel(name, one, part.rows.shape[1])
-                function = fit.fit_kernel(kernel, how_much).function
-                sums[place] += asked.risk(function.values(asked.rows))
-        return choices[int(sums.argmin())]
+            for place, (length, penalty) in enumerate(choices):
+                kernel = named_kernel(name, length, part.rows.shape[1])
+                function = fit.fit_kernel(kernel, penalty).function
+                said[place, held_out] = function.values(some.rows[held_out])
+        risks = [some._replace(combine="mean").risk(h) for h in said]
+        best: tuple[float, float] = choices[int(np.argmin(risks))]
+        return best
 
 
-def _folds(problem: Problem, seed: int) -> Any:
+def n_choosing(name: str, length: Any, penalty: Any) -> int:
+    """Return how many functions are fitted to choose what is "auto"."""
+    tried = [len(_LENGTHS) if name in (AUTO, "rbf") and length == AUTO else 1]
+    tried += [len(_PENALTIES) if penalty == AUTO else 1]
+    n_beside = len(_HALF_STEPS) ** sum(n > 1 for n in tried)
+    n_coarse = tried[0] * tried[1]
+    return _N_FOLDS[0] * n_coarse + _N_FOLDS[1] * n_beside if n_coarse > 1 else 0
+
+
+def _no_doubt(n_landmarks: int) -> tuple[Floats, Floats]:
+    """Return projection and spread of a function without standard deviations."""
+    return np.zeros((n_landmarks, 0)), np.zeros((n_landmarks + 1, 1))
+
+
+def _folds(problem: Problem, n_folds: int, seed: int) -> Any:
     strata = 2 * problem.treatment + (problem.labels > 0)
-    if np.unique(strata, return_counts=True)[1].min() < _N_FOLDS:
+    if np.unique(strata, return_counts=True)[1].min() < n_folds:
         strata = problem.treatment.astype(int)
-    folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=seed)
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     return folds.split(problem.rows, strata)
 
 

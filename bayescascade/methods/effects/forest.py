@@ -25,15 +25,10 @@ class Growth(NamedTuple):
     n_jobs: int | None
 
 
-class Grown(NamedTuple):
-    """A fitted forest, and what it says of each row without having drawn it, (n,)."""
+def grow(rows: Floats, labels: Floats, weights: Floats, how: Growth) -> tuple[Any, Floats]:
+    """Return a fitted RandomForestRegressor, and what it says of each row without having drawn it.
 
-    forest: Any  # a RandomForestRegressor
-    held_out: Floats
-
-
-def grow(rows: Floats, labels: Floats, weights: Floats, how: Growth) -> Grown:
-    """Fit to rows (n, d), labels and weights (n,); the leaves are those of least squares held out.
+    Rows (n, d), labels and weights (n,); the leaves are those of least squares held out.
 
     A tree that draws no row twice would know its label: rows that all trees drew are not held out,
     of which there are none for thirty trees and more.
@@ -52,4 +47,4 @@ def grow(rows: Floats, labels: Floats, weights: Floats, how: Growth) -> Grown:
     if forest.n_estimators < how.n_trees:
         forest.set_params(n_estimators=how.n_trees).fit(rows, labels, weights)
     forest.set_params(n_jobs=None)  # threads would add up what trees say in any order
-    return Grown(forest, np.asarray(forest.oob_prediction_, np.float64))
+    return forest, np.asarray(forest.oob_prediction_, np.float64)

@@ -12,7 +12,6 @@ point in (a, alpha); beyond `MOST_EXACT` rows by bisection on alpha over weighte
 machines of scikit-learn's.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,32 +30,15 @@ _MOST_STEPS, _PATIENCE = 100, 10  # steps, and those without a better proof
 _HINGE = SURROGATES["hinge"]
 
 
-@dataclass(frozen=True, eq=False)
-class MinimaxFit:
-    """The best function found, and a proof of how good it is.
+class MinimaxFit(NamedTuple):
+    """The best function found, and a proof of how good it is."""
 
-    Attributes
-    ----------
-    coefficients : (n,) float64
-        v, of each row.
-    intercept : float
-        w_0.
-    objective : float
-        Larger of the two risks, plus penalty.
-    gap : float >= 0
-        By which any function may do better.
-    alpha : float
-        What the treated weigh in the dual.
-    n_iter : int
-        Steps taken.
-    """
-
-    coefficients: Floats
-    intercept: float
-    objective: float
-    gap: float
-    alpha: float
-    n_iter: int
+    coefficients: Floats  # v, of each row, (n,)
+    intercept: float  # w_0
+    objective: float  # larger of the two risks, plus penalty
+    gap: float  # >= 0, by which any function may do better
+    alpha: float  # what the treated weigh in the dual
+    n_iter: int  # steps taken
 
 
 def best_intercept(scores: Floats, arms: Arms, is_maximum: bool = True) -> float:
@@ -132,91 +114,54 @@ def certified(
 def solve_hinge(gram: Floats, arms: Arms, penalty: float) -> MinimaxFit:
     """Return the least maximum by a primal-dual interior point, to a gap of about 1e-9.
 
-    Variables a (n,), alpha; slacks a, b = w (alpha_i) - a, alpha, 1 - alpha; multipliers of each,
-    and w_0 of the equation. Each step solves with Q / (2 penalty) + diagonal, n^3 / 3 operations.
+    Variables a (n,) and alpha; slacks a, w alpha_i - a, alpha and 1 - alpha with a multiplier each;
+    and w_0 of the equation. Each step solves with Q / (2 penalty) + diagonal, n^3 / 3 operations,
+    twice: towards the optimum, and then with what that says of curvature (Mehrotra 1992).
     """
-    n, signs, weights = len(gram), arms.signs, arms.weights
-    side = np.where(arms.treatment, 1.0, -1.0)  # of alpha_i in alpha
-    start = np.where(arms.treatment, 0.0, 1.0)
+    n, signs = len(gram), arms.signs
+    side = arms.weights * np.where(arms.treatment, 1.0, -1.0)  # of w alpha_i in alpha
+    at_zero = np.concatenate([np.zeros(n), np.where(arms.treatment, 0.0, arms.weights), [0.0, 1.0]])
+
+    def change(d_dual: Floats, d_alpha: float) -> Floats:
+        return np.concatenate([d_dual, side * d_alpha - d_dual, [d_alpha, -d_alpha]])
+
     hessian = (signs[:, None] * gram * signs) / (2.0 * penalty)
-    alpha, dual, intercept = 0.5, 0.25 * weights, 0.0
-    lower, upper = np.ones(n), np.ones(n)  # multipliers of a >= 0 and of a <= w alpha_i
-    ends = np.ones(2)  # of alpha >= 0 and alpha <= 1
+    alpha, dual, intercept, multipliers = 0.5, 0.25 * arms.weights, 0.0, np.ones(2 * n + 2)
     best: MinimaxFit | None = None
     last = 0
     for step in range(1, _MOST_STEPS + 1):
         check_time()
-        room = weights * (start + side * alpha) - dual
-        edges = np.array([alpha, 1.0 - alpha])
-        gap = dual @ lower + room @ upper + edges @ ends
-        center = gap / (2 * n + 2)
-        r_dual = hessian @ dual - 1.0 + signs * intercept - lower + upper
-        r_alpha = -float((weights * side) @ upper) - ends[0] + ends[1]
-        r_sum = float(signs @ dual)
+        slacks = at_zero + change(dual, alpha)
         proved = certified(gram, arms, penalty, dual.copy(), step)
         if best is None or proved.gap < best.gap:
             best, last = proved, step
-        if best.gap < _GAP or step > last + _PATIENCE or min(dual.min(), room.min()) <= 0.0:
+        if best.gap < _GAP or step > last + _PATIENCE or slacks.min() <= 0.0:
             break
-        diagonal = lower / dual + upper / room
-        factor = _factor(hessian, diagonal)
+        pull = multipliers / slacks
+        factor = _factor(hessian, pull[:n] + pull[n:-2])
         if factor is None:
             break
-        border = -(upper / room) * weights * side  # of a and alpha in the reduced system
-        corner = float((upper / room) @ (weights * side) ** 2) + float((ends / edges).sum())
+        border = -pull[n:-2] * side  # of a and alpha in the reduced system
         both = cho_solve(factor, np.column_stack([border, signs]))
-        small_system = np.array([
-            [corner - border @ both[:, 0], -border @ both[:, 1]],
-            [-signs @ both[:, 0], -signs @ both[:, 1]],
-        ])  # fmt: skip
-
-        def direction(
-            aim: Any, cross: tuple[Floats, Floats, Floats]
-        ) -> tuple[Floats, float, float, Floats, Floats, Floats]:
-            c_low = (aim - cross[0]) / dual - lower  # noqa: B023 - called within the step
-            c_up = (aim - cross[1]) / room - upper  # noqa: B023
-            c_end = (aim - cross[2]) / edges - ends  # noqa: B023
-            right = -r_dual + c_low - c_up  # noqa: B023
-            right_alpha = -r_alpha + (weights * side) @ c_up + c_end[0] - c_end[1]  # noqa: B023
-            part = cho_solve(factor, right)  # noqa: B023
-            d_alpha, d_sum = np.linalg.solve(
-                small_system,  # noqa: B023
-                [right_alpha - border @ part, -r_sum - signs @ part],  # noqa: B023
-            )
-            d_dual = part - both[:, 0] * d_alpha - both[:, 1] * d_sum  # noqa: B023
-            d_room = weights * side * d_alpha - d_dual
-            d_low = c_low - lower / dual * d_dual  # noqa: B023
-            d_up = c_up - upper / room * d_room  # noqa: B023
-            d_end = c_end - ends / edges * np.array([d_alpha, -d_alpha])  # noqa: B023
-            return d_dual, float(d_alpha), float(d_sum), d_low, d_up, d_end
-
-        def furthest(d: tuple[Floats, float, float, Floats, Floats, Floats]) -> float:
-            now = np.concatenate([dual, room, edges, lower, upper, ends])  # noqa: B023
-            change = np.concatenate([
-                d[0], weights * side * d[1] - d[0], [d[1], -d[1]], d[3], d[4], d[5],
-            ])  # fmt: skip
-            falls = change < 0.0
-            return min(1.0, float((-now[falls] / change[falls]).min(initial=1.0 / 0.995)) * 0.995)
-
-        none = (np.zeros(n), np.zeros(n), np.zeros(2))
-        affine = direction(0.0, none)
-        length = furthest(affine)
-        d_room = weights * side * affine[1] - affine[0]
-        d_edges = np.array([affine[1], -affine[1]])
-        reached = (
-            (dual + length * affine[0]) @ (lower + length * affine[3])
-            + (room + length * d_room) @ (upper + length * affine[4])
-            + (edges + length * d_edges) @ (ends + length * affine[5])
-        )
-        aim = center * float(np.clip(reached / gap, 0.0, 1.0)) ** 3
-        cross = affine[0] * affine[3], d_room * affine[4], d_edges * affine[5]
-        found = direction(aim, cross)
-        length = furthest(found)
-        dual, alpha = dual + length * found[0], alpha + length * found[1]
-        intercept += length * found[2]
-        lower, upper, ends = (
-            old + length * new for old, new in zip((lower, upper, ends), found[3:], strict=True)
-        )
+        corner = float(pull[n:-2] @ side**2 + pull[-2:].sum())
+        small_system = np.diag([corner, 0.0]) - np.array([border, signs]) @ both
+        gap, aim = float(slacks @ multipliers), np.zeros(2 * n + 2)
+        for _ in ("towards the optimum", "corrected"):
+            q = aim / slacks
+            part = cho_solve(factor, 1.0 - hessian @ dual - signs * intercept + q[:n] - q[n:-2])
+            right = [side @ q[n:-2] + q[-2] - q[-1] - border @ part, -signs @ (dual + part)]
+            d_alpha, d_intercept = np.linalg.solve(small_system, right)
+            d_dual = part - both @ [d_alpha, d_intercept]
+            d_slacks = change(d_dual, d_alpha)
+            d_multipliers = q - multipliers - pull * d_slacks
+            now, d = np.r_[slacks, multipliers], np.r_[d_slacks, d_multipliers]
+            length = min(1.0, 0.995 * float((-now[d < 0.0] / d[d < 0.0]).min(initial=2.0)))
+            reached = (slacks + length * d_slacks) @ (multipliers + length * d_multipliers)
+            center = gap / (2 * n + 2) * float(np.clip(reached / gap, 0.0, 1.0)) ** 3
+            aim = center - d_slacks * d_multipliers
+        dual, alpha = dual + length * d_dual, alpha + length * d_alpha
+        intercept += length * d_intercept
+        multipliers = multipliers + length * d_multipliers
     assert best is not None
     return best
 
@@ -267,5 +212,4 @@ def by_machines(features: Floats, arms: Arms, penalty: float, is_maximum: bool) 
         treated, others = arms.risks(own, SURROGATES["hinge"])
         low, high = (alpha, high) if treated > others else (low, alpha)
     assert best is not None
-    gap = max(best.objective - bound, 0.0)
-    return MinimaxFit(best.coefficients, best.intercept, best.objective, gap, best.alpha, step)
+    return best._replace(gap=max(best.objective - bound, 0.0), n_iter=step)

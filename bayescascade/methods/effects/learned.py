@@ -1,215 +1,185 @@
-"""What is kept of a function of rows: that of a kernel with its doubt, or a forest."""
+"""What is learned of effects: a function, how it was found, its answers, words and record."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from bayescascade.base.validation import check_probability
-from bayescascade.methods.effects.kernels import Kernel
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.validation import check_choice, check_flag, check_probability, check_real
+from bayescascade.methods.effects.functions import FUNCTIONS
+from bayescascade.methods.effects.losses import SURROGATES
+from bayescascade.methods.effects.parameters import ADJUSTMENTS, COMBINATIONS, TARGETS
+from bayescascade.methods.effects.problem import Fitted, Posed
+from bayescascade.report.numbers import count_texts, share_text
+from bayescascade.report.page import Page, Pieces, count_of, warning
 
 Floats = NDArray[np.float64]
 
-MIXED = "kernel and forest"
+GIVEN = "given weights"
+"""What a target is called that is an array."""
+
+_WORDS = {"doubly_robust": "doubly robust", "residuals": "residuals", "none": "no adjustment"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KernelFunction:
-    """h(x) = intercept + sum_j coefficient_j K(x, landmark_j) of standardized rows.
+class LearnedEffects:
+    """A function h, how it was learned, and what it is worth."""
 
-    Where there is a Gaussian around it, the variance of h(x) is |spread' (1, k)|^2, plus the part
-    of K(x, x) that landmarks cannot say, K(x, x) - |projection' k|^2, k = K(x, landmarks).
-    """
+    function: Any  # of `FUNCTIONS`, or a learner of scikit-learn's
+    surrogate: str
+    combine: str
+    adjust: str
+    target: str
+    learner: str
+    n_rows: tuple[float, float]  # not treated, and treated
+    sizes: tuple[float, float]  # as how many rows of equal weight they count
+    is_known: bool  # the propensity
+    average: float | None  # effect
+    objective: float
+    gap: float | None
+    penalty: float | None
+    length: float | None
+    positive: float  # share of h > 0
+    is_treated_alone: bool  # corollary 1 holds
 
-    kernel: Kernel
-    center: Floats  # (d,)
-    scale: Floats  # (d,) > 0
-    landmarks: Floats  # (m, d), standardized
-    coefficients: Floats  # (m,)
-    intercept: float
-    projection: Floats  # (m, r); (m, 0) where there is no doubt to tell
-    spread: Floats  # (m + 1, r + 1)
-    height: float  # nats that K is worth: prior variance of h(x) = height K(x, x)
+    @classmethod
+    def of(
+        cls, fitted: Fitted, given: Posed, adjust: str, target: Any, is_known: bool
+    ) -> "LearnedEffects":
+        """Return what is known of a function that was fitted to a problem."""
+        problem, function = given.problem, fitted.function
+        names = {kind: name for name, kind in FUNCTIONS.items()}
+        own = type(getattr(function, "learner", None)).__name__  # of scikit-learn's
+        n_treated = int(problem.treatment.sum())
+        alpha = float(getattr(fitted.exact, "alpha", 0.5))
+        named = target if isinstance(target, str) else GIVEN
+        return cls(
+            function=function,
+            surrogate=problem.surrogate,
+            combine=problem.combine,
+            adjust=adjust,
+            target=named,
+            learner=names.get(type(function), own),
+            n_rows=(len(problem.labels) - n_treated, n_treated),
+            sizes=(float(given.sizes[0]), float(given.sizes[1])),
+            is_known=is_known,
+            average=given.average,
+            objective=fitted.objective,
+            gap=getattr(fitted.exact, "gap", None),
+            penalty=fitted.penalty,
+            length=fitted.length,
+            positive=float((function.values(problem.rows) > 0.0).mean()),
+            is_treated_alone=(problem.combine, named) == ("max", "treated") and alpha > 1.0 - 1e-6,
+        )
 
-    def values(self, rows: Floats) -> Floats:
-        """Return h of rows of the matrix, (n,)."""
-        return np.asarray(self._gram(rows) @ self.coefficients + self.intercept)
-
-    def deviations(self, rows: Floats) -> Floats:
-        """Return standard deviations of h, (n,)."""
-        gram = self._gram(rows)
-        inside = gram @ self.spread[1:] + self.spread[0]
-        known = ((gram @ self.projection) ** 2).sum(axis=1)
-        left = self.kernel.diagonal((rows - self.center) / self.scale) - known
-        return np.asarray(np.sqrt((inside**2).sum(axis=1) + self.height * np.maximum(left, 0.0)))
-
-    def _gram(self, rows: Floats) -> Floats:
-        return self.kernel.gram((rows - self.center) / self.scale, self.landmarks)
+    # -- answers -----------------------------------------------------------------------------------
 
     @property
-    def has_doubt(self) -> bool:
-        """Whether there are standard deviations."""
-        return bool(self.projection.shape[1])
+    def has_sizes(self) -> bool:
+        """Whether h says how large an effect is, and not its sign alone."""
+        return self.combine == "mean" and SURROGATES[self.surrogate].effect is not None
 
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        slopes = self.kernel.slopes
-        arrays = ("center", "scale", "landmarks", "coefficients", "projection", "spread")
-        return {
-            "kind": "kernel",
-            "kernel": {
-                "lengths": self.kernel.lengths.tolist(),
-                "height": self.kernel.height,
-                "slopes": None if slopes is None else slopes.tolist(),
-                "degree": self.kernel.degree,
-            },
-            **{name: getattr(self, name).tolist() for name in arrays},
-            "intercept": self.intercept,
-            "height": self.height,
-        }
+    def effects(self, h: Floats) -> Floats:
+        """Return the effects that h stands for, (n,); ParameterError if it is a sign alone."""
+        scaled = SURROGATES[self.surrogate].effect
+        if scaled is None or not self.has_sizes:
+            raise ParameterError(
+                'surrogate must not be "hinge" and combine must be "mean" for sizes of effects: '
+                "else h says their sign alone"
+            )
+        return np.clip(scaled(h), -1.0, 1.0)
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "KernelFunction":
-        """Return what was recorded; ValueError and the like if it does not fit together."""
-        given = record["kernel"]
-        lengths = _numbers(given["lengths"], (n_columns,))
-        slopes = None if given["slopes"] is None else _numbers(given["slopes"], (n_columns,))
-        kernel = Kernel(lengths, float(given["height"]), slopes, int(given["degree"]))
-        n = len(record["landmarks"])
-        landmarks = _numbers(record["landmarks"], (n, n_columns))
-        projection = np.array(record["projection"], np.float64).reshape(n, -1)
-        size = projection.shape[1]
-        spread = _numbers(record["spread"], (n + 1, size + 1)) if size else np.zeros((n + 1, 1))
-        found = cls(
-            kernel,
-            _numbers(record["center"], (n_columns,)),
-            _numbers(record["scale"], (n_columns,)),
-            landmarks,
-            _numbers(record["coefficients"], (n,)),
-            float(record["intercept"]),
-            projection,
-            spread,
-            float(record["height"]),
-        )
-        numbers = [found.intercept, found.height, kernel.height, *projection.ravel().tolist()]
-        if not (np.isfinite(numbers).all() and (lengths > 0).all() and (found.scale > 0).all()):
-            raise ValueError("a saved function's numbers must be finite, its scales > 0")
-        if kernel.degree not in (1, 2, 3):
-            raise ValueError(f"a saved kernel's degree must be 1, 2 or 3, got {kernel.degree}")
-        return found
+    def intervals(self, rows: Floats, probability: float) -> Floats:
+        """Return intervals of effects, (n, 2); ParameterError if there is no posterior."""
+        if not self.function.has_doubt:
+            raise ParameterError(
+                'learner must be "kernel", with the mean of squares or logistic losses, for '
+                f"intervals, got a function by {self.learner}"
+            )
+        half = ndtri(0.5 + probability / 2.0) * self.function.deviations(rows)
+        h = self.function.values(rows)
+        return np.column_stack([self.effects(h - half), self.effects(h + half)])
 
+    # -- words -------------------------------------------------------------------------------------
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ForestFunction:
-    """The mean of trees, whose nodes follow each other; a leaf is its own child."""
-
-    roots: NDArray[np.int64]  # (n_trees,)
-    feature: NDArray[np.int64]  # (n_nodes,)
-    threshold: Floats
-    left: NDArray[np.int64]  # where the feature is at most the threshold
-    right: NDArray[np.int64]
-    value: Floats
-    depth: int
-
-    @classmethod
-    def of(cls, forest: Any) -> "ForestFunction":
-        """Return a fitted forest of scikit-learn's."""
-        trees = [one.tree_ for one in forest.estimators_]
-        roots = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]])
-        sides = []
-        for children in ("children_left", "children_right"):
-            of_trees = [getattr(tree, children) for tree in trees]
-            sides.append(np.concatenate([
-                np.where(each < 0, np.arange(len(each)), each) + root
-                for each, root in zip(of_trees, roots, strict=True)
-            ]))  # fmt: skip
-        feature = np.concatenate([np.maximum(tree.feature, 0) for tree in trees])
-        threshold = np.concatenate([tree.threshold for tree in trees])
-        value = np.concatenate([tree.value[:, 0, 0] for tree in trees])
-        depth = max(tree.max_depth for tree in trees)
-        return cls(roots, feature, threshold, sides[0], sides[1], value, depth)
-
-    has_doubt = False
-
-    def values(self, rows: Floats) -> Floats:
-        """Return h of rows of the matrix, (n,)."""
-        seen = rows.astype(np.float32)  # as scikit-learn compares
-        total, each = np.zeros(len(rows)), np.arange(len(rows))
-        for root in self.roots.tolist():
-            node = np.full(len(rows), root)
-            for _ in range(self.depth):
-                goes_left = seen[each, self.feature[node]] <= self.threshold[node]
-                node = np.where(goes_left, self.left[node], self.right[node])
-            total += self.value[node]
-        return total / len(self.roots)
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        names = ("roots", "feature", "threshold", "left", "right", "value")
-        told = {name: getattr(self, name).tolist() for name in names}
-        return {"kind": "forest", **told, "depth": self.depth}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "ForestFunction":
-        """Return what was recorded; ValueError and the like if it does not fit together."""
-        n = len(record["value"])
-        whole = {k: np.array(record[k], np.int64) for k in ("roots", "feature", "left", "right")}
-        limits = {"roots": n, "feature": n_columns, "left": n, "right": n}
-        fits = all(
-            each.ndim == 1 and len(each) > 0 and each.min() >= 0 and each.max() < limits[name]
-            for name, each in whole.items()
-        )
-        if not fits or any(len(whole[k]) != n for k in ("feature", "left", "right")):
-            raise ValueError("a saved forest's nodes must be among its own")
-        threshold, value = (_numbers(record[k], (n,)) for k in ("threshold", "value"))
-        return cls(
-            whole["roots"], whole["feature"], threshold, whole["left"], whole["right"], value,
-            int(record["depth"]),
+    def how_made(self) -> Page:
+        """Return by what it was learned."""
+        rows, sizes = (count_texts([round(n) for n in each]) for each in (self.n_rows, self.sizes))
+        named = (("length", self.length), ("penalty", self.penalty))
+        chosen = [f"{name} {value:.3g}" for name, value in named if value is not None]
+        losses = f"{self.combine} of {self.surrogate} losses"
+        known = "known propensity" if self.is_known else "estimated propensity"
+        return (
+            Pieces([losses, _WORDS[self.adjust], f"by a {self.learner}", *chosen]),
+            Pieces([
+                f"{rows[1]} treated, counting as {sizes[1]}; {rows[0]} not, as {sizes[0]}",
+                f"target {self.target}, {known}",
+            ]),
         )  # fmt: skip
 
+    def page(self) -> Page:
+        """Return what was learned."""
+        found = [f"treating is said to help {share_text(self.positive)} of rows"]
+        if self.average is not None:
+            found.append(f"average effect {self.average:+.3f}")
+        proved = [f"objective {self.objective:.6g}"]
+        if self.gap is not None:
+            proved.append(f"no function of the kernel is lower by over {self.gap:.1g}")
+        blocks: list[Any] = [Pieces(found), Pieces([*proved, self._kind(), *self._held()])]
+        if self.is_treated_alone:
+            blocks.append(Pieces(["the risk of the treated alone decides: propensities do not"]))
+        if self.combine == "max":
+            blocks.append(warning(
+                'combine "max" may find no effect where all rows gain: "mean" has the right sign'
+            ))  # fmt: skip
+        return tuple(blocks)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MixedFunction:
-    """A part of a forest, and the rest of a kernel, whose doubt is taken for that of both."""
+    def _kind(self) -> str:
+        if not self.function.has_doubt and self.learner != "kernel":
+            return "no posterior: not a kernel"
+        is_posterior = self.combine == "mean" and self.surrogate in ("square", "logistic")
+        return "posterior of a likelihood" if is_posterior else "Gibbs posterior, of the loss"
 
-    kernel: KernelFunction
-    forest: ForestFunction
-    share: float  # of the forest
+    def _held(self) -> list[str]:
+        n = getattr(self.function, "n_held", 0)
+        return [f"a saved file holds {count_of(n, 'row')}"] if n else []
 
-    has_doubt = True
-
-    def values(self, rows: Floats) -> Floats:
-        """Return h of rows of the matrix, (n,)."""
-        kernel, forest = self.kernel.values(rows), self.forest.values(rows)
-        return np.asarray(kernel + self.share * (forest - kernel))
-
-    def deviations(self, rows: Floats) -> Floats:
-        """Return standard deviations of the kernel's h, (n,)."""
-        return self.kernel.deviations(rows)
+    # -- files -------------------------------------------------------------------------------------
 
     def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        parts = {"kernel": self.kernel.to_record(), "forest": self.forest.to_record()}
-        return {"kind": MIXED, **parts, "share": self.share}
+        """Return plain JSON types; ParameterError of a learner of scikit-learn's."""
+        if not hasattr(self.function, "to_record"):
+            raise ParameterError(
+                f'learner must be "kernel" or "forest" to be saved, got {self.learner}'
+            )
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**own, "function": self.function.to_record()}
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "MixedFunction":
-        """Return what was recorded; ValueError and the like if it does not fit together."""
-        kernel = KernelFunction.from_record(record["kernel"], n_columns)
-        forest = ForestFunction.from_record(record["forest"], n_columns)
-        return cls(kernel, forest, check_probability("share", record["share"]))
-
-
-FUNCTIONS: Mapping[str, Any] = {
-    "kernel": KernelFunction, "forest": ForestFunction, MIXED: MixedFunction,
-}  # fmt: skip
-"""What is saved, by what it is called."""
-
-
-def _numbers(given: Any, shape: tuple[int, ...]) -> Floats:
-    found = np.array(given, np.float64)
-    if found.shape != shape or not np.isfinite(found).all():
-        raise ValueError(f"a saved function needs finite numbers of shape {shape}")
-    return found
+    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "LearnedEffects":
+        """Return what `to_record` recorded; errors as those of `ReadableModel._restore`."""
+        choices = {
+            "surrogate": SURROGATES, "combine": COMBINATIONS, "adjust": ADJUSTMENTS,
+            "target": (GIVEN, *TARGETS), "learner": FUNCTIONS,
+        }  # fmt: skip
+        for name, words in choices.items():
+            check_choice(name, record[name], tuple(words))
+        check_real("objective", record["objective"])
+        check_probability("positive", record["positive"])
+        own = dict(record)
+        for name in ("n_rows", "sizes"):
+            first, second = record[name]
+            for each in (first, second):
+                check_real(name, each, above=0.0)
+            own[name] = first, second
+        for name in ("is_known", "is_treated_alone"):
+            check_flag(name, record[name])
+        for name in ("average", "gap", "penalty", "length"):
+            if record[name] is not None:
+                check_real(name, record[name], minimum=None if name == "average" else 0.0)
+        kind = FUNCTIONS[record["learner"]]
+        return cls(**{**own, "function": kind.from_record(record["function"], n_columns)})

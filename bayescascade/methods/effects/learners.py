@@ -1,4 +1,4 @@
-"""Functions that other learners than kernels find: forests, mixtures, and scikit-learn's."""
+"""Functions that learners find: kernels, forests, mixtures, and scikit-learn's."""
 
 from typing import Any, NamedTuple
 
@@ -7,14 +7,30 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from bayescascade.base.errors import ParameterError
+from bayescascade.methods.effects.fitting import KernelFit
 from bayescascade.methods.effects.forest import Growth, grow
-from bayescascade.methods.effects.learned import ForestFunction, MixedFunction
+from bayescascade.methods.effects.functions import ForestFunction, MixedFunction
+from bayescascade.methods.effects.parameters import AUTO
 from bayescascade.methods.effects.problem import Fitted, Problem
 
 Floats = NDArray[np.float64]
 
 _TREES = 200
 _LEAVES = (80, 20)  # see `Growth`
+
+
+def fit_function(problem: Problem, model: Any, seed: int) -> Fitted:
+    """Fit what the parameters of a model ask for: a kernel, a forest, a mixture, or a learner."""
+    if not isinstance(model.learner, str):
+        return fit_learner(problem, model.learner)
+    forest = None
+    if model.learner == "forest" or (model.learner == AUTO and problem.is_least_squares):
+        forest = fit_forest(problem, seed, model.n_jobs)
+        if model.learner == "forest":
+            return forest
+    kernels = KernelFit(problem, model.standardize, np.random.default_rng(seed))
+    kernel = kernels.fit(model.kernel, model.length_scale, model.penalty)
+    return kernel if forest is None else mixed(problem, kernel, forest)
 
 
 class FittedLearner(NamedTuple):
@@ -67,6 +83,7 @@ def mixed(problem: Problem, kernel: Fitted, forest: Fitted) -> Fitted:
     share = float(weights @ (problem.labels - first)) / norm if norm > 0.0 else 0.0
     if share <= 0.0 or share >= 1.0:
         return kernel if share <= 0.0 else forest
-    function = MixedFunction(kernel.function, forest.function, share)
+    misfit = share**2 * norm / float(problem.weights.sum())  # more error than the mixture's
+    function = MixedFunction(kernel.function, forest.function, share, misfit)
     risk = problem.risk(function.values(problem.rows))
     return Fitted(function, kernel.posterior, risk, None, kernel.penalty, None)

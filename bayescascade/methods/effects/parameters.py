@@ -1,13 +1,19 @@
-"""Parameters of models of effects, declared once."""
+"""Parameters of models of effects and of rules that explain them, declared once."""
 
 from typing import Any
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.parameters import Choice, Flag, Jobs, Label, Other, Parameters, Real
-from bayescascade.model.parameters import RunParameters, missing_choice, unknown_choice
+from bayescascade.base.parameters import Choice, Flag, Integer, Jobs, Label, Other, Parameters, Real
+from bayescascade.model.parameters import (
+    MemoryParameters,
+    RunParameters,
+    missing_choice,
+    unknown_choice,
+)
 
 AUTO = "auto"
 TARGETS = ("overlap", "treated", "population")
+COMBINATIONS = ("mean", "max")
 ADJUSTMENTS = ("doubly_robust", "residuals", "none")
 
 
@@ -23,7 +29,7 @@ class EffectParameters(Parameters):
     )  # fmt: skip
     combine = Choice(
         "mean", "The mean of the risks of both arms, or the larger, which may miss effects",
-        words=("mean", "max"),
+        words=COMBINATIONS,
     )  # fmt: skip
     adjust = Other(
         AUTO, "Labels are doubly robust or residual pseudo-outcomes, or as seen",
@@ -66,6 +72,17 @@ class CausalSVMParameters(EffectParameters):
     kernel = EffectParameters.kernel.with_default("rbf")
     target = EffectParameters.target.with_default("treated")
     standardize = EffectParameters.standardize.with_default(False)
+
+
+class EffectRulesParameters(MemoryParameters):
+    """Of `EffectRules`."""
+
+    kind = Choice("list", "A rule list, or a tree of depth 2", words=("list", "tree"))
+    max_size = Integer(2, "Maximum number of conditions per rule", minimum=1)
+    min_support = Real(0.1, "Minimum share of the rows that satisfy a rule", above=0.0, below=1.0)
+    n_bins = Integer(4, "Number of quantile bins for numbers", minimum=2, maximum=65_535)
+    n_associations = Integer(5, "Most associations shown of each side", minimum=0)
+    random_state = RunParameters.random_state
 
 
 def resolved_adjustment(model: Any) -> str:

@@ -10,8 +10,7 @@ strongly concave in c.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,8 +29,7 @@ _MOST_ITERATIONS = 1_000
 _STEP = 1e-4  # of curvatures by differences of slopes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Mode:
+class Mode(NamedTuple):
     """The function found, its objective, and by which any other may do better."""
 
     state: Floats
@@ -193,11 +191,11 @@ class EffectPosterior(ContinuousPosterior):
             low, high = (alpha, high) if treated > others else (low, alpha)
             objective = self.objective(start)
             if best is None or objective < best.objective:
-                best = Mode(start, objective, 0.0, alpha)
+                best = found._replace(objective=objective)
             if best.objective - bound < 1e-8:
                 break
         assert best is not None
-        return Mode(best.state, best.objective, max(best.objective - bound, 0.0), best.alpha)
+        return best._replace(gap=max(best.objective - bound, 0.0))
 
     def _mode_at(self, alphas: Floats, start: Floats | None) -> Mode:
         if self.surrogate == "square":

@@ -7,7 +7,12 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weights
-from bayescascade.methods.effects.adjustment import Nuisance, doubly_robust
+from bayescascade.methods.effects.adjustment import (
+    Nuisance,
+    doubly_robust,
+    nuisance,
+    propensities,
+)
 from bayescascade.methods.effects.losses import Arms, effective_size, of_target, target_weights
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.methods.effects.reading import TreatedRows
@@ -82,6 +87,19 @@ class Posed(NamedTuple):
     problem: Problem
     sizes: Floats  # (2,)
     average: float | None  # None without pseudo-outcomes
+
+
+def compared(
+    training: TreatedRows, known: Any, adjust: str, target: Any, seed: int, n_jobs: int | None
+) -> Nuisance:
+    """Return what an adjustment and a target need to compare arms."""
+    X, y, treatment = training
+    if adjust != "none":
+        return nuisance(X, y, treatment, known, seed, n_jobs)
+    e = np.full(len(y), 0.5)
+    if isinstance(target, str):
+        e = propensities(X, treatment, known, seed, n_jobs)
+    return Nuisance(e, np.zeros(0), np.zeros(0))
 
 
 def posed(

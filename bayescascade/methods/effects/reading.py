@@ -1,5 +1,6 @@
 """Who is treated and how they fared: two arms and two outcomes, and whether the arms overlap."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ def without_treatment(given: GivenRows, treatment: Any) -> tuple[GivenRows, Any]
     is_column = given.is_named and name is not None and name in given.cells.columns
     if not isinstance(treatment, str):
         if is_column:
-            raise held(str(name))
+            raise _held(str(name))
         return given, treatment
     if not is_column:
         raise ParameterError(f"treatment must name a column of X, got {treatment!r}")
@@ -40,13 +41,17 @@ def without_treatment(given: GivenRows, treatment: Any) -> tuple[GivenRows, Any]
     return GivenRows(cells, given.labels, given.weights), given.cells[treatment]
 
 
-def held(name: str) -> DataError:
-    """Return the error that X has the arms in a column."""
+def _held(name: str) -> DataError:
     return DataError(f'X must not hold the treatment, got it as column "{name}"')
 
 
-def check_arms(training: TreatedRows, arms: NDArray[Any]) -> None:
-    """Raise DataError unless each arm has ten rows, and both outcomes."""
+def check_arms(training: TreatedRows, arms: NDArray[Any], columns: Sequence[str]) -> None:
+    """Raise DataError unless each arm has ten rows and both outcomes, and no column is the arms."""
+    for name, values in zip(columns, training.rows.T, strict=True):
+        if np.array_equal(values, training.treatment) or np.array_equal(
+            values, ~training.treatment
+        ):
+            raise _held(name)
     for place, arm in enumerate(arms.tolist()):
         of = training.y[training.treatment == bool(place)]
         words = f'arm "{level_text(arm)}"'

@@ -1,13 +1,7 @@
 """Effects in words: a rule list or short tree for where h > 0, associations, measured effects.
 
-The list is the most probable one for labels u that h says softly: u of each row is "better" with
-weight ``(1 + v) / 2`` and "not" with ``(1 - v) / 2``, ``v = h / (2 mean |h|)`` within [-1, 1]. If
-h is the effect, that is ``P(u = 1 | x) = (1 + p_1 - p_0) / 2`` but for the scale of the effect. A
-row whose h is near 0 says next to nothing. The thesis takes the sign of h, and CORELS (Goh 2018,
-1466-1485): there a row of |h| = 0.001 says as much as any other, and a list repeats the errors of h
-about small effects. Weights are multiples of 1/16. A part of the list says h > 0 if the mean of h
-in it is. What the thesis lacks are the effects in each rule, by outcomes of rows not learned from;
-see `measured`.
+A part of the list says h > 0 if the mean of h in it is. What the thesis lacks are the effects in
+each rule, by outcomes of rows not learned from; see `measured`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,19 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_integer, check_probability, check_real
-from bayescascade.data.declarations import Declarations
 from bayescascade.data.given import GivenRows
-from bayescascade.data.labels import LabeledRows
 from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.effects.associations import Association, find_associations, rows_with
 from bayescascade.methods.effects.measured import MeasuredEffects
+from bayescascade.methods.effects.parameters import EffectRulesParameters
 from bayescascade.methods.effects.rules_page import rules_page
-from bayescascade.methods.effects.rules_parameters import EffectRulesParameters
 from bayescascade.methods.effects.short_tree import best_tree
-from bayescascade.methods.rules.antecedents import Antecedent
-from bayescascade.methods.rules.classifier import RuleListClassifier
-from bayescascade.methods.rules.exact import best_list
+from bayescascade.methods.effects.soft_list import most_probable_list, soft_labels
 from bayescascade.methods.rules.label_list import LabelList, encode_for_labels
 from bayescascade.methods.rules.rule_list import read_rules
 from bayescascade.model.readable_model import ReadableModel
@@ -45,11 +35,7 @@ from bayescascade.report.page import Heading, Page, count_of
 
 Floats = NDArray[np.float64]
 
-_SOFTNESS = 0.5  # of a label: v of a row of mean |h|
-_GRID = 16  # weights of labels are multiples of 1 / this
 _HELD_OUT = 5  # one row in five is held out where no others are given
-_STEPS = 20_000  # of annealing a list
-_WORK, _MOST_VISITED = 3_000_000_000, 20_000  # of a proof: rows by candidates by prefixes; prefixes
 _MOST_RULES = np.iinfo(np.int64).max
 
 
@@ -145,69 +131,29 @@ class EffectRules(ReadableModel):
             h_others = _numbers("h of rows held out", held_out[1], len(others))
             if len(held_out) > 2:
                 outcomes = _numbers("outcomes of rows held out", held_out[2], len(others))
-        labeled, is_better = self._soft_labels(frame, h)
-        rules = self._tree(labeled, frame, h) if self.kind == "tree" else self._list(labeled, rng)
-        self._became(labeled, is_better, rules, frame, h)
+        self._learn(frame, h, rng)
         self._measure(others, h_others, outcomes)
         return self
 
-    def _soft_labels(self, frame: pd.DataFrame, h: Floats) -> tuple[LabeledRows, NDArray[np.bool_]]:
-        """Return every row twice, better and not, each with its weight; and where h > 0."""
-        scale = _SOFTNESS / (np.abs(h).mean() or 1.0)
-        better = np.round((1.0 + np.clip(scale * h, -1.0, 1.0)) / 2.0 * _GRID) / _GRID
-        twice = pd.concat([frame, frame], ignore_index=True)
-        given = GivenRows.labeled(
-            twice, np.repeat([True, False], len(h)), np.concatenate([better, 1.0 - better])
-        )
-        kinds = Declarations(missing="level")
-        owner = type(self).__name__
-        return LabeledRows.of(given, n_bins=self.n_bins, kinds=kinds, owner=owner), h > 0.0
-
-    def _list(self, labeled: LabeledRows, rng: np.random.Generator) -> tuple[Antecedent, ...]:
-        first = RuleListClassifier(
-            max_size=self.max_size, min_support=self.min_support, search="anneal", n_chains=2,
-            n_steps=_STEPS, n_jobs=1, random_state=int(rng.integers(2**31)),
-            memory_limit=self.memory_limit,
-        ).fit(labeled)  # fmt: skip
-        posterior = first.posterior_
-        work = len(posterior.antecedents) * labeled.table.n_distinct
-        found = best_list(
-            posterior, start=first.run_.best_state,
-            max_visited=int(np.clip(_WORK // work, 10, _MOST_VISITED)),
-            memory_limit=self.memory_limit * 1e9,
-        )  # fmt: skip
-        self.gap_ = float(found.gap)
-        return tuple(posterior.antecedents[index] for index in found.state.rules)
-
-    def _tree(self, labeled: LabeledRows, frame: pd.DataFrame, h: Floats) -> tuple[Antecedent, ...]:
-        self.gap_ = None
-        schema = _features(labeled)
-        least = max(1.0, self.min_support * len(h))
-        return best_tree(schema, self._coded(schema, frame), h, least)
-
-    def _became(
-        self,
-        labeled: LabeledRows,
-        is_better: NDArray[np.bool_],
-        rules: tuple[Antecedent, ...],
-        frame: pd.DataFrame,
-        h: Floats,
-    ) -> None:
-        schema = _features(labeled)
-        codes = self._coded(schema, frame)
+    def _learn(self, frame: pd.DataFrame, h: Floats, rng: np.random.Generator) -> None:
+        labeled = soft_labels(frame, h, self.n_bins, type(self).__name__)
+        columns = labeled.table.schema.columns
+        schema = Schema(tuple(one for one in columns if one.name != labeled.target))
+        codes, is_better = self._coded(schema, frame), h > 0.0
+        how = self.max_size, self.min_support, self.memory_limit
+        if self.kind == "tree":
+            least = max(1.0, self.min_support * len(h))
+            rules, self.gap_ = best_tree(schema, codes, h, least), None
+        else:
+            seed = int(rng.integers(2**31))
+            rules, self.gap_ = most_probable_list(labeled, *how, seed)
         counts = np.zeros((len(rules) + 1, 2))
-        learned = LabelList(schema, np.array([False, True]), rules, counts, 1.0)
-        parts = learned.part_of_codes(codes)
+        self.rules_ = LabelList(schema, np.array([False, True]), rules, counts, 1.0)
+        parts = self.rules_.part_of_codes(codes)
         np.add.at(counts, (parts, is_better.astype(int)), 1.0)
         self.means_ = np.bincount(parts, h, len(counts)) / np.maximum(counts.sum(axis=1), 1.0)
         self._set_features(schema)
-        self.rules_ = learned
-        self.associations_ = tuple(
-            find_associations(
-                schema, codes, is_better, n_shown=self.n_associations, max_size=self.max_size,
-                min_support=self.min_support, memory_limit=self.memory_limit,
-            )
-        )  # fmt: skip
+        self.associations_ = find_associations(schema, codes, is_better, self.n_associations, *how)
 
     def _measure(self, frame: pd.DataFrame, h: Floats, outcomes: Floats | None) -> None:
         codes = self._coded(self.schema_, frame)
@@ -216,9 +162,15 @@ class EffectRules(ReadableModel):
         self.n_held_out_ = len(frame)
         self.effects_ = None
         if outcomes is not None:
-            of_parts = parts == np.arange(self.rules_.n_rules + 1)[:, np.newaxis]
-            others = [rows_with(codes, one.conditions) for one in self.associations_]
-            self.effects_ = MeasuredEffects.of(outcomes, np.array([*of_parts, *others]))
+            self.effects_ = MeasuredEffects.of(outcomes, self._groups(codes))
+
+    def _groups(self, codes: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return which rows are in each part, and then in each association, (n_groups, n)."""
+        parts = self.rules_.part_of_codes(codes)
+        of_parts = parts == np.arange(self.rules_.n_rules + 1)[:, np.newaxis]
+        return np.array(
+            [*of_parts, *(rows_with(codes, one.conditions) for one in self.associations_)]
+        )
 
     @staticmethod
     def _coded(
@@ -322,11 +274,6 @@ class EffectRules(ReadableModel):
         self.effects_ = None if effects is None else MeasuredEffects.from_record(effects, n_groups)
         self._set_features(schema)
         self.fidelity_ = check_probability("fidelity", record["fidelity"])
-
-
-def _features(labeled: LabeledRows) -> Schema:
-    columns = labeled.table.schema.columns
-    return Schema(tuple(one for one in columns if one.name != labeled.target))
 
 
 def _numbers(name: str, given: Any, n_rows: int) -> Floats:

@@ -8,8 +8,13 @@ from sklearn.linear_model import LogisticRegression
 
 import bayescascade
 from bayescascade import CausalSVM, DataError, EffectModel, ParameterError
+from bayescascade.base import notices
 from bayescascade.methods.effects import fitting
+from bayescascade.methods.effects.learners import fit_forest, mixed
 from bayescascade.methods.effects.losses import target_weights
+from bayescascade.methods.effects.problem import Problem
+
+_SQUARES = "square", "mean"
 
 
 def _rows(seed=0, n=400):
@@ -77,6 +82,56 @@ def test_machines_come_as_near_as_they_say(monkeypatch):
     assert -1e-8 <= near.objective_ - exact.objective_ <= near.exact_.gap + 1e-8
     agree = near.decision_function(X) - exact.decision_function(X)
     assert np.abs(agree).mean() < 0.1
+
+
+def test_scales_are_chosen_by_rows_left_out():
+    """They find a ring, which scales of 10 times either way do not, and lie between the steps."""
+    rng = np.random.default_rng(1)
+    X, t = rng.uniform(-2.0, 2.0, (700, 2)), rng.random(700) < 0.5
+    helps = np.abs(np.hypot(*X.T) - 1.2) < 0.5
+    y = (helps == (rng.random(700) < 0.9)) == t
+    first, new = slice(0, 200), slice(200, None)
+    machine = CausalSVM(random_state=0).fit(X[first], y[first], t[first], 0.5)
+
+    def right(one):
+        return np.mean((one.decision_function(X[new]) > 0.0) == helps[new])
+
+    assert right(machine) > 0.85
+    for times in (0.1, 10.0):
+        length = machine.length_scale_ * times
+        other = CausalSVM(length_scale=length, penalty=machine.penalty_)
+        assert right(other.fit(X[first], y[first], t[first], 0.5)) < right(machine) - 0.05
+
+
+def test_a_long_fit_says_so_beforehand(monkeypatch):
+    """And about how long: what is chosen takes most."""
+    X, y, t = _rows(n=60)
+    chosen, given = CausalSVM(random_state=0), CausalSVM(length_scale=2.0, penalty=1e-2)
+    assert given.expected_seconds(1000) < 1.0 < 10.0 < chosen.expected_seconds(1000)
+    assert EffectModel().expected_seconds(4000) < 10.0 < EffectModel().expected_seconds(5000)
+    monkeypatch.setattr(notices, "MOST_SILENT", 0.0)
+    with pytest.warns(UserWarning, match="a fit to 60 rows takes about"):
+        given.fit(X, y, t, 0.5)
+
+
+def test_misfit_is_what_the_kernel_errs_more():
+    """On rows left out, than the mixture with a forest; intervals are wider by as much."""
+    rng = np.random.default_rng(0)
+    X, t = rng.uniform(-1.0, 1.0, (800, 3)), rng.random(800) < 0.5
+    y = rng.random(800) < 0.5 + 0.45 * np.where(t, 1.0, -1.0) * np.where(X[:, 0] > 0.3, 1.0, -0.5)
+    problem = Problem(X, np.where(y == t, 2.0, -2.0), rng.random(800) + 0.5, t, True, *_SQUARES)
+    kernel = fitting.KernelFit(problem, True, rng).fit("auto", "auto", "auto")
+    forest = fit_forest(problem, 0, None)
+    both = mixed(problem, kernel, forest).function
+    assert 0.0 < both.share < 1.0
+    held_out = kernel.held_out + both.share * (forest.held_out - kernel.held_out)
+    errors = [
+        np.average((problem.labels - h) ** 2, weights=problem.weights)
+        for h in (kernel.held_out, held_out)
+    ]
+    assert_allclose(both.misfit, errors[0] - errors[1], rtol=1e-6)
+    wider = both.deviations(X) ** 2 - both.kernel.deviations(X) ** 2
+    assert_allclose(wider, both.misfit, rtol=1e-6)
 
 
 def test_targets_by_name_are_arrays():

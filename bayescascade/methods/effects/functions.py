@@ -1,0 +1,218 @@
+"""Functions of rows, and what a file keeps of them: that of a kernel, a forest, or a mixture."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.validation import check_probability, check_real
+from bayescascade.methods.effects.kernels import Kernel
+
+Floats = NDArray[np.float64]
+
+MIXED = "kernel and forest"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelFunction:
+    """h(x) = intercept + sum_j coefficient_j K(x, landmark_j) of standardized rows.
+
+    Where there is a Gaussian around it, the variance of h(x) is |spread' (1, k)|^2, plus the part
+    of K(x, x) that landmarks cannot say, K(x, x) - |projection' k|^2, k = K(x, landmarks).
+    """
+
+    kernel: Kernel
+    center: Floats  # (d,)
+    scale: Floats  # (d,) > 0
+    landmarks: Floats  # (m, d), standardized
+    coefficients: Floats  # (m,)
+    intercept: float
+    projection: Floats  # (m, r); (m, 0) where there is no doubt to tell
+    spread: Floats  # (m + 1, r + 1)
+    height: float  # nats that K is worth: prior variance of h(x) = height K(x, x)
+
+    def values(self, rows: Floats) -> Floats:
+        """Return h of rows of the matrix, (n,)."""
+        return np.asarray(self._gram(rows) @ self.coefficients + self.intercept)
+
+    def deviations(self, rows: Floats) -> Floats:
+        """Return standard deviations of h, (n,)."""
+        gram = self._gram(rows)
+        inside = gram @ self.spread[1:] + self.spread[0]
+        known = ((gram @ self.projection) ** 2).sum(axis=1)
+        left = self.kernel.diagonal((rows - self.center) / self.scale) - known
+        return np.asarray(np.sqrt((inside**2).sum(axis=1) + self.height * np.maximum(left, 0.0)))
+
+    def _gram(self, rows: Floats) -> Floats:
+        return self.kernel.gram((rows - self.center) / self.scale, self.landmarks)
+
+    @property
+    def has_doubt(self) -> bool:
+        """Whether there are standard deviations."""
+        return bool(self.projection.shape[1])
+
+    @property
+    def n_held(self) -> int:
+        """Number of rows that it holds."""
+        return len(self.landmarks)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        kernel, slopes = self.kernel, self.kernel.slopes
+        arrays = ("center", "scale", "landmarks", "coefficients", "projection", "spread")
+        return {
+            "kind": "kernel",
+            "kernel": {
+                "lengths": kernel.lengths.tolist(), "height": kernel.height,
+                "slopes": None if slopes is None else slopes.tolist(), "degree": kernel.degree,
+            },
+            **{name: getattr(self, name).tolist() for name in arrays},
+            "intercept": self.intercept, "height": self.height,
+        }  # fmt: skip
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "KernelFunction":
+        """Return what was recorded; ValueError and the like if it does not fit together."""
+        given, n = record["kernel"], len(record["landmarks"])
+        lengths = _numbers(given["lengths"], (n_columns,))
+        slopes = None if given["slopes"] is None else _numbers(given["slopes"], (n_columns,))
+        kernel = Kernel(lengths, float(given["height"]), slopes, int(given["degree"]))
+        size = np.array(record["projection"], np.float64).reshape(n, -1).shape[1]
+        shapes = {
+            "center": (n_columns,), "scale": (n_columns,), "landmarks": (n, n_columns),
+            "coefficients": (n,), "projection": (n, size), "spread": (n + 1, size + 1),
+        }  # fmt: skip
+        arrays = {name: _numbers(record[name], shape) for name, shape in shapes.items()}
+        numbers = [float(record["intercept"]), float(record["height"]), kernel.height]
+        if not (np.isfinite(numbers).all() and min(lengths.min(), arrays["scale"].min()) > 0.0):
+            raise ValueError("a saved function's numbers must be finite, its scales > 0")
+        if kernel.degree not in (1, 2, 3):
+            raise ValueError(f"a saved kernel's degree must be 1, 2 or 3, got {kernel.degree}")
+        return cls(kernel=kernel, intercept=numbers[0], height=numbers[1], **arrays)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForestFunction:
+    """The mean of trees, whose nodes follow each other; a leaf is its own child."""
+
+    roots: NDArray[np.int64]  # (n_trees,)
+    feature: NDArray[np.int64]  # (n_nodes,)
+    threshold: Floats
+    left: NDArray[np.int64]  # where the feature is at most the threshold
+    right: NDArray[np.int64]
+    value: Floats
+    depth: int
+
+    has_doubt: ClassVar[bool] = False
+    n_held: ClassVar[int] = 0
+
+    @classmethod
+    def of(cls, forest: Any) -> "ForestFunction":
+        """Return a fitted forest of scikit-learn's."""
+        trees = [one.tree_ for one in forest.estimators_]
+        roots = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]])
+
+        def joined(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(tree, name) for tree in trees])
+
+        own = np.arange(sum(tree.node_count for tree in trees))
+        shift = np.repeat(roots, [tree.node_count for tree in trees])
+        left, right = (
+            np.where(each < 0, own, each + shift)
+            for each in (joined("children_left"), joined("children_right"))
+        )
+        return cls(
+            roots, np.maximum(joined("feature"), 0), joined("threshold"), left, right,
+            joined("value")[:, 0, 0], max(tree.max_depth for tree in trees),
+        )  # fmt: skip
+
+    def values(self, rows: Floats) -> Floats:
+        """Return h of rows of the matrix, (n,)."""
+        seen = rows.astype(np.float32)  # as scikit-learn compares
+        total, each = np.zeros(len(rows)), np.arange(len(rows))
+        for root in self.roots.tolist():
+            node = np.full(len(rows), root)
+            for _ in range(self.depth):
+                goes_left = seen[each, self.feature[node]] <= self.threshold[node]
+                node = np.where(goes_left, self.left[node], self.right[node])
+            total += self.value[node]
+        return total / len(self.roots)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        names = ("roots", "feature", "threshold", "left", "right", "value")
+        told = {name: getattr(self, name).tolist() for name in names}
+        return {"kind": "forest", **told, "depth": self.depth}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "ForestFunction":
+        """Return what was recorded; ValueError and the like if it does not fit together."""
+        n = len(record["value"])
+        limits = {"roots": n, "feature": n_columns, "left": n, "right": n}
+        whole = {name: np.array(record[name], np.int64) for name in limits}
+        fits = all(
+            each.ndim == 1 and len(each) > 0 and each.min() >= 0 and each.max() < limits[name]
+            for name, each in whole.items()
+        )
+        if not fits or any(len(whole[name]) != n for name in ("feature", "left", "right")):
+            raise ValueError("a saved forest's nodes must be among its own")
+        threshold, value = (_numbers(record[name], (n,)) for name in ("threshold", "value"))
+        return cls(threshold=threshold, value=value, depth=int(record["depth"]), **whole)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixedFunction:
+    """A part of a forest, and the rest of a kernel, to whose variance its misfit is added.
+
+    The misfit is by how much the kernel's mean square error exceeds that of the mixture on rows
+    left out. Where the function is smooth it is next to nothing, and at steps it is most of all.
+    """
+
+    kernel: KernelFunction
+    forest: ForestFunction
+    share: float  # of the forest
+    misfit: float  # variance
+
+    has_doubt: ClassVar[bool] = True
+
+    @property
+    def n_held(self) -> int:
+        """Number of rows that the kernel holds."""
+        return self.kernel.n_held
+
+    def values(self, rows: Floats) -> Floats:
+        """Return h of rows of the matrix, (n,)."""
+        kernel, forest = self.kernel.values(rows), self.forest.values(rows)
+        return np.asarray(kernel + self.share * (forest - kernel))
+
+    def deviations(self, rows: Floats) -> Floats:
+        """Return standard deviations of h, (n,)."""
+        return np.asarray(np.sqrt(self.kernel.deviations(rows) ** 2 + self.misfit))
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        parts = {"kernel": self.kernel.to_record(), "forest": self.forest.to_record()}
+        return {"kind": MIXED, **parts, "share": self.share, "misfit": self.misfit}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "MixedFunction":
+        """Return what was recorded; ValueError and the like if it does not fit together."""
+        kernel = KernelFunction.from_record(record["kernel"], n_columns)
+        forest = ForestFunction.from_record(record["forest"], n_columns)
+        share = check_probability("share", record["share"])
+        return cls(kernel, forest, share, check_real("misfit", record["misfit"], minimum=0.0))
+
+
+FUNCTIONS: Mapping[str, Any] = {
+    "kernel": KernelFunction, "forest": ForestFunction, MIXED: MixedFunction,
+}  # fmt: skip
+"""What is saved, by what it is called."""
+
+
+def _numbers(given: Any, shape: tuple[int, ...]) -> Floats:
+    found = np.array(given, np.float64)
+    if found.shape != shape or not np.isfinite(found).all():
+        raise ValueError(f"a saved function needs finite numbers of shape {shape}")
+    return found
