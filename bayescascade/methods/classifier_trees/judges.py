@@ -12,7 +12,15 @@ from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 
-_HELD_OUT = 0.25  # of the rows, where none are given to choose by
+_HELD_OUT = 0.25
+"""Share of the rows that choose where none are given for that.
+
+Cross-validation of few rows, as of forests, was no better (errors in percent within 10, 20, 30, 50
+and 100 % of Turney's prices, five splits; a quarter first): trees on hepatitis 17.4, 16.8, 16.1,
+14.8, 14.8 against 20.6 always, standard errors .8 to 2.2; on pima 32.1, 31.7, 31.7, 22.7, 24.9
+against 32.9, 31.2, 31.2, 23.4, 23.9, standard errors 1.3 to 2.1; for six times the work. Trees that
+are grown on all rows have no rows left to be pruned by.
+"""
 
 
 class Candidate(Protocol):
