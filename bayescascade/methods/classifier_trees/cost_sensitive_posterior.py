@@ -30,9 +30,9 @@ from scipy.special import expit
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.growing import GrowingRows
-from bayescascade.methods.classifier_trees.leaves import no_gate
+from bayescascade.methods.classifier_trees.hardening import hardened
 from bayescascade.methods.classifier_trees.scaling import Standard
-from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
+from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.model.continuous import ContinuousPosterior, Floats
 from bayescascade.model.draws import TraceLegend
 
@@ -312,46 +312,10 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         are hard; leaves have their least squares, of all that is read on the path.
         """
         coefficients, thresholds = self.parts(state)
-        basis, n_features = self.tree.basis, self.tree.n_features
-        n_nodes = len(self._parent)
-        squares = (coefficients[:, :-1] ** 2).sum(axis=2)
-        norms = np.array(
-            [np.sqrt(np.bincount(basis.feature, square, n_features)) for square in squares]
+        reach = self._forward(coefficients, thresholds).reach.sum(axis=1) * self.n_rows
+        return hardened(
+            self.tree, self.standard, coefficients, thresholds, self._directions, reach, cut
         )
-        reads = norms > cut
-        reach = self._forward(coefficients, thresholds).reach.sum(axis=1)
-        has = np.zeros((n_nodes, n_features), np.bool_)
-        nodes = []
-        for place, parent in enumerate(self._parent):
-            inherited = has[parent] if parent >= 0 else np.zeros(n_features, np.bool_)
-            has[place] = inherited | reads[place]
-            bought = np.flatnonzero(reads[place] & ~inherited)
-            bought = bought[np.argsort(-norms[place][bought], kind="stable")]
-            own = coefficients[place]
-            known = np.flatnonzero(has[place][basis.feature])
-            leaf = self.standard.linear(0.5 * own[:-1], 0.5 * own[-1] + 0.5, known, "shares")
-            is_inner = self._children[place, 0] >= 0
-            gate = no_gate()
-            if is_inner:
-                columns = np.flatnonzero(reads[place][basis.feature])
-                along = own @ self._directions[place][:, np.newaxis]
-                gate = self.standard.linear(along[:-1], along[-1], columns, "shares")
-            above, below = self._children[place].tolist()
-            nodes.append(
-                ClassifierNode(
-                    bought,
-                    norms[place][bought],
-                    0.0,
-                    1.0,
-                    False,
-                    float(reach[place]) * self.n_rows,
-                    gate,
-                    float(thresholds[place]),
-                    (above, below),
-                    leaf,
-                )
-            )
-        return ClassifierTree(tuple(nodes), basis, n_features, self.tree.n_classes)
 
     def _blocks(self) -> tuple[Floats, ArrayLike]:
         n_nodes, n_numbers, n_outputs = self._shape
