@@ -216,8 +216,8 @@ def _files_of_folder(
         partition = next((part for part in parts[:-1] if fnmatch(part, "*=*")), None)
         if partition is not None:
             raise DataError(
-                f"{folder} is partitioned by {partition.partition('=')[0]}, which only the names "
-                f"of its folders tell: read it as pyarrow.dataset.dataset({folder!r}, "
+                f"{folder} is partitioned by {partition.partition('=')[0]}, whose values are only "
+                f"in the names of its folders: read it as pyarrow.dataset.dataset({folder!r}, "
                 'partitioning="hive")'
             )
         chosen = _reader_of(path)

@@ -267,8 +267,8 @@ class ExcelSource(FrameSource):
             found = re.search(r"dependency '(\w+)'", str(error))
             library = found[1] if found else "openpyxl"
             raise DataError(
-                f"{file.label} is an Excel file, and {library}, which reads such, is not "
-                f"installed: pip install {library}"
+                f"{file.label} is an Excel file; to read it, install {library}: "
+                f"pip install {library}"
             ) from None
         except Exception as error:  # of whatever library reads it
             reason = (str(error) or type(error).__name__).splitlines()[0]

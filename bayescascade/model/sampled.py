@@ -140,8 +140,8 @@ class HasDraws:
         if name in ("posterior_", "run_", "exact_") and "summary_" in self.__dict__:
             if "run_" in self.__dict__:
                 how = ", as ".join(filter(None, (self.summary_.method, self.summary_.reason)))
-                raise AttributeError(f'{name} is there after search "exact": this was {how}')
-            raise AttributeError(f"{name} is not in a model that was read from a file: no data is")
+                raise AttributeError(f'{name} needs search "exact", got {how}')
+            raise AttributeError(f"a model that was read from a file has no {name}: it has no rows")
         return self.__getattribute__(name)  # raises again what led here
 
     def plot_posterior(self, ax: "Axes | None" = None) -> "Axes":

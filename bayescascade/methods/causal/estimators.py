@@ -185,7 +185,7 @@ class AdditiveNoiseModel(DirectionModel):
         if not np.isfinite(list(scores.values())).all():
             raise DataError(
                 f'score "{self.score}" needs residuals that vary in the middle: half of them are '
-                "one number; another score can do with that"
+                "equal; use another score"
             )
         self._became(scores, len(pair.x), read.names)
         self.regression_ = regression_words(self.regression)

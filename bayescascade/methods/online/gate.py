@@ -208,7 +208,9 @@ class OnlineGate(Printed):
         classes; text and missing cells are read as there.
         """
         if not isinstance(self._pool, ConfidentModels):
-            raise ParameterError("start is for gates of models: experts are taken as they are")
+            raise ParameterError(
+                "start needs a gate of models (of_models): given experts do not learn"
+            )
         given = GivenRows.labeled(X, y, None)
         self._encoder = MatrixEncoder.learn(given, _POLICY)
         training = TrainingRows.read(self._encoder, given, owner="OnlineGate")

@@ -48,7 +48,7 @@ def test_large_tables_are_sampled_and_the_print_says_why(estimator):
     assert model.summary_.reason.startswith("exact would take ")
     assert "boxes" in model.summary_.reason
     assert model.summary_.reason.split()[0] in str(model)
-    with pytest.raises(AttributeError, match=r'exact_ is there after search "exact"'):
+    with pytest.raises(AttributeError, match=r'exact_ needs search "exact"'):
         model.exact_  # noqa: B018
     assert not hasattr(model, "exact_")
 

@@ -255,7 +255,7 @@ def test_ctrl_c_keeps_the_rounds(rng) -> None:
         (lambda: gate_of().partial_fit([[0, 0, 0, -1]], [0, 1]), DataError, "y must have a label"),
         (lambda: OnlineGate.of_models([]), ParameterError, "models must be at least one"),
         (lambda: OnlineGate.of_models([3]), ParameterError, "models must be classifiers"),
-        (lambda: gate_of().start([[0]], [0]), ParameterError, "start is for gates of models"),
+        (lambda: gate_of().start([[0]], [0]), ParameterError, "start needs a gate of models"),
     ],
 )  # fmt: skip
 def test_bad_input_is_named(make, error, message) -> None:
