@@ -24,7 +24,7 @@ class Picture(SphinxDirective):
             )
             for scheme in ("light", "dark")
         ]
-        return [nodes.container("", *images, classes=["picture-frame"])]
+        return [nodes.container("", *images, classes=["picture-frame", self.arguments[0]])]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
