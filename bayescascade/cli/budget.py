@@ -220,7 +220,7 @@ class FoundWithin:
             + f"{tested} to test"
         )
         few = () if measured else (Pieces([self._chooses_text]),)
-        measured_on = "cost, error and features of the test rows; ±: standard error"
+        measured_on = "measured on the test rows; ±: standard error"
         told = Pieces([measured_on, *curve.nothing_texts], "dim")
         table = curve.table(curve.labels, "budget")
         return (Heading(heading), Pieces([split]), *few, BLANK, table, BLANK, told)

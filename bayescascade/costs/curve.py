@@ -8,6 +8,7 @@ picks a model by this curve has to measure it again on other rows.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -163,7 +164,7 @@ class CostAccuracyCurve(Printed):
     def table(self, labels: Sequence[str], header: str) -> PrintedTable:
         """Return the table of the points, each with a label, and what is above the labels.
 
-        The line of buying nothing is the first.
+        The line of buying nothing is the first; a column that no model fills is left out.
         """
         points = self._all
         labels = [NOTHING] * (len(points) - len(self.points)) + list(labels)
@@ -180,7 +181,9 @@ class CostAccuracyCurve(Printed):
             "trees": ["" if p.n_trees is None else f"{p.n_trees:,}" for p in points],
             "splits": ["" if p.n_splits is None else f"{p.n_splits:,}" for p in points],
         }
-        return PrintedTable(labels, [Numbers(*column) for column in columns.items()], header)
+        is_said = [any(texts[-len(self.points) :]) for texts in columns.values()]
+        shown = compress(columns.items(), is_said)
+        return PrintedTable(labels, [Numbers(*column) for column in shown], header)
 
 
 def cost_accuracy_curve(

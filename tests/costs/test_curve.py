@@ -113,6 +113,8 @@ def test_a_curve_is_printed_as_a_table(rows, models):
     assert [line.split()[0] for line in lines[3:6]] == ["nothing", "deep", "flat"]
     assert lines[6].startswith("  ")  # a family's name stands once
     assert max(map(len, lines)) <= 80
+    lines = str(cost_accuracy_curve([Constant()], *rows)).split("\n")
+    assert lines[2].split() == ["cost", "error"]  # no headings without numbers
 
 
 def test_a_curve_is_drawn_where_it_is_told(rows, models):
