@@ -37,6 +37,7 @@ def main() -> None:
     """Print a line for each gate."""
     made = parser(__doc__, DATA_SETS, ("magic", "letter"))
     made.add_argument("--seeds", type=int, default=5)
+    made.add_argument("--gates", nargs="+", help="titles; all by default")
     made.add_argument("--regrets", action="store_true")
     arguments = made.parse_args()
     if arguments.regrets:
@@ -63,7 +64,8 @@ def main() -> None:
         problem = DATA_SETS[name](arguments.data)
         X, y = problem.features.to_numpy(float), problem.labels.to_numpy()
         say(f"\n{name}: {len(y):,} rows; mean loss a round where asking costs {COSTS}")
-        for title, (models, options) in gates.items():
+        for title in arguments.gates or gates:
+            models, options = gates[title]
             found = [
                 [
                     loss_of(X, y, models, cost, seed, options)
