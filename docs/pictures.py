@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 from picture_schemes import DARK, LIGHT, Scheme, add_legend, plain_axes
-from pictures_of_examples import boxes, effects, mixture, online
+from pictures_of_examples import boxes, effects, mixture, online, sensors
 from sklearn.datasets import load_breast_cancer, make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_ridge import KernelRidge
@@ -227,6 +227,7 @@ PICTURES: dict[str, Callable[[Scheme], Figure]] = {
         mixture,
         effects,
         online,
+        sensors,
     )
 }
 

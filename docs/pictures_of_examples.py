@@ -10,9 +10,16 @@ from matplotlib.patches import Rectangle
 from picture_schemes import Scheme, add_legend, plain_axes
 from sklearn.datasets import load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from bayescascade import BoxClassifier, CascadeMixture, EffectModel, OnlineGate
+from bayescascade import (
+    BoxClassifier,
+    CascadeMixture,
+    EffectModel,
+    GatedSensorsClassifier,
+    OnlineGate,
+)
 from tests.documents import ROOT
 
 
@@ -89,6 +96,31 @@ def online(scheme: Scheme) -> Figure:
     axes.axhline(0.2, color=scheme.text, lw=1, ls="--", label="always asks")
     axes.set(xlabel="round", ylabel="mean loss", ylim=(0, 0.3), xlim=(1, len(losses)))
     add_legend(axes, scheme)
+    return figure
+
+
+def sensors(scheme: Scheme) -> Figure:
+    """Draw how often each camera speaks about each digit."""
+    X, y = load_digits(return_X_y=True)
+    corners = {
+        f"{side} {end}": [8 * row + column for row in rows for column in columns]
+        for side, rows in (("upper", range(4)), ("lower", range(4, 8)))
+        for end, columns in (("left", range(4)), ("right", range(4, 8)))
+    }
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    model = GatedSensorsClassifier(sensors=corners, budget=2, random_state=0).fit(X, y)
+    speaks = np.asarray(model.speaks(X_test), dtype=float)
+    figure = Figure(figsize=(7.6, 2.3))
+    axes = plain_axes(figure, scheme, (0.12, 0.22, 0.85, 0.75))
+    for camera in range(len(corners)):
+        for digit in range(10):
+            share = speaks[y_test == digit, camera].mean()
+            axes.add_patch(Rectangle((digit - 0.45, camera - 0.4), 0.9, 0.8, lw=0,
+                                     fc=scheme.denser, alpha=0.1 + 0.75 * share))  # fmt: skip
+            axes.text(digit, camera, f"{share:.0%}", ha="center", va="center", color=scheme.text)
+    axes.set_yticks(range(len(corners)), corners)
+    axes.set_xticks(range(10))
+    axes.set(xlim=(-0.5, 9.5), ylim=(len(corners) - 0.5, -0.5), xlabel="digit")
     return figure
 
 
