@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bayescascade.costs.items import FeatureCosts
 
 MODELS: Models = {"": SensorClassifierParameters}
-_CHOSEN = ("features", "missing", "unknown", "time_limit")
+_CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
 
 
 @click.command(short_help="Classify by sensors that are silent unless needed.")

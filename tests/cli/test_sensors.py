@@ -24,7 +24,7 @@ def files(tmp_path_factory):
 
 def test_a_curve_is_printed_and_a_single_budget_is_saved(files):
     asked = ("sensors", files / "rows.csv", "--target", "moves", "--sensors",
-             files / "sensors.csv", "--seed", 0)  # fmt: skip
+             files / "sensors.csv", "--seed", 0, "--steps", 60)  # fmt: skip
     found = run(*asked, "--budgets", "1,3")
     assert found.exit_code == 0, found.stderr
     assert "376 to learn from, 124 to test" in found.stdout

@@ -31,7 +31,6 @@ from bayescascade.methods.sensors.thrift import within
 from bayescascade.methods.sensors.training import Lesson, opened, trained
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.roles import Predicted
-from bayescascade.report.page import count_of
 
 _ROUNDS = 200
 """Rounds of alternating gradient descent: 50 steps for predictors, 50 for gates."""
@@ -342,9 +341,6 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
     @property
     def _n_outputs(self) -> int:
         return 1
-
-    def _heading(self) -> list[str]:
-        return [count_of(len(self._sensors), "sensor"), *self._facts()]
 
     def _own_record(self) -> dict[str, Any]:
         return {"center": self._center, "scale": self._scale}

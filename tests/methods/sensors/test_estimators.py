@@ -19,7 +19,7 @@ from bayescascade import (
 from bayescascade.costs.limits import BudgetError
 
 SENSORS = {"wrist": ["ax", "ay"], "ankle": ["bx", "by"], "chest": ["c"]}
-HOW = {"sensors": SENSORS, "n_steps": 400, "random_state": 0}
+HOW = {"sensors": SENSORS, "n_steps": 250, "random_state": 0}
 
 
 def rows(n=900, seed=0):
@@ -152,7 +152,8 @@ def test_one_class_is_an_error():
 
 @pytest.mark.parametrize(
     "how",
-    [{"method": "direct"}, {"method": "direct", "activation": "relu"}, {"method": "relaxed"},
+    [{"method": "direct"}, {"method": "direct", "activation": "relu"},
+     pytest.param({"method": "relaxed"}, marks=pytest.mark.slow),
      {"features": "squared"}, {"features": "fourier", "n_fourier": 20}],
     ids=str,
 )  # fmt: skip
@@ -225,7 +226,11 @@ def numbers(n=800, seed=0):
     return X, 5.0 + 3.0 * np.where(X["ax"] > 0, X["ay"], X["by"])
 
 
-@pytest.mark.parametrize("method", ["straight_through", "smooth", "alternating", "projected"])
+@pytest.mark.parametrize(
+    "method",
+    ["straight_through", "smooth"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("alternating", "projected")],
+)
 def test_numbers_are_explained_within_a_budget(method):
     X, y = numbers()
     made = GatedSensorsRegressor(budget=1.3, method=method, n_starts=3, **HOW).fit(X, y)

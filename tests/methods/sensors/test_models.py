@@ -230,12 +230,12 @@ def test_shares_reach_the_optimum_of_a_general_solver(limit):
         constraints={"type": "ineq", "fun": lambda q: limit - costs @ q}, method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 1000},
     )  # fmt: skip
-    q = solved(problem, np.full((6, 3), 0.02), 4000)
+    q = solved(problem, np.full((6, 3), 0.02), 1000)
     assert problem.value(q) == pytest.approx(found.fun, abs=5e-3)
     assert (q * problem.costs).sum() <= limit + 1e-9
     always_spends = problem._replace(limit=limit)
     q = np.full((6, 3), 0.02)
-    for step in range(2000):
+    for step in range(500):
         slope = always_spends.slope(q)
         forced = slope - slope.max() - 1.0  # all negative: everything that there is room for
         q = q + 2 / (step + 2) * (problem.vertex(forced) - q)
@@ -340,6 +340,7 @@ def test_gradients_of_smooth_gates_are_differences():
     assert_allclose(gradient, slopes(posterior, state, np.full(state.size, 1e-5)), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_draws_say_which_sensor_is_needed():
     """The second one knows nothing: at a price it is silent in most draws, the first in none."""
     rng = np.random.default_rng(0)
