@@ -27,29 +27,29 @@ _CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
     "--sensors",
     metavar="FILE.csv",
     required=True,
-    help="Columns of each sensor, as name,cost,group: a row for each column, whose group is its "
-    "sensor; a row named like a sensor has the cost that it speaks, else 1.",
+    help="A file with name,cost,group: a row for each column, with its sensor as the group, and "
+    "rows for sensors, with their costs of speaking (default 1).",
 )
 @click.option(
     "--budgets",
     metavar="COST,...",
     required=True,
-    help="The most that a row may cost on average; a classifier is learned for each.",
+    help="Limits on the mean cost of a row; one classifier is learned for each.",
 )
-@test_share_option("Share of the rows for the test; a quarter of the others chooses.")
+@test_share_option("Share of the rows for the test; a quarter of the others chooses settings.")
 @with_options(*(option_of(name, MODELS) for name in _CHOSEN), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
 @with_options(SPLIT_SEED)
-@click.option("--out", metavar="FILE.json", help="Save the classifier, of a single budget.")
+@click.option("--out", metavar="FILE.json", help="Save the classifier; needs a single budget.")
 @click.option("--plot", metavar="FILE", help="Draw error by cost: .png, .svg or .pdf.")
 @learning
 def sensors(data: str, **options: Any) -> tuple[Task, Lesson]:
-    """Learn sensors that stay silent unless their own readings say that they are needed.
+    """Learn sensors that speak only if their own readings say that they are needed.
 
     The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Each sensor of
-    --sensors looks at its columns, and decides whether it speaks, which costs something. Printed is
-    what the classifier of each budget costs and how often it errs on rows left aside for the test.
-    Ctrl-C ends it early: what was finished is printed.
+    --sensors decides by its own columns whether it speaks, which has a cost. The cost and error of
+    each budget's classifier on held-out rows are printed. Ctrl-C ends it early; finished
+    classifiers are printed.
     """
     budgets = budgets_of(options["budgets"])
     if options["out"] is not None and len(budgets) > 1:
