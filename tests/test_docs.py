@@ -63,6 +63,20 @@ def test_pages_of_methods_have_one_order() -> None:
         assert headings == ORDER, name
 
 
+@pytest.mark.parametrize("name", [*sorted(TEXTS), "README.md"])
+def test_figures_of_comparisons_name_their_commands(name: str) -> None:
+    """Who doubts a figure runs the command; one without is of nobody knows which version."""
+    text = TEXTS[name] if name in TEXTS else (ROOT / name).read_text(encoding="utf-8")
+    sections = re.split(
+        r"^## ", re.sub(r"```(?!sh|bash).*?```", "", text, flags=re.DOTALL), flags=re.M
+    )
+    for section in sections:
+        if section.startswith(("Peers", "How it compares")) and re.search(
+            r"\d\.\d|\s\.\d", section
+        ):
+            assert re.search(r"tests[./]benchmarks", section), section[:60]
+
+
 def test_every_benchmark_is_listed() -> None:
     """Who looks for how something was measured finds the command."""
     text = TEXTS["benchmarks.md"]
