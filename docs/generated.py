@@ -50,6 +50,9 @@ What `bayescascade COMMAND --help` prints. Results go to standard output, progre
 standard error. An error is one line, with exit code 2; Ctrl-C exits with 130.
 """
 
+_LINKS = {"](../data/README.md": "](../../example_data.md", "](../docs/": "](../../"}
+"""Links of notebooks in their own folder, and where they lead from the pages."""
+
 _GALLERY = """# Notebooks
 
 Whole analyses with pictures, from reading a table to what should not be concluded. They are in
@@ -176,7 +179,8 @@ def _notebooks() -> dict[str, str]:
     for path in paths:
         notebook = nbformat.read(path, as_version=4)
         for cell in notebook.cells:
-            cell.source = cell.source.replace("](../data/README.md", "](../../example_data.md")
+            for here, there in _LINKS.items():
+                cell.source = cell.source.replace(here, there)
         _describe_pictures(notebook)
         pages[f"notebooks/{path.name}"] = nbformat.writes(notebook)
         (folder / f"{path.stem}.png").write_bytes(_first_picture(notebook))
