@@ -17,6 +17,7 @@ from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.adaptive.base import GatedClassifier
 from bayescascade.methods.adaptive.boosted import boosted_learner
+from bayescascade.methods.adaptive.boosted_scores import BoostedScores
 from bayescascade.methods.adaptive.fitting import (
     fit_any,
     fit_budgeted,
@@ -329,6 +330,8 @@ class AdaptiveClassifier(GatedClassifier):
         told = [f"sends {share_text(self.sent_share_)} of the rows to {self._model.full.text}"]
         if np.isfinite(self.cut_):
             told.append(f"cut {self.cut_:.3g}")
+        if isinstance(self._model.local, BoostedScores):
+            told.append(f"{count_of(self._model.local.n_trees, 'boosted tree')} for those kept")
         held = "a heuristic: `oracle` has what a better gate could do"
         return (*super()._how_made(), Pieces(told), Pieces([held]))
 

@@ -108,7 +108,8 @@ class OfAny(NamedTuple):
     @property
     def text(self) -> str:
         """What it is called."""
-        return type(self.estimator).__name__
+        last = self.estimator.steps[-1][1] if hasattr(self.estimator, "steps") else self.estimator
+        return type(last).__name__
 
     def probabilities(self, rows: Matrix) -> Numbers:
         """Return the probability of each class, (n, n_classes)."""
