@@ -21,8 +21,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from bayescascade import GatedSensorsClassifier
 from bayescascade.base.threads import single_threaded
+from bayescascade.methods.sensors.devices import Sensors
 from bayescascade.methods.sensors.models import SOFTMAX, GatedNet, Weights
-from bayescascade.methods.sensors.signals import Signals
+from bayescascade.methods.sensors.signals import SignalMaker, Signals
 from bayescascade.methods.sensors.smooth import alternated, smooth
 from bayescascade.methods.sensors.training import Lesson, opened, trained
 from tests.benchmarks.figures import parser, say
@@ -114,18 +115,7 @@ def only(model, kind):
 def by_name(split, sensors, budgets) -> None:
     """Print OPT-Direct, soft and hard, and what the other trainings come to."""
     X, X_test, y, y_test = split
-    model = GatedSensorsClassifier(sensors=sensors, n_steps=1, random_state=0).fit(X, y)
-    lesson, rng = model._trial.everything, np.random.default_rng(0)
-    tests = model._maker.made(X_test)
-    with single_threaded():
-        weights = trained(lesson, 0.3, opened(lesson, rng), 4000, "sigmoid", rng)
-    for gates in ("sigmoid", "step"):
-        net = GatedNet(weights, lesson.signals.sensor_of, gates)
-        right = (model.classes_[net.outputs(tests).argmax(axis=1)] == y_test).mean()
-        cost = net.speaks(tests).sum(axis=1).mean()
-        said = "mean of soft gates" if gates == "sigmoid" else "mean speakers"
-        mean = net.gates(tests).sum(axis=1).mean() / len(sensors) if gates == "sigmoid" else cost
-        say(f"direct, tradeoff 0.3, gates {gates}: {right:.4f}, {said} {mean:.2f}")
+    direct(split, sensors)
     for how in ({"method": "direct"}, {"method": "direct", "activation": "relu"},
                 {"method": "relaxed"}):  # fmt: skip
         model = GatedSensorsClassifier(sensors=sensors, budget=min(budgets), random_state=0, **how)
@@ -136,6 +126,24 @@ def by_name(split, sensors, budgets) -> None:
             for one in found
         ]
         say(f"{' '.join(how.values())}, gates: " + "   ".join(texts))
+
+
+def direct(split, sensors) -> None:
+    """Print OPT-Direct at lambda = 0.3 of the mean gate, by its soft gates and by hard ones."""
+    X, X_test, y, y_test = split
+    places = tuple(np.array(columns) for columns in sensors.values())
+    given = Sensors(tuple(sensors), places, np.ones(len(sensors)))
+    maker = SignalMaker.of("linear", 1, given, np.arange(X.shape[1]), X, 0)
+    classes, rng = np.unique(y), np.random.default_rng(0)
+    targets = (y[:, np.newaxis] == classes).astype(float)
+    lesson = Lesson(maker.made(X), targets, SOFTMAX, given.costs, 1.0)
+    with single_threaded():
+        weights = trained(lesson, 0.3 / len(sensors), opened(lesson, rng), 8000, "sigmoid", rng)
+    tests = maker.made(X_test)
+    for gates in ("sigmoid", "step"):
+        net = GatedNet(weights, lesson.signals.sensor_of, gates)
+        right = (classes[net.outputs(tests).argmax(axis=1)] == y_test).mean()
+        say(f"direct, lambda 0.3, gates {gates}: {right:.4f}, mean {net.gates(tests).mean():.2f}")
 
 
 def neighbors(splits, sensors) -> None:
