@@ -9,11 +9,12 @@ from importlib.util import find_spec
 from time import process_time
 
 import numpy as np
+import pytest
 from scipy.special import expit
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
-from bayescascade import FeatureCosts
+from bayescascade import AdaptiveClassifier, FeatureCosts
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.adaptive.growing import Grower, Growth
 from bayescascade.methods.adaptive.linear_scores import Scaling
@@ -92,3 +93,13 @@ def test_dropping_features_of_linear_gates(report: Callable[[Figure], None]) -> 
                 pass
 
     report(Figure("Adapt-Lin's path", timed(path, 1, process_time)[1], "s", at_most=10))
+
+
+@pytest.mark.slow
+def test_a_fit_of_boosted_gates(report: Callable[[Figure], None]) -> None:
+    """Ten tradeoffs, three limits of the share, and two rounds of 150 trees, before a forest."""
+    X, y = letter_rows(FOLDER)
+    forest = RandomForestClassifier(40, random_state=0)
+    model = AdaptiveClassifier(forest, penalty="once", budget=8.0, random_state=0)
+    seconds = timed(lambda: model.fit(X, y, X[9000:], y[9000:]), 1, process_time)[1]
+    report(Figure("12,000 x 16, boosted gates", seconds, "s", at_most=90))
