@@ -105,18 +105,16 @@ class GatedClassifier(TriedWithinBudgets):
         if best is None:
             model._model = trial.nothing.nothing()
         else:
-            model._model = trial.gated(best.fit).cut_at(best.cut)
-        decided = model._model  # by rows that it was not learned from
-        if best is not None and not trial.judges.learns.all():
-            best = model._fit = replace(best, fit=trial.learner.refitted(best.fit))
+            if not trial.judges.learns.all():
+                best = model._fit = replace(best, fit=trial.learner.refitted(best.fit))
             model._model = trial.gated(best.fit).cut_at(best.cut)
         rows = trial.training.validation_rows
         model._measure(rows, trial.watch)
         model.sent_share_ = float(model._model.sent(rows).mean())
         if best is not None and budget is not None and not model._reads_nothing:
-            judges = trial.judges
-            said = decided.local_chances(judges.rows).argmax(axis=1) != judges.labels
-            wrong = np.where(decided.sent(judges.rows), judges.full_wrong, said)
+            judges, at = trial.judges, model._model
+            said = at.local_chances(judges.rows).argmax(axis=1) != judges.labels
+            wrong = np.where(at.sent(judges.rows), judges.full_wrong, said)
             nothing = judges.labels != trial.training.commonest
             model._settle(Choice.of(judges.words, wrong, nothing, trial.training))
         return model
