@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from bayescascade.costs.items import FeatureCosts
+from bayescascade import AdaptiveClassifier, FeatureCosts, GreedyMiserClassifier
+from bayescascade.methods.adaptive.boosting import Boosting
 from bayescascade.methods.adaptive.growing import Grower, Growth
 from tests.methods.adaptive import slow_trees
+from tests.methods.adaptive.problems import mixed, problem
 
 COSTS = FeatureCosts({0: 1.0, 1: 2.0, 2: 0.5}, groups={"blood": [1, 2]})
 
@@ -52,3 +54,34 @@ def test_trees_are_those_of_the_slow_twin(seed, penalty):
     if penalty != "none":  # nothing is worth such a price
         dear = grower.grow(grower.buying(1e6, sizes), gradients, curvatures, added)
         assert (dear.column < 0).all()
+
+
+@pytest.mark.parametrize("penalty", ["once", "per_row"])
+def test_without_a_full_share_it_is_greedy_miser(penalty):
+    """With one, rows that are sent count less, and other trees grow."""
+    (X, y), validation = mixed(300, 0), mixed(200, 1)
+    how = {"penalty": penalty, "tradeoff": 0.01, "n_boosted": 10, "costs": COSTS}
+    miser = GreedyMiserClassifier(**how, random_state=0).fit(X, y, *validation)
+    grown = {one.fit.n_trees: one.fit.local.to_record() for one in miser.path_}
+    for share in (0.0, 0.4):
+        gate = AdaptiveClassifier(n_trees=3, full_share=share, **how, random_state=0)
+        gate.fit(X, y, *validation)
+        found = {one.fit.n_trees: one.fit.local.to_record() for one in gate.path_}
+        assert found.keys() == grown.keys()
+        assert (found == grown) == (share == 0.0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("is_newton", [True, False])
+def test_more_trees_lower_the_objective(n_classes, is_newton):
+    """Trees that climbed would raise it, and fixed ones leave it where it was."""
+    one = problem(0, n=200, n_classes=n_classes, full_share=0.3)
+    items = FeatureCosts().resolve(list(range(4)))
+    growth = Growth(depth=3, ridge=1.0, least=0.5, rate=0.2)
+    grower = Grower.of(one.rows, one.weights, items, growth, "none")
+    values = []
+    for n_trees in (1, 4, 16, 64):
+        boosting = Boosting(n_trees, 1, is_newton)
+        sums = boosting.adapted(one, grower, 0.0, boosting.greedy(one, grower, 0.0))
+        values.append(one.value_at(sums.gates, sums.outputs.T))
+    assert (np.diff(values) < -0.005).all()
