@@ -47,6 +47,8 @@ class Candidate:
         Error rate or mean squared error, and mean cost of a row.
     gap : float
         How far the predictors may be from the best of these gates, nats; NaN as they were trained.
+    loss : float
+        Mean loss of a row, nats, which decides where errors are equal; NaN in saved models.
     """
 
     kind: str
@@ -55,6 +57,7 @@ class Candidate:
     error: float
     cost: float
     gap: float
+    loss: float = float("nan")
 
 
 class Judge(NamedTuple):
@@ -84,7 +87,8 @@ class Trying(NamedTuple):
         speaks = fast_speaks(weights, judging.signals)
         outputs = designed(judging.signals, net.gates(judging.signals)) @ weights.theta
         cost = float((speaks @ judging.costs).mean())
-        return Candidate(kind, net, thrift, self.judge.error(outputs), cost, gap)
+        loss = float(judging.loss.rows(outputs, judging.targets).mean())
+        return Candidate(kind, net, thrift, self.judge.error(outputs), cost, gap, loss)
 
     def _activation_of(self, kind: str) -> str:
         return "step" if kind == "always" else self.activation
@@ -136,13 +140,16 @@ class Trying(NamedTuple):
 
 
 def best_within(candidates: Sequence[Candidate], budget: float | None) -> Candidate:
-    """Return the candidate of least error within a budget, of equals the cheapest."""
+    """Return the candidate of least error within a budget, of equals that of least loss.
+
+    Few rows judge many candidates alike, and a cheaper one of them is no better for that.
+    """
     possible = [one for one in candidates if budget is None or is_within(one.cost, budget)]
     if not possible:
         least = min(one.cost for one in candidates)
         assert budget is not None, "without one all are possible"
         raise too_low(budget, least, "the mean cost of the cheapest gates that were tried")
-    return min(possible, key=lambda one: (one.error, one.cost))
+    return min(possible, key=lambda one: (one.error, one.loss, one.cost))
 
 
 def best_ridge(lesson: Lesson, judging: Lesson) -> float:
