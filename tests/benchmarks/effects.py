@@ -4,6 +4,7 @@
     python -m tests.benchmarks.effects rules [--seeds N]
     python -m tests.benchmarks.effects thesis [--seeds N] [--tables T ...] [--methods M ...]
     python -m tests.benchmarks.effects acic --data FOLDER [--seeds N]
+    python -m tests.benchmarks.effects lalonde --data FOLDER
 
 `worlds` learns from 2,000 rows of four made worlds and asks about 5,000 others: the share of right
 signs where the effect is above .02 either way, the share of intervals of 95 % that hold it, and the
@@ -14,7 +15,8 @@ which some rule has a star. `thesis` repeats tables 4.1 and 4.3 to 4.6 of Goh (2
 and l_.1, whose truth is drawn, and the share of wrong signs of expected effects, which the tables
 do not have; "rbf tuned" is the machine whose scales are chosen by its own loss, and "all alike"
 says of each row what helps most of them. `acic` reads acic2016_x.csv and acic2016_outcomes.csv: the
-root mean square error, and what treating where h > 0 loses to treating where it works.
+root mean square error, and what treating where h > 0 loses to treating where it works. `lalonde`
+reads lalonde_nsw.csv, and prints for whom a job training made it likelier to earn anything in 1978.
 """
 
 import warnings
@@ -45,7 +47,7 @@ SVM_LENGTHS = {"0.05": 10.0**0.5, "0.1": 5.0**0.5}  # exp(-width d^2) is exp(-d^
 def main() -> None:
     """Print the tables that are asked for."""
     made = ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    made.add_argument("what", choices=["worlds", "rules", "thesis", "acic"])
+    made.add_argument("what", choices=["worlds", "rules", "thesis", "acic", "lalonde"])
     made.add_argument("--seeds", type=int, default=4)
     made.add_argument("--tables", nargs="+", choices=list(DESIGNS), default=list(DESIGNS))
     made.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
@@ -58,6 +60,8 @@ def main() -> None:
         of_rules(given.seeds)
     elif given.what == "acic":
         semi_real(given.data, given.seeds)
+    elif given.what == "lalonde":
+        lalonde(given.data)
     else:
         thesis(given.tables, given.methods, given.seeds)
 
@@ -178,6 +182,18 @@ def semi_real(folder: Path, n_seeds: int) -> None:
         whole.append(np.mean(found, axis=0))
         say(f"{setting:>7}  {whole[-1][0]:6.3f} {whole[-1][1]:6.4f} {whole[-1][2]:8.1f}")
     say(f"   mean  {np.mean(whole, axis=0)[0]:6.3f} {np.mean(whole, axis=0)[1]:6.4f}")
+
+
+def lalonde(folder: Path) -> None:
+    """Print a model of half of Lalonde's trial, and its rules, whose effects the others show."""
+    table = pd.read_csv(folder / "lalonde_nsw.csv")
+    X, earns = table.drop(columns=["treat", "re78"]), table["re78"] > 0
+    trained = table["treat"].map({1: "trained", 0: "not"})
+    half, share = np.random.default_rng(0).random(len(X)) < 0.5, table["treat"].mean()
+    model = EffectModel(treated="trained", random_state=0)
+    model.fit(X[half], earns[half], trained[half], propensity=share)
+    held_out = X[~half], earns[~half], trained[~half], share
+    say(f"{model}\n\n{model.explain(X[half], held_out=held_out, random_state=0)}")
 
 
 def _machine(kernel: str, length: float, penalty: float) -> Callable[[], CausalSVM]:

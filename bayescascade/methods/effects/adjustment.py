@@ -7,7 +7,7 @@ With e = P(treated | x), mu_a = E(y | x, arm a), y in {0, 1}, the doubly robust 
 has E(g | x) = the effect at x if e or both mu are right (Robins, Rotnitzky and Zhao 1994). Its
 variance at x is about 1 / (e (1 - e)), hence the weights e (1 - e) of those who learn from it.
 Each of the three is a mixture of a logistic regression and a forest; its share is the one of least
-log loss on rows held out: by folds, and by the trees that did not draw the row.
+log loss on held-out rows: by folds, and by the trees that did not draw the row.
 """
 
 from typing import Any, NamedTuple

@@ -48,7 +48,7 @@ class EffectAnswers(MatrixEstimator):
     # -- predicting --------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
-        """Return h, greater than 0 where treating is said to help, (n_rows,).
+        """Return h, greater than 0 where treating is estimated to help, (n_rows,).
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class EffectAnswers(MatrixEstimator):
         return self._learned.intervals(self._numbers(X), probability)
 
     def predict(self, X: Any, neutral: float = 0.0) -> NDArray[np.int64]:
-        """Return 1 where treating is said to help, -1 where to harm, and 0 of neutral rows.
+        """Return 1 where treating is estimated to help, -1 where to harm, and 0 of neutral rows.
 
         Parameters
         ----------
@@ -211,9 +211,9 @@ class EffectAnswers(MatrixEstimator):
 
     def _how_to_read(self) -> list[tuple[str, str]]:
         return [
-            ("helps", "rows for which the good outcome is more probable with the treatment"),
+            ("above 0", "rows for which the good outcome is more probable with the treatment"),
             ("average effect", "what treatment adds to the probability of the good outcome"),
-            ("counting as", "how many rows of equal weight would say as much"),
+            ("effective", "how many rows of equal weight would say as much"),
         ]
 
     def _cannot_tell(self) -> list[str]:

@@ -116,14 +116,14 @@ class LearnedEffects:
         return (
             Pieces([losses, _WORDS[self.adjust], f"by a {self.learner}", *chosen]),
             Pieces([
-                f"{rows[1]} treated, counting as {sizes[1]}; {rows[0]} not, as {sizes[0]}",
+                f"{rows[1]} treated (effective {sizes[1]}), {rows[0]} not (effective {sizes[0]})",
                 f"target {self.target}, {known}",
             ]),
         )  # fmt: skip
 
     def page(self) -> Page:
         """Return what was learned."""
-        found = [f"treating is said to help {share_text(self.positive)} of rows"]
+        found = [f"estimated effect above 0 in {share_text(self.positive)} of rows"]
         if self.average is not None:
             found.append(f"average effect {self.average:+.3f}")
         proved = [f"objective {self.objective:.6g}"]

@@ -68,7 +68,7 @@ def conditional_difference_loss(
     Parameters
     ----------
     h : (n_rows,) array of float
-        Greater than 0 where treating is said to help.
+        Greater than 0 where treating is estimated to help.
     y_treated, y_control : (n_rows,) array of -1 and 1
         Both outcomes, 1 the good one.
     theta : float >= 0

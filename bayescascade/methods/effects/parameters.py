@@ -37,7 +37,7 @@ class EffectParameters(Parameters):
         more='"auto": doubly robust for the square and the mean, else "none", as False is.',
     )  # fmt: skip
     learner = Other(
-        AUTO, "A kernel, a forest, or a mixture by rows held out",
+        AUTO, "A kernel, a forest, or a mixture by held-out rows",
         typed='{"auto", "kernel", "forest"} or scikit-learn estimator',
         more="Any learner of scikit-learn's that takes `sample_weight`: a classifier with "
         '`adjust` "none", else a regressor.',

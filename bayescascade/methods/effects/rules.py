@@ -128,9 +128,9 @@ class EffectRules(ReadableModel):
             frame, h = frame[~is_held_out], h[~is_held_out]
         else:
             others = GivenRows.of(held_out[0]).frame(list(frame.columns), type(self).__name__)
-            h_others = _numbers("h of rows held out", held_out[1], len(others))
+            h_others = _numbers("h of held-out rows", held_out[1], len(others))
             if len(held_out) > 2:
-                outcomes = _numbers("outcomes of rows held out", held_out[2], len(others))
+                outcomes = _numbers("outcomes of held-out rows", held_out[2], len(others))
         self._learn(frame, h, rng)
         self._measure(others, h_others, outcomes)
         return self
@@ -232,7 +232,7 @@ class EffectRules(ReadableModel):
         return [
             ("", "Read the list downward: the first line whose conditions a row fulfills counts."),
             ("h > 0", "the share of a line's rows for which the model estimates a gain"),
-            ("effect", "what treatment does in a line's rows, measured on rows held out"),
+            ("effect", "what treatment does in a line's rows, measured on held-out rows"),
         ]
 
     def _cannot_tell(self) -> list[str]:

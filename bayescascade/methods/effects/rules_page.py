@@ -24,7 +24,7 @@ def rules_page(told: Any) -> Page:
     agrees = f"agrees with h > 0 on {share_text(told.fidelity_)}"
     blocks: list[Any] = [
         Pieces([_found_words(told)]),
-        Pieces([f"{agrees} of {told.n_held_out_:,} rows held out"]),
+        Pieces([f"{agrees} of {told.n_held_out_:,} held-out rows"]),
         BLANK,
         PrintedTable(labels, columns, hanging=3, least_label=0, stacks=True),
     ]
@@ -75,9 +75,9 @@ def _effect_columns(told: Any, chosen: slice) -> list[Numbers]:
 
 def _key(told: Any) -> list[str]:
     if told.effects_ is None:
-        return ["no effects measured: give outcomes of rows held out"]
+        return ["no effects measured: give outcomes of held-out rows"]
     return [
-        "effect: of treatment, on the rows held out, from which neither h nor rules learned",
+        "effect: of treatment, on held-out rows",
         "intervals: each by itself",
         f"* excludes 0 even if all {len(told.effects_.effects)} are read together",
     ]

@@ -33,7 +33,7 @@ class SensorParameters(RunParameters):
         None,
         "Weight of half the squares of the predictors' coefficients, of all rows together",
         above=0.0,
-        none="chosen by rows held out",
+        none="chosen by held-out rows",
     )
     n_steps = Integer(800, "Steps of the training at each tradeoff", minimum=1)
     missing = Choice(
