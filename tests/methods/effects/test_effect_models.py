@@ -48,7 +48,7 @@ def test_each_kind_finds_for_whom_it_works(kind, tmp_path):
     signs = model.predict(new, neutral=0.1)
     assert (signs == 0).sum() == round(0.1 * len(new))
     assert (model.predict(new) == np.sign(new[:, 0]))[clear].mean() > 0.8
-    assert "help" in str(model)
+    assert "above 0 in" in str(model)
     exact = getattr(model, "exact_", None)
     assert exact is None or exact.gap < 1e-6
     if kind in ("svm", "hinge", "square max"):
