@@ -2,6 +2,7 @@
 
 import fcntl
 import gc
+import math
 import os
 import sys
 import zlib
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
-from bayescascade.base import jit
+from bayescascade.base import jit, notices
 
 os.environ.setdefault("MPLBACKEND", "agg")  # no windows
 
@@ -33,6 +34,12 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 def compiled():
     """Test what is compiled, however small the problem; `test_jit` holds the rest to that."""
     jit.MOST_INTERPRETED = 0
+
+
+@pytest.fixture(autouse=True, scope="session")
+def silent():
+    """Give no notice of what takes long: that depends on the machine and what else it does."""
+    notices.MOST_SILENT = math.inf
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -12,6 +12,7 @@ from bayescascade.base.notices import noticed
 
 def test_long_work_is_noticed_once_and_before_it_is_done(monkeypatch):
     times = iter([0.0, 30.0, 34.0, 38.0, 50.0, 62.0])
+    monkeypatch.setattr(notices, "MOST_SILENT", 10.0)
     monkeypatch.setattr(notices, "process_time", lambda: next(times))
     told = []
     monkeypatch.setattr(notices, "warn_user", told.append)
