@@ -29,6 +29,7 @@ from tests.statistical.spaces import Space, bought, budgets, cuts, each, lists, 
 
 N_STEPS = 1500
 FEWER_STEPS = 600  # of a move alone, which leads to fewer states
+MANY_STEPS = {("graft",): 10_000}  # few are accepted, and a factor of 2 must be seen
 N_DRAWS = 500  # per chain, of four chains
 
 TREES = [
@@ -165,14 +166,15 @@ def test_moves_reach_every_state_and_no_other(space):
 
 
 def is_plain_step(
-    space: Space, state, rng, names=None, beta=1.0, broken=False, posterior=None, wrong_beta=None
-):
+    space: Space, state, rng, names=None, beta=1.0, broken=False, posterior=None, wrong_beta=None,
+    n_steps=None,
+):  # fmt: skip
     """Whether compiled steps from a state pass for plain ones."""
     states, chances = space.step(state, names or space.names, beta, broken)
     index = {state: i for i, state in enumerate(states)}
     posterior = posterior or space.posterior()
     heated = beta if wrong_beta is None else wrong_beta
-    n_steps = 4000 if broken else FEWER_STEPS if names else N_STEPS
+    n_steps = n_steps or (4000 if broken else FEWER_STEPS if names else N_STEPS)
     drawn = (posterior.advance(rng, state, 1, heated)[0] for _ in range(n_steps))
     try:
         return fits([index[state] for state in drawn], chances)
@@ -259,8 +261,10 @@ def test_each_move_alone_is_the_plain_one(space, rng, monkeypatch):
     for names in space.groups:
         with monkeypatch.context() as patch:
             posterior = space.restricted(names, patch)
-            for state in states_for_moves(space, rng):
-                assert is_plain_step(space, state, rng, names, posterior=posterior), (names, state)
+            for state in [*states_for_moves(space, rng), *telling_states(space, names, 1.0)]:
+                assert is_plain_step(
+                    space, state, rng, names, posterior=posterior, n_steps=MANY_STEPS.get(names)
+                ), (names, state)
 
 
 @each(TWO, WEIGHED, *BOUGHT, quick=(WEIGHED, BOUGHT[1]))
@@ -286,14 +290,19 @@ def test_each_move_without_hastings_term_is_told_apart(spaces, beta, rng, monkey
         assert any(is_told_apart(space, names, beta, rng, monkeypatch) for space in spaces), names
 
 
+def telling_states(space: Space, names, beta):
+    """Return the three states from which a lost Hastings term changes most."""
+    right, wrong = (space.matrix(names, beta, broken) for broken in (False, True))
+    return [space.states[i] for i in np.abs(wrong - right).sum(axis=1).argsort()[-3:]]
+
+
 def is_told_apart(space: Space, names, beta, rng, monkeypatch):
     """Whether compiled steps of these moves are not their broken twins', from some state."""
-    right, wrong = (space.matrix(names, beta, broken) for broken in (False, True))
-    worst = np.abs(wrong - right).sum(axis=1).argsort()[-3:]
     with monkeypatch.context() as patch:
         posterior = space.restricted(names, patch)
         return not all(
-            is_plain_step(space, space.states[i], rng, names, beta, True, posterior) for i in worst
+            is_plain_step(space, state, rng, names, beta, True, posterior)
+            for state in telling_states(space, names, beta)
         )
 
 
