@@ -37,7 +37,7 @@ def compiled():
 
 
 @pytest.fixture(autouse=True, scope="session")
-def silent():
+def without_notices():
     """Give no notice of what takes long: that depends on the machine and what else it does."""
     notices.MOST_SILENT = math.inf
 

@@ -98,7 +98,7 @@ def test_columns_of_any_name_can_be_named(name):
 
 def test_messages_name_columns_as_they_are_typed(tmp_path):
     told = run("fit", written(tmp_path), "--na", -9, *QUICK)
-    assert "(--continuous '\"income, yearly\"':BINS)" in told.stderr
+    assert "--continuous '\"income, yearly\"':BINS" in told.stderr
     wrong = run("fit", written(tmp_path), "--drop", "income, yearly")
     assert_error(wrong, '--drop names the unknown column "income"')
     assert 'did you mean "income, yearly", in options \'"income, yearly"\'?' in wrong.stderr

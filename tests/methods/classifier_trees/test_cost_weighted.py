@@ -145,7 +145,7 @@ def test_free_features_that_separate_classes_leave_no_loss():
         model = CostWeightedLogisticClassifier(costs=costs, penalties=[0.1, 0.01], refit=False)
         model.fit(X, X[:, 0] > 0)
         assert all(one.duality_gap <= 1e-6 for one in model.path_)
-        assert model.score(X, X[:, 0] > 0) > 0.97
+        assert model.score(X, X[:, 0] > 0) >= 0.95
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def test_interrupted_while_choosing_it_keeps_the_best():
     model = CascadeMixture(random_state=0, progress=stop).fit(frame())
     assert model.summary_.interrupted
     assert 1 < len(model.candidates_) < 9
-    assert "interrupted: best of 1 start" in str(model)
+    assert "interrupted: best of 1 EM start" in str(model)
     assert np.isfinite(model.score_samples(frame())).all()
 
 

@@ -151,7 +151,7 @@ def test_a_path_prints_as_a_table(numbers) -> None:
     lines = str(path).splitlines()
     assert lines[1].startswith("budget 0.5 buys nothing, and ")
     lines = lines[lines.index("") - 1 :]
-    assert " ".join(lines[2].split()) == "budget cost tree error at least splits tradeoff"
+    assert " ".join(lines[2].split()) == "budget cost tree error lower bound splits tradeoff"
     assert [line.split()[0] for line in lines[3:]] == ["nothing", "0.5", "3", "4"]
     frame = path.to_frame()
     assert frame["budget"].tolist() == [0.5, 3, 4]
