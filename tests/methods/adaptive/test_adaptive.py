@@ -40,6 +40,7 @@ COSTS = FeatureCosts({0: 1.0, 1: 2.0, 2: 0.5}, groups={"blood": [1, 2]})
 # -- the objective ---------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # SciPy's, of 1.15
 @pytest.mark.parametrize("limit", [0.05, 0.3, 0.8])
 def test_shares_are_those_of_a_general_solver(limit):
     """Without the price of a share, rows would go to the full model as they like."""

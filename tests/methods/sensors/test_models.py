@@ -219,6 +219,7 @@ def test_divergences_are_those_term_by_term():
     )
 
 
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # SciPy's, of 1.15
 @pytest.mark.parametrize("limit", [2.0, 100.0])
 def test_shares_reach_the_optimum_of_a_general_solver(limit):
     """The printed step, which always spends the whole budget, stops above it."""
