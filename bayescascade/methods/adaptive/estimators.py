@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -81,9 +80,10 @@ class AdaptiveClassifier(GatedClassifier):
 
     Rows of `y_val`, else a held-out quarter, choose all that is not given and the cut together: the
     least error within the budget. That is a heuristic; how far from the best gate it is, `oracle`
-    says. Linear ones are as printed with ``selection="group_lasso"``, ``cut=0.0``, ``start="zero"``
-    and ``ridge=0.0``. ``distance="log_odds"`` is Adapt-LstSq (A.1), whose shares are found by
-    nested searches for roots.
+    says. Linear ones that are chosen are then fitted to all rows; boosted ones are not, as other
+    trees would cost something else. Linear ones are as printed with ``selection="group_lasso"``,
+    ``cut=0.0``, ``start="zero"`` and ``ridge=0.0``. ``distance="log_odds"`` is Adapt-LstSq (A.1),
+    whose shares are found by nested searches for roots.
 
     References
     ----------
@@ -138,48 +138,6 @@ class AdaptiveClassifier(GatedClassifier):
     is_interrupted_: bool = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the full model, and gates and local models beside it; keep the best in the budget.
-
-        Parameters
-        ----------
-        X : DataFrame or other table, paths, mapping of columns, array or list of rows
-            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
-            Arrow files, whose column `y` names.
-            Numbers, truth values, text and categories; NaN or None is missing.
-        y : (n_rows,) array, or str of files
-            Labels, of at least two classes.
-        X_val : as X, optional
-            Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
-        y_val : (n_validation_rows,) array, optional
-            Their labels, which choose; without them, a quarter of the rows does, by
-            `random_state`. Linear ones that are chosen are then fitted to all rows, boosted ones
-            are not: other trees would cost something else.
-        sample_weight : (n_rows,) array of float >= 0, optional
-            Weights of the rows, 1 each by default.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range, or `estimator` is no classifier with probabilities
-            or decision values, or was fitted on other columns or classes.
-        DataError
-            If rows, labels or weights cannot be used.
-        KeyboardInterrupt
-            If Ctrl-C comes before one has been tried; later, it leaves those that have.
-        """
-        self._trial = self._try([self.budget], X, y, sample_weight, X_val, y_val)
-        self.__dict__.update(self._chosen(self.budget).__dict__)
-        return self
 
     def _trial_of(
         self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any

@@ -1,10 +1,9 @@
 """Boosted trees that pay for the features they read, without a full model."""
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from bayescascade.base.watch import Watch
 from bayescascade.costs.items import Costs
@@ -86,46 +85,6 @@ class GreedyMiserClassifier(GatedClassifier):
 
     sent_share_: float = field(init=False)
     is_interrupted_: bool = field(init=False)
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Boost trees at several tradeoffs; keep the best within the budget.
-
-        Parameters
-        ----------
-        X : DataFrame or other table, paths, mapping of columns, array or list of rows
-            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
-            Arrow files, whose column `y` names.
-            Numbers, truth values, text and categories; NaN or None is missing.
-        y : (n_rows,) array, or str of files
-            Labels, of at least two classes.
-        X_val : as X, optional
-            Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
-        y_val : (n_validation_rows,) array, optional
-            Their labels, which choose; without them, a quarter of the rows does, by
-            `random_state`, and trees are of the others.
-        sample_weight : (n_rows,) array of float >= 0, optional
-            Weights of the rows, 1 each by default.
-
-        Raises
-        ------
-        ParameterError
-            If a parameter is out of its range.
-        DataError
-            If rows, labels or weights cannot be used.
-        KeyboardInterrupt
-            If Ctrl-C comes before one has been tried; later, it leaves those that have.
-        """
-        self._trial = self._try([self.budget], X, y, sample_weight, X_val, y_val)
-        self.__dict__.update(self._chosen(self.budget).__dict__)
-        return self
 
     def _trial_of(
         self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any

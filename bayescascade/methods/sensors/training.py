@@ -61,7 +61,7 @@ def trained(
 ) -> Weights:  # fmt: skip
     """Return weights after steps of Adam whose length falls to 0 as a cosine does.
 
-    kind is "straight_through", "sigmoid" or "relu"; the latter two are OPT-Direct.
+    kind is "straight_through", or OPT-Direct's "sigmoid" or "relu".
     """
     weights = Weights(*(np.array(part, np.float32) for part in start))  # type: ignore[arg-type]
     rates = Weights(GATE_RATE, GATE_RATE, 1.0, 1.0, 1.0)  # type: ignore[arg-type] # of each part
