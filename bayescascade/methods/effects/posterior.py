@@ -26,6 +26,7 @@ from bayescascade.model.continuous import ContinuousPosterior
 Floats = NDArray[np.float64]
 
 _MOST_ITERATIONS = 1_000
+_MOST_DOUBLINGS = 60  # of an interval for the intercept
 _STEP = 1e-4  # of curvatures by differences of slopes
 
 
@@ -174,10 +175,10 @@ class EffectPosterior(ContinuousPosterior):
     def mode(self) -> Mode:
         """Return the function of greatest density, of a loss with a slope everywhere.
 
-        For given weights of arms the gap is ``|gradient|^2 / (4 penalty)``, by strong convexity,
-        once w_0 is at its minimum. Of the maximum, any alpha bounds the optimum from below by the
-        minimum of ``alpha R_T + (1 - alpha) R_C + penalty |c|^2``, concave in alpha, of slope
-        R_T - R_C: alpha is found by bisection, and the gap counts from the best bound.
+        For given weights of arms the gap is that of `_gap`. Of the maximum, any alpha bounds the
+        optimum from below by the minimum of ``alpha R_T + (1 - alpha) R_C + penalty |c|^2``,
+        concave in alpha, of slope R_T - R_C: alpha is found by bisection, and the gap counts from
+        the best bound.
         """
         if self.combine == "mean" or len(self._arms) == 1:
             return self._mode_at(np.full(len(self._arms), 1.0 / len(self._arms)), None)
@@ -213,9 +214,48 @@ class EffectPosterior(ContinuousPosterior):
             state[0] = minimize_scalar(
                 lambda w: float(alphas @ self.risks(w + rest)), (state[0] - 0.1, state[0] + 0.1)
             ).x
-        value, gradient = self._loss(state, alphas)
-        gap = float(gradient[1:] @ gradient[1:]) / (4.0 * self.penalty)
+        value, gap = self._gap(state, alphas)
         return Mode(state, value, gap, float(alphas[0]))
+
+    def _gap(self, state: Floats, alphas: Floats) -> tuple[float, float]:
+        """Return a function's loss f, and by how much any other may do better, rounding included.
+
+        Let phi(c) be the least f over w_0, at w_0 + t. As f is convex in w_0, ``f - phi <= |t| g``,
+        g the larger slope in w_0 at both ends of an interval that holds t. phi is 2 penalty
+        strongly convex, so ``phi(c) - min phi <= |grad phi|^2 / (4 penalty)``, and its gradient is
+        that of f in c at w_0 + t: a row's slope grows with h, and changes by no more than to either
+        end. Ends are moved apart until slopes there differ in sign by more than their rounding.
+        Losses are >= 0: no gap is above f.
+        """
+        weights, unit = alphas @ self._arms, float(np.finfo(np.float64).eps)
+        n_rows, n_features = self._features.shape
+        lengths, norm = np.linalg.norm(self._features, axis=1), float(np.linalg.norm(state[1:]))
+        h, (value, gradient) = self.values(state), self._loss(state, alphas)
+        slopes = self._slopes(h)
+        # of h, by Cauchy and Schwarz, and of sums over rows, relative to the sum of moduli
+        of_h = (n_features + 4) * unit * (abs(state[0]) + float(lengths.max(initial=0.0)) * norm)
+        of_sums = (n_rows + n_features + 8) * unit
+        of_value = of_sums * (value + norm * norm * self.penalty)
+        of_value += of_h * float(weights @ np.abs(slopes))
+        reach = max(of_h, 1e-12)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(_MOST_DOUBLINGS):
+                ends = [self._slopes(h + sign * (reach + of_h)) for sign in (-1.0, 1.0)]
+                low, high = (self._slopes(h + sign * (reach - of_h)) for sign in (-1.0, 1.0))
+                room = of_sums * max(float(weights @ np.abs(one)) for one in (*ends, low, high))
+                if weights @ low < -room and weights @ high > room:
+                    break
+                reach *= 2.0
+            else:
+                return value, value
+            moved = np.maximum(*(np.abs(one - slopes) for one in ends))
+            steepest = max(abs(float(weights @ one)) for one in ends) + room
+            least = float(np.linalg.norm(gradient[1:])) + float((weights * moved) @ lengths)
+            least += of_sums * (
+                float((weights * (np.abs(slopes) + moved)) @ lengths) + 2.0 * self.penalty * norm
+            )
+            gap = reach * steepest + least * least / (4.0 * self.penalty) + 2.0 * of_value
+        return value, min(gap, value) if np.isfinite(gap) else value
 
     def _solved(self, alphas: Floats) -> Floats:
         """Return the least sum of squares."""

@@ -156,6 +156,28 @@ def test_scales_by_their_slopes_and_kernels_whitened():
         assert_allclose(kernel.diagonal(rows), np.diag(kernel.gram(rows, rows)))
 
 
+@pytest.mark.parametrize("surrogate", ["square", "logistic", "exponential"])
+@pytest.mark.parametrize("scale", [1.0, 1e6], ids=["plain", "extreme"])
+def test_no_function_is_lower_by_more_than_the_gap(surrogate, scale):
+    """Also where the intercept is not at its minimum, and never by less than rounding."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 3))
+    X, t = np.column_stack([X, X[:, 0], scale**0.5 - 1.0 + X[:, 1]]), rng.random(400) < 0.5
+    signs = np.where(rng.random(400) < 0.3, -1.0, 1.0) * np.sign(X[:, 0] + 0.2)
+    weights = np.where(rng.random(400) < 0.05, scale, 1.0)
+    posterior = EffectPosterior(X, signs, weights, t, surrogate=surrogate, penalty=1.0)
+    best, halves, is_former_wrong = posterior.mode(), np.full(2, 0.5), False
+    assert 1e-16 * best.objective < best.gap < (1e-6 if scale == 1.0 else np.inf)
+    for size in (0.0, 1e-9, 1e-5, 0.01, 0.3):
+        for moves in (np.eye(6)[0], np.eye(6)[1], rng.normal(size=6)):
+            state = best.state + size * moves
+            value, gap = posterior._gap(state, halves)
+            assert value - gap <= best.objective
+            gradient = posterior._loss(state, halves)[1][1:]
+            is_former_wrong |= gradient @ gradient / 4.0 < value - best.objective - 1e-9
+    assert is_former_wrong or scale > 1.0  # by the coefficients' slopes alone
+
+
 @pytest.mark.parametrize("combine", ["mean", "max"])
 def test_chains_explore_wrong_signs(combine):
     """The best of a chain is that of a grid of lines, which a climb cannot even ask for."""
