@@ -5,7 +5,11 @@ import warnings
 import numpy as np
 import pytest
 
-from bayescascade import CostWeightedLogisticClassifier, MarginNeighborsClassifier
+from bayescascade import (
+    CostWeightedLogisticClassifier,
+    GreedyMiserClassifier,
+    MarginNeighborsClassifier,
+)
 from bayescascade.base import notices
 from bayescascade.base.notices import noticed
 
@@ -26,6 +30,7 @@ def test_long_work_is_noticed_once_and_before_it_is_done(monkeypatch):
     [
         (lambda: CostWeightedLogisticClassifier(budget=2.0), "smaller penalties takes about"),
         (lambda: MarginNeighborsClassifier(budget=2.0), "more rules takes about"),
+        (lambda: GreedyMiserClassifier(budget=2.0, n_boosted=10), "tradeoffs takes about"),
     ],
 )
 def test_fits_say_so_where_the_user_called_them(monkeypatch, make, words):

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.notices import noticed
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.adaptive.boosted_scores import BoostedScores
 from bayescascade.methods.adaptive.boosting import Boosting, Sums
@@ -86,18 +87,19 @@ class BoostedLearner:
     def tried(self, learns: NDArray[np.bool_]) -> Iterator[BoostedFit]:
         """Yield fits to some of the rows, (n,) bool."""
         problem = self.problem.part(learns)
-        for penalty in ("once", "per_row") if self.penalty is None else (self.penalty,):
-            grower = self._grower(problem, penalty)
-            for tradeoff in self._tradeoffs(penalty):
-                price = self._price(problem, penalty, tradeoff)
-                greedy = self.boosting.greedy(problem, grower, price)
-                if self.full_share in (None, 0.0):
-                    yield from self._first(problem, grower, greedy, penalty, tradeoff, 0.0)
-                for share in SHARES if self.full_share is None else (self.full_share,):
-                    if share > 0.0:
-                        limited = replace(problem, full_share=share)
-                        sums = self.boosting.adapted(limited, grower, price, greedy)
-                        yield from self._first(limited, grower, sums, penalty, tradeoff, share)
+        penalties = ("once", "per_row") if self.penalty is None else (self.penalty,)
+        growers = {penalty: self._grower(problem, penalty) for penalty in penalties}
+        asked = [(penalty, one) for penalty in penalties for one in self._tradeoffs(penalty)]
+        for penalty, tradeoff in noticed(asked, len(asked), "the trial of further tradeoffs"):
+            grower, price = growers[penalty], self._price(problem, penalty, tradeoff)
+            greedy = self.boosting.greedy(problem, grower, price)
+            if self.full_share in (None, 0.0):
+                yield from self._first(problem, grower, greedy, penalty, tradeoff, 0.0)
+            for share in SHARES if self.full_share is None else (self.full_share,):
+                if share > 0.0:
+                    limited = replace(problem, full_share=share)
+                    sums = self.boosting.adapted(limited, grower, price, greedy)
+                    yield from self._first(limited, grower, sums, penalty, tradeoff, share)
 
     def candidates(self, fits: Sequence[BoostedFit]) -> list[BoostedFit]:
         """Return the fits that other rows judge."""
