@@ -7,6 +7,7 @@ import pytest
 
 from bayescascade import (
     CostWeightedLogisticClassifier,
+    GatedSensorsClassifier,
     GreedyMiserClassifier,
     MarginNeighborsClassifier,
 )
@@ -31,6 +32,7 @@ def test_long_work_is_noticed_once_and_before_it_is_done(monkeypatch):
         (lambda: CostWeightedLogisticClassifier(budget=2.0), "smaller penalties takes about"),
         (lambda: MarginNeighborsClassifier(budget=2.0), "more rules takes about"),
         (lambda: GreedyMiserClassifier(budget=2.0, n_boosted=10), "tradeoffs takes about"),
+        (lambda: GatedSensorsClassifier(sensors={"a": [0, 1], "b": [2, 3]}), "gates takes about"),
     ],
 )
 def test_fits_say_so_where_the_user_called_them(monkeypatch, make, words):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayescascade.base.notices import noticed
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.methods.sensors.models import GatedNet, Weights, designed
 from bayescascade.methods.sensors.refitting import Refit, refitted
@@ -120,7 +121,7 @@ class Trying(NamedTuple):
         amounts = [one for one in budgets if one is not None]
         least = min([*amounts, _LEAST * float(self.lesson.costs.sum())])
         found: list[list[Candidate]] = []
-        for thrift in thrifts:
+        for thrift in noticed(thrifts, len(thrifts), "the training of further gates"):
             found.append(self.at(thrift, start))
             start = found[-1][0].net.weights
             yield found[-1]
