@@ -33,6 +33,13 @@ def run(*arguments: object) -> Result:
     return result
 
 
+def command(*arguments: object) -> str:
+    """Run a command and return what it printed, one line of error included."""
+    done = invoke(*arguments)
+    assert done.exit_code == (2 if "error: " in done.stderr else 0), done.stderr
+    return done.stdout + done.stderr
+
+
 def read_written(path: Path) -> pd.DataFrame:
     """Read CSV that a command wrote, every digit of its numbers, which pandas 2 would round."""
     texts = pd.read_csv(path, dtype=str, keep_default_na=False)
