@@ -34,6 +34,7 @@ from bayescascade.costs.pages import (
 )
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
+from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
@@ -143,6 +144,16 @@ class BudgetedClassifier(MatrixClassifier):
     def _set_columns(self, encoder: MatrixEncoder, costs: FeatureCosts) -> None:
         self._set_encoder(encoder)
         self.costs_, self.items_ = costs, costs.resolve(encoder.columns)
+
+    def _read_labeled(
+        self, given: GivenRows, validation: GivenRows | None, encoder: MatrixEncoder | None = None
+    ) -> TrainingRows:
+        """Learn the columns, or take an encoder's, what they cost and classes; return the rows."""
+        encoder = encoder or MatrixEncoder.learn(given, self._policy())
+        self._set_columns(encoder, FeatureCosts.of(self.costs, encoder.columns))
+        training = TrainingRows.read(self._reader, given, validation, owner=type(self).__name__)
+        self.classes_ = training.classes
+        return training
 
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None

@@ -9,12 +9,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.validation import check_real
-from bayescascade.costs.classifier import BudgetedClassifier
-from bayescascade.costs.items import Costs, FeatureCosts
 from bayescascade.costs.limits import BudgetError, check_amounts
-from bayescascade.data.given import GivenRows
-from bayescascade.data.labels import TrainingRows
-from bayescascade.data.matrix import MatrixEncoder
 
 
 class WithinBudgets(ABC):
@@ -36,39 +31,6 @@ class WithinBudgets(ABC):
     @abstractmethod
     def _chosen(self, budget: float | None) -> Self:
         """Return the best model within a budget, of what `_trial` has; BudgetError if none is."""
-
-    def within(self, budget: float) -> Self:
-        """Return the model of another budget, chosen among those that `fit` tried.
-
-        Raises ParameterError if the budget is out of its range, NotFittedError if the model was
-        read from a file.
-        """
-        check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
-        return self._chosen(check_real("budget", budget, minimum=0.0))
-
-    def path(self, budgets: Sequence[float]) -> list[Self]:
-        """Return a model for each budget, chosen among those that `fit` tried."""
-        return [self.within(budget) for budget in check_amounts("budgets", budgets)]
-
-    def fit_budgets(
-        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
-    ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield for each budget the best of what is tried once for all of them, or why not."""
-        model: Any = clone(self).set_params(budget=max(budgets))
-        model._trial = model._try(budgets, X, y, None, X_val, y_val)
-        if model.is_interrupted_:
-            raise KeyboardInterrupt
-        for budget in budgets:
-            try:
-                yield budget, model._chosen(budget)
-            except BudgetError as error:
-                yield budget, error
-
-
-class TriedWithinBudgets(WithinBudgets, BudgetedClassifier):
-    """A classifier that pays for the features that it reads, of which `fit` tries several."""
-
-    costs: Costs
 
     def fit(
         self,
@@ -112,14 +74,29 @@ class TriedWithinBudgets(WithinBudgets, BudgetedClassifier):
         self.__dict__.update(self._chosen(self.budget).__dict__)
         return self
 
-    def _read_rows(
-        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
-    ) -> TrainingRows:
-        """Learn the columns, what they cost and the classes; return the rows."""
-        given = GivenRows.labeled(X, y, sample_weight)
-        validation = GivenRows.validating(X_val, y_val)
-        encoder = MatrixEncoder.learn(given, self._policy())
-        self._set_columns(encoder, FeatureCosts.of(self.costs, encoder.columns))
-        training = TrainingRows.read(self._reader, given, validation, owner=type(self).__name__)
-        self.classes_ = training.classes
-        return training
+    def within(self, budget: float) -> Self:
+        """Return the model of another budget, chosen among those that `fit` tried.
+
+        Raises ParameterError if the budget is out of its range, NotFittedError if the model was
+        read from a file.
+        """
+        check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
+        return self._chosen(check_real("budget", budget, minimum=0.0))
+
+    def path(self, budgets: Sequence[float]) -> list[Self]:
+        """Return a model for each budget, chosen among those that `fit` tried."""
+        return [self.within(budget) for budget in check_amounts("budgets", budgets)]
+
+    def fit_budgets(
+        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
+    ) -> Iterator[tuple[float, Self | BudgetError]]:
+        """Yield for each budget the best of what is tried once for all of them, or why not."""
+        model: Any = clone(self).set_params(budget=max(budgets))
+        model._trial = model._try(budgets, X, y, None, X_val, y_val)
+        if model.is_interrupted_:
+            raise KeyboardInterrupt
+        for budget in budgets:
+            try:
+                yield budget, model._chosen(budget)
+            except BudgetError as error:
+                yield budget, error

@@ -1,6 +1,6 @@
 """What a user has of any estimator: its page, its report, and the file that it is saved in."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -18,8 +18,9 @@ from bayescascade.model.page import column_words
 from bayescascade.model.record import FORMAT, NOT_SAVED, VERSION, contradictions_refused
 from bayescascade.model.reporting import OF_ROWS, report_document
 from bayescascade.model.sentences import doubt_sentences
+from bayescascade.report.html import to_html
 from bayescascade.report.page import Page, count_of
-from bayescascade.report.printed import Printed
+from bayescascade.report.printed import page_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ def plot_learned(self: Any, ax: "Axes | None" = None) -> "Axes":  # Any: it has 
     return axes
 
 
-class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped base
+class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
     """An estimator that is printed and makes a report once it is fitted, is saved and read back.
 
     Until it is fitted, it is printed as scikit-learn's are; `bayescascade.load` reads it back.
@@ -69,13 +70,26 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
 
     # -- printing ----------------------------------------------------------------------------------
 
+    @abstractmethod
+    def page(self) -> Page:
+        """Return what is printed, block by block."""
+
     def to_text(self, *, width: int = 80, full: bool = False) -> str:
-        """Return what `print` shows of the fitted model; see `Printed.to_text`."""
+        """Return what `print` shows of the fitted model.
+
+        Parameters
+        ----------
+        width : int >= 60
+            Most columns of a line.
+        full : bool
+            Whether all of a large tree or list, and all columns, are shown; else what tells least
+            is folded.
+        """
         check_is_fitted(self)
-        return super().to_text(width=width, full=full)
+        return page_text(self.page(), width, full)
 
     def __str__(self) -> str:
-        return super().__str__() if self.__sklearn_is_fitted__() else repr(self)
+        return self.to_text() if self.__sklearn_is_fitted__() else repr(self)
 
     def _repr_html_(self) -> str | None:
         return self._repr_mimebundle_().get("text/html")
@@ -83,7 +97,7 @@ class ReadableModel(Printed, BaseEstimator):  # type: ignore[misc] # untyped bas
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str | None]:
         """Return what notebooks show, by kind."""
         if self.__sklearn_is_fitted__():
-            return {"text/plain": str(self), "text/html": super()._repr_html_()}
+            return {"text/plain": str(self), "text/html": to_html(self.page())}
         bundle: dict[str, str | None] = super()._repr_mimebundle_(**options)
         return bundle
 

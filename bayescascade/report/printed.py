@@ -31,7 +31,7 @@ class Printed(ABC):
             Whether all of a large tree or list, and all columns, are shown; else what tells least
             is folded.
         """
-        return render(self.page() if full else folded(self.page()), width=width)
+        return page_text(self.page(), width, full)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -54,3 +54,8 @@ class Pictured(Readable):
     @abstractmethod
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw it, by default in a new figure, and return the axes."""
+
+
+def page_text(page: Page, width: int, full: bool) -> str:
+    """Return a page as text, all of it or with what tells least folded."""
+    return render(page if full else folded(page), width=width)

@@ -167,3 +167,10 @@ def test_files_with_parameters_that_are_no_more_load(make) -> None:
     assert make.from_record({**record, "parameters": older}).to_record() == record
     with pytest.raises(ModelFileError, match="parameters must be"):
         make.from_record({**record, "parameters": {**older, "never": 1}})
+
+
+@pytest.mark.parametrize("make", DECLARING)
+def test_few_classes_stand_above_an_estimator(make) -> None:
+    """Whoever looks for what a method does reads up to seven classes, and no more."""
+    ours = [one for one in make.__mro__[1:] if one.__module__.startswith("bayescascade.")]
+    assert 1 <= len(ours) <= 7

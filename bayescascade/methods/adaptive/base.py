@@ -19,9 +19,8 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier
-from bayescascade.costs.items import FeatureCosts
 from bayescascade.costs.pages import CANNOT_TELL
-from bayescascade.costs.tried import TriedWithinBudgets
+from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
@@ -35,7 +34,7 @@ from bayescascade.model.reporting import OF_ROWS
 _LEVELS = CellPolicy(missing="level")
 
 
-class GatedClassifier(TriedWithinBudgets):
+class GatedClassifier(WithinBudgets, BudgetedClassifier):
     """A classifier that asks a gate first, or whose gate is constant."""
 
     _not_saved: ClassVar[tuple[str, ...]] = (*BudgetedClassifier._not_saved, "estimator")
@@ -85,14 +84,9 @@ class GatedClassifier(TriedWithinBudgets):
         self, given: GivenRows, validation: GivenRows | None, own: BudgetedClassifier | None = None
     ) -> TrainingRows:
         """Return the rows that weigh some, with the columns of a full model of ours if it is."""
-        if own is None:
-            self._cells = _LEVELS
-            encoder = MatrixEncoder.learn(given, self._policy())
-        else:
-            self._cells, encoder = own.cells, own._encoder
-        self._set_columns(encoder, FeatureCosts.of(self.costs, encoder.columns))
-        training = TrainingRows.read(self._reader, given, validation, owner=type(self).__name__)
-        self.classes_, self.n_rows_ = training.classes, len(training.rows)
+        self._cells = _LEVELS if own is None else own.cells
+        training = self._read_labeled(given, validation, None if own is None else own._encoder)
+        self.n_rows_ = len(training.rows)
         return training
 
     def _chosen(self, budget: float | None) -> Self:

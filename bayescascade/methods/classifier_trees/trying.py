@@ -19,10 +19,12 @@ from bayescascade.base.validation import check_flag
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
+from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
 from bayescascade.costs.pages import CANNOT_TELL
-from bayescascade.costs.tried import TriedWithinBudgets
+from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
+from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import class_number
 from bayescascade.data.levels import plain_level
 from bayescascade.data.matrix import MatrixEncoder
@@ -39,7 +41,7 @@ from bayescascade.model.importances import importance_shares
 from bayescascade.model.reporting import OF_ROWS
 
 
-class TriedClassifier(TriedWithinBudgets):
+class TriedClassifier(WithinBudgets, BudgetedClassifier):
     """A classifier of classifiers in a tree, the best of several within a budget.
 
     A family has `_candidates` and `_refitted`, and perhaps `_chooses` and `_price`.
@@ -101,7 +103,8 @@ class TriedClassifier(TriedWithinBudgets):
     ) -> Trial:  # fmt: skip
         """Return what is tried for some budgets, judged by the rows that choose."""
         self.declares.check(self)
-        training = self._read_rows(X, y, sample_weight, X_val, y_val)
+        given = GivenRows.labeled(X, y, sample_weight)
+        training = self._read_labeled(given, GivenRows.validating(X_val, y_val))
         total = training.weights.sum()
         self._center = training.weights @ training.rows / total
         counted = np.bincount(training.labels, training.weights, training.n_classes)

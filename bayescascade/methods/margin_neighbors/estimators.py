@@ -14,8 +14,9 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.items import Costs
-from bayescascade.costs.tried import TriedWithinBudgets
+from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
+from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.rows import CELLS
@@ -37,7 +38,7 @@ _LEVELS = CellPolicy(missing="level")
 
 
 @dataclass(eq=False, repr=False)
-class MarginNeighborsClassifier(TriedWithinBudgets):
+class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     """Asks row by row for the feature that helps most among similar rows.
 
     Parameters
@@ -147,7 +148,8 @@ class MarginNeighborsClassifier(TriedWithinBudgets):
         """Return the rules or policies that are tried, which are the same for all budgets."""
         del budgets
         self._check_parameters()
-        training = self._read_rows(X, y, sample_weight, X_val, y_val)
+        given = GivenRows.labeled(X, y, sample_weight)
+        training = self._read_labeled(given, GivenRows.validating(X_val, y_val))
         watch = Watch(self.time_limit)
         self.n_rows_ = int((training.weights > 0).sum())
         if self._has_boxes:

@@ -102,7 +102,9 @@ class GatedSensors(WithinBudgets, LearnedSensors):
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
+    def fit(  # type: ignore[override] # it takes no weights
+        self, X: Any, y: Any, X_val: Any = None, y_val: Any = None
+    ) -> Self:
         """Try gates of several costs, and sets of sensors that always speak; keep the best.
 
         Parameters
@@ -132,9 +134,7 @@ class GatedSensors(WithinBudgets, LearnedSensors):
         KeyboardInterrupt
             If Ctrl-C comes before anything has been tried; later, it leaves what has.
         """
-        self._trial = self._try([self.budget], X, y, None, X_val, y_val)
-        self.__dict__.update(self._chosen(self.budget).__dict__)
-        return self
+        return super().fit(X, y, X_val, y_val)
 
     def _try(
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
