@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walk, Walkable, acquire
@@ -333,8 +334,12 @@ class BudgetedClassifier(MatrixClassifier):
         self._read_encoding(record)
         self._set_columns(self._encoder, FeatureCosts.from_dict(record["costs"]))
         encoder = self._encoder
-        self.feature_shares_ = _shares(record, "feature_shares", len(encoder.columns))
-        self.item_shares_ = _shares(record, "item_shares", self.items_.n_items)
+        self.feature_shares_ = read_array(
+            record, "feature_shares", (len(encoder.columns),), least=0, most=1
+        )
+        self.item_shares_ = read_array(
+            record, "item_shares", (self.items_.n_items,), least=0, most=1
+        )
         cost, expected = record["validation_cost"], float(self.item_shares_ @ self.items_.costs)
         allowed = _TOLERANCE * (1 + expected)
         if type(cost) not in (int, float) or not abs(cost - expected) <= allowed:
@@ -353,14 +358,3 @@ class BudgetedClassifier(MatrixClassifier):
     def may_know_validation_labels(self) -> bool:
         """Whether `fit` may have chosen something by the labels of validation rows."""
         return False
-
-
-def _shares(record: Mapping[str, Any], name: str, count: int) -> NDArray[np.float64]:
-    shares = record[name]
-    if (
-        not isinstance(shares, list)
-        or len(shares) != count
-        or not all(type(share) in (int, float) and 0 <= share <= 1 for share in shares)
-    ):
-        raise ModelFileError(f"a saved model's {name} must be {count} numbers from 0 to 1")
-    return np.array(shares, np.float64)

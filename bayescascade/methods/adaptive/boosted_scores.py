@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.forests.trees import Trees, linked, numbers_of, splits_from_dict
+from bayescascade.methods.forests.trees import Trees, linked, splits_from_dict
 from bayescascade.methods.forests.walk import TreesWalk
 
 Numbers = NDArray[np.float64]
@@ -92,8 +93,8 @@ class BoostedScores:
             raise ModelFileError(f"saved trees must come by {n_outputs}, got {trees.n_trees}")
         values = np.zeros(trees.n_nodes)
         is_leaf = ~trees.is_split
-        values[is_leaf] = numbers_of(record, "values", (int(is_leaf.sum()),))
-        return cls(trees, values, numbers_of(record, "starts", (n_outputs,)), n_columns)
+        values[is_leaf] = read_array(record, "values", (int(is_leaf.sum()),))
+        return cls(trees, values, read_array(record, "starts", (n_outputs,)), n_columns)
 
 
 class BoostedWalk(TreesWalk):

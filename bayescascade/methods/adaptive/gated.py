@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.full import FullModel, full_from_record
@@ -131,12 +132,12 @@ class Gated:
     ) -> Self:
         """Return what `to_record` returned; ModelFileError if its parts do not fit together."""
         p, c = source.size, 1 if n_classes == 2 else n_classes
-        means, shares = (np.array(record[name], np.float64) for name in ("means", "shares"))
+        means = read_array(record, "means", (p,))
+        shares = read_array(record, "shares", (n_classes,), least=0, most=1)
         cut = record["cut"]
         cut = _ENDS[cut] if isinstance(cut, str) else float(cut)
-        is_one = means.shape == (p,) and np.isfinite(means).all() and not np.isnan(cut)
-        if not is_one or shares.shape != (n_classes,) or not ((shares >= 0) & (shares <= 1)).all():
-            raise ModelFileError("a saved gate must have means of columns, and shares of classes")
+        if np.isnan(cut):
+            raise ModelFileError("a saved gate's cut must be a number")
         full: FullModel = Nobody(shares, int(source[-1]) + 1)
         if "nobody" not in record["full"]:
             full = full_from_record(record["full"], source, n_classes)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.objective import Numbers
@@ -99,15 +99,8 @@ class LinearScores:
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_outputs: int, n_columns: int) -> Self:
         """Return what `to_record` returned; ModelFileError if it is something else."""
-        coef = np.array(record["coef"], np.float64)
-        intercept = np.array(record["intercept"], np.float64)
-        if (
-            coef.shape != (n_outputs, n_columns)
-            or intercept.shape != (n_outputs,)
-            or not (np.isfinite(coef).all() and np.isfinite(intercept).all())
-        ):
-            raise ModelFileError("a saved gate and local model must be finite, of every column")
-        return cls(coef, intercept)
+        coef = read_array(record, "coef", (n_outputs, n_columns))
+        return cls(coef, read_array(record, "intercept", (n_outputs,)))
 
 
 class LinearWalk:

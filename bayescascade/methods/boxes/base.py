@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_integer
 from bayescascade.data.labels import class_number
 from bayescascade.data.levels import level_text, plain_level
@@ -227,7 +228,6 @@ class BoxesClassifier(MatrixClassifier):
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self._place = check_integer("positive", record["positive"], 0, len(self.classes_) - 1)
-        self._span = np.array(record["span"], np.float64)
-        is_there = self._span.shape == (3, len(self._encoder.source))
-        if len(self.classes_) != 2 or not is_there or not np.isfinite(self._span).all():
-            raise ValueError("a saved union is of two classes, and a span of numbers")
+        self._span = read_array(record, "span", (3, len(self._encoder.source)))
+        if len(self.classes_) != 2:
+            raise ValueError("a saved union must be of two classes")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import side_sql, side_words
 from bayescascade.data.sql import sql_case
@@ -126,18 +127,13 @@ class LearnedBoxes:
         cls, record: Mapping[str, Any], n_columns: int, prior_weight: float
     ) -> "LearnedBoxes":
         """Return what `to_record` recorded; ModelFileError if it is nothing of that."""
-        counts = np.array(record["counts"], np.float64)
+        counts = read_array(record, "counts", (2, 2), least=0)
         sides = tuple(Side(*side) for side in record.get("sides", ()))
         learned = cls(BoxUnion.from_record(record, n_columns), counts, prior_weight, sides)
         told = [float(n) for side in sides for n in side[3:5] if n is not None]
-        numbers = [*counts.ravel(), *told]
-        is_fine = np.isfinite(numbers).all() and min(numbers, default=0.0) >= 0.0
-        if (
-            counts.shape != (2, 2)
-            or not is_fine
-            or not np.isfinite([*map(learned.cut, sides)]).all()
-        ):
-            raise ModelFileError("a saved union's counts must be numbers >= 0, inside and outside")
+        is_fine = np.isfinite(told).all() and min(told, default=0.0) >= 0.0
+        if not is_fine or not np.isfinite([*map(learned.cut, sides)]).all():
+            raise ModelFileError("a saved union's sides must be closed, and keep out rows")
         return learned
 
     # -- in words ----------------------------------------------------------------------------------

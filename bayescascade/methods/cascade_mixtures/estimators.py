@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.validation import check_probability, check_real
 from bayescascade.base.watch import Watch
@@ -421,7 +422,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     def _read_own(self, record: Mapping[str, Any]) -> None:
         self.summary_ = FitSummary.from_dict(record["summary"])
         self._candidates = [candidate_of(one) for one in record["candidates"]]
-        self.objective_ = np.array(record["objective"], np.float64)
+        self.objective_ = read_array(record, "objective", (None,))
         self.log_likelihood_ = check_real("log_likelihood", record["log_likelihood"])
         self.entropy_ = check_probability("entropy", record["entropy"])
         if self._candidates[0].settings.kind == ONE:
@@ -432,8 +433,6 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         learned = MixtureDensity.from_record(record["mixture"], self.schema_)
         if len(learned.inside) != self._candidates[0].settings.n_components:
             raise ModelFileError("a mixture must have as many classes as were chosen")
-        if not (self.objective_.ndim == 1 and np.isfinite(self.objective_).all()):
-            raise ModelFileError("a saved objective must be finite numbers")
         if not math.isclose(learned.counts.sum(), self._total_weight, rel_tol=1e-6):
             raise ModelFileError("counts of classes must sum to the weight of the rows")
         self._found = learned

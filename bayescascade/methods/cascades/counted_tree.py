@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_probability
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import LearnedDensityTree
@@ -83,14 +84,8 @@ class CountedTree:
         problem = next(tree.problems(schema), None)
         if problem is not None:
             raise ModelFileError(f"a saved tree must be a valid one: {problem}")
-        leaf_counts = np.array(record["leaf_counts"], np.float64)
-        if leaf_counts.shape != (tree.n_leaves,):
-            raise ModelFileError(
-                f"a saved tree with {tree.n_leaves} leaves must have as many counts, "
-                f"got {leaf_counts.size}"
-            )
-        is_count = np.isfinite(leaf_counts) & (leaf_counts >= 0)
-        if not is_count.all() or not 0 < math.fsum(leaf_counts) < math.inf:
+        leaf_counts = read_array(record, "leaf_counts", (tree.n_leaves,), least=0)
+        if not 0 < math.fsum(leaf_counts) < math.inf:
             raise ModelFileError("a saved tree's counts must be finite, >= 0 and not all 0")
         counts = tree.summed(leaf_counts)
         inside = {}

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.methods.classifier_trees.selection import Blocks
 
 Numbers = NDArray[np.float64]
@@ -78,15 +79,11 @@ class Basis:
     @classmethod
     def from_record(cls, record: Mapping[str, Any], source: NDArray[np.integer[Any]]) -> Self:
         """Return what `to_record` returned; ModelFileError if it is no basis of the columns."""
-        column = np.array(record["column"], np.int64)
+        column = read_array(record, "column", (None,), np.int64)
         cut = np.array([np.nan if each is None else each for each in record["cut"]], np.float64)
-        is_one = (
-            column.ndim == 1
-            and column.shape == cut.shape
-            and np.isfinite(cut[~np.isnan(cut)]).all()
-        )
         if (
-            not is_one
+            column.shape != cut.shape
+            or np.isinf(cut).any()
             or not np.array_equal(np.unique(column), np.arange(len(source)))
             or (np.diff(column) < 0).any()
         ):

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.validation import check_choice
 from bayescascade.methods.classifier_trees.basis import Basis
 
 Numbers = NDArray[np.float64]
@@ -60,20 +62,13 @@ class Linear:
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int, n_outputs: int) -> Self:
         """Return what `to_record` returned; ModelFileError if it is not of that many outputs."""
-        columns = np.array(record["columns"], np.int64)
-        intercepts = np.array(record["intercepts"], np.float64)
-        coefficients = np.array(record["coefficients"], np.float64).reshape(len(intercepts), -1)
-        is_one = (
-            columns.ndim == 1
-            and coefficients.shape == (n_outputs, columns.size)
-            and np.isfinite(coefficients).all()
-            and np.isfinite(intercepts).all()
-            and np.isin(columns, np.arange(n_columns)).all()
-            and record["kind"] in ("softmax", "shares")
+        columns = read_array(record, "columns", (None,), np.int64, least=0, most=n_columns - 1)
+        return cls(
+            columns,
+            read_array(record, "coefficients", (n_outputs, columns.size)),
+            read_array(record, "intercepts", (n_outputs,)),
+            check_choice("kind", record["kind"], ("softmax", "shares")),
         )
-        if not is_one:
-            raise ModelFileError("a saved node must have finite coefficients of its columns")
-        return cls(columns, coefficients, intercepts, record["kind"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,11 +231,11 @@ class ClassifierTree:
         nodes = []
         for node in record["nodes"]:
             above, below = node["children"]
-            bought = np.array(node["bought"], np.int64)
+            bought = read_array(node, "bought", (None,), np.int64, least=0, most=n_features - 1)
             nodes.append(
                 ClassifierNode(
                     bought,
-                    np.array(node["gains"], np.float64),
+                    read_array(node, "gains", bought.shape),
                     float(node["explained"]),
                     float(node["bound"]),
                     bool(node["is_exact"]),
@@ -264,14 +259,8 @@ class ClassifierTree:
             above, below = node.children
             if (above < 0) != (below < 0) or (above >= 0 and min(above, below) <= place):
                 raise ModelFileError("a saved tree's children must come after their parent")
-            bought = node.bought
-            is_feature = np.isin(bought, np.arange(self.n_features)).all()
-            if (
-                not is_feature
-                or np.unique(bought).size < bought.size
-                or node.gains.shape != bought.shape
-            ):
-                raise ModelFileError("a saved node must buy features, each once, with their gains")
+            if np.unique(node.bought).size < node.bought.size:
+                raise ModelFileError("a saved node must buy a feature once")
         for has, node in zip(self.has, self.nodes, strict=True):
             for linear in (node.gate, node.leaf):
                 if not has[self.basis.feature[linear.columns]].all():

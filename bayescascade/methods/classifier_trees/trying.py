@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_flag
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.acquisition import Walk
@@ -267,16 +267,9 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         super()._restore(record)
         source, n_classes = self._encoder.source, len(self.classes_)
         self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
-        self._center = _numbers(record, "center", len(source))
-        self._class_shares = _numbers(record, "class_shares", n_classes)
+        self._center = read_array(record, "center", (len(source),))
+        self._class_shares = read_array(record, "class_shares", (n_classes,))
         self.tree_ = ClassifierTree.from_record(record["tree"], source, n_classes)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "tree_")
-
-
-def _numbers(record: Mapping[str, Any], name: str, count: int) -> NDArray[np.float64]:
-    numbers = np.array(record[name], np.float64)
-    if numbers.shape != (count,) or not np.isfinite(numbers).all():
-        raise ModelFileError(f"a saved tree's {name} must be {count} finite numbers")
-    return numbers

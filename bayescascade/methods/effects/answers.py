@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_probability
 from bayescascade.data.labels import classes_record, read_classes
@@ -238,7 +239,7 @@ class EffectAnswers(MatrixEstimator):
         self._read_encoding(record)
         n_columns = len(self._encoder.source)
         self.outcomes_, self.arms_ = map(read_classes, (record["outcomes"], record["arms"]))
-        self._center = np.array(record["center"], np.float64)
-        if (len(self.outcomes_), len(self.arms_)) != (2, 2) or self._center.shape != (n_columns,):
+        self._center = read_array(record, "center", (n_columns,))
+        if (len(self.outcomes_), len(self.arms_)) != (2, 2):
             raise ValueError("a saved model of effects has two outcomes and two arms")
         self._take(LearnedEffects.from_record(record["learned"], n_columns))

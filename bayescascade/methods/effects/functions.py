@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_probability, check_real
 from bayescascade.methods.effects.kernels import Kernel
 
@@ -76,15 +77,16 @@ class KernelFunction:
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "KernelFunction":
         """Return what was recorded; ValueError and the like if it does not fit together."""
         given, n = record["kernel"], len(record["landmarks"])
-        lengths = _numbers(given["lengths"], (n_columns,))
-        slopes = None if given["slopes"] is None else _numbers(given["slopes"], (n_columns,))
+        lengths, slopes = read_array(given, "lengths", (n_columns,)), None
+        if given["slopes"] is not None:
+            slopes = read_array(given, "slopes", (n_columns,))
         kernel = Kernel(lengths, float(given["height"]), slopes, int(given["degree"]))
-        size = np.array(record["projection"], np.float64).reshape(n, -1).shape[1]
+        size = read_array(record, "projection", (n, None)).shape[1]
         shapes = {
             "center": (n_columns,), "scale": (n_columns,), "landmarks": (n, n_columns),
             "coefficients": (n,), "projection": (n, size), "spread": (n + 1, size + 1),
         }  # fmt: skip
-        arrays = {name: _numbers(record[name], shape) for name, shape in shapes.items()}
+        arrays = {name: read_array(record, name, shape) for name, shape in shapes.items()}
         numbers = [float(record["intercept"]), float(record["height"]), kernel.height]
         if not (np.isfinite(numbers).all() and min(lengths.min(), arrays["scale"].min()) > 0.0):
             raise ValueError("a saved function's numbers must be finite, its scales > 0")
@@ -151,14 +153,15 @@ class ForestFunction:
         """Return what was recorded; ValueError and the like if it does not fit together."""
         n = len(record["value"])
         limits = {"roots": n, "feature": n_columns, "left": n, "right": n}
-        whole = {name: np.array(record[name], np.int64) for name in limits}
-        fits = all(
-            each.ndim == 1 and len(each) > 0 and each.min() >= 0 and each.max() < limits[name]
-            for name, each in whole.items()
-        )
-        if not fits or any(len(whole[name]) != n for name in ("feature", "left", "right")):
-            raise ValueError("a saved forest's nodes must be among its own")
-        threshold, value = (_numbers(record[name], (n,)) for name in ("threshold", "value"))
+        whole = {
+            name: read_array(
+                record, name, (None if name == "roots" else n,), np.int64, least=0, most=limit - 1
+            )
+            for name, limit in limits.items()
+        }
+        if not whole["roots"].size:
+            raise ValueError("a saved forest must have trees")
+        threshold, value = (read_array(record, name, (n,)) for name in ("threshold", "value"))
         return cls(threshold=threshold, value=value, depth=int(record["depth"]), **whole)
 
 
@@ -209,10 +212,3 @@ FUNCTIONS: Mapping[str, Any] = {
     "kernel": KernelFunction, "forest": ForestFunction, MIXED: MixedFunction,
 }  # fmt: skip
 """What is saved, by what it is called."""
-
-
-def _numbers(given: Any, shape: tuple[int, ...]) -> Floats:
-    found = np.array(given, np.float64)
-    if found.shape != shape or not np.isfinite(found).all():
-        raise ValueError(f"a saved function needs finite numbers of shape {shape}")
-    return found

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from bayescascade.base.saved_arrays import read_array
+
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
@@ -67,12 +69,11 @@ class MeasuredEffects:
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_groups: int) -> Self:
         """Return what `to_record` recorded; ValueError if it is nothing of that."""
-        n_rows = np.array(record["n_rows"], np.int64)
+        n_rows = read_array(record, "n_rows", (n_groups,), np.int64, least=0)
         effects, errors = (np.array(record[key], np.float64) for key in ("effects", "errors"))
         is_known = np.isfinite(effects)
         if not (
-            n_rows.shape == effects.shape == errors.shape == (n_groups,)
-            and (n_rows >= 0).all()
+            effects.shape == errors.shape == (n_groups,)
             and (is_known == np.isfinite(errors)).all()
             and (errors[is_known] >= 0.0).all()
         ):

@@ -13,8 +13,9 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.methods.forests.kernels.routing import BLOCK, add_leaves
-from bayescascade.methods.forests.trees import LEAF, Trees, linked, numbers_of, splits_from_dict
+from bayescascade.methods.forests.trees import LEAF, Trees, linked, splits_from_dict
 
 SKLEARN_FORESTS = (RandomForestClassifier, ExtraTreesClassifier, DecisionTreeClassifier)
 """Estimators of scikit-learn whose trees can be read."""
@@ -191,7 +192,7 @@ class Forest(Trees):
             If a field is missing, of a wrong type or range, or does not fit the others.
         """
         feature, threshold, missing_left = splits_from_dict(record, n_columns)
-        counts = numbers_of(record, "counts", (feature.size, n_classes))
+        counts = read_array(record, "counts", (feature.size, n_classes))
         if np.any(counts < 0) or not np.all(counts.sum(axis=1) > 0):
             raise ModelFileError("a forest's counts must be >= 0, at each node some > 0")
         try:

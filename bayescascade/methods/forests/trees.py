@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import for_ranges
 from bayescascade.methods.forests.kernels.routing import (
     TreeArrays,
@@ -193,43 +194,11 @@ def splits_from_dict(
 
     Raises ModelFileError if a field is missing, of a wrong type or range, or does not fit.
     """
-    feature = _integers(record, "feature", LEAF, n_columns - 1)
+    feature = read_array(record, "feature", (None,), np.int64, least=LEAF, most=n_columns - 1)
     is_split = feature >= 0
     threshold = np.full(feature.shape, np.nan)
     missing_left = np.zeros(feature.shape, np.bool_)
     n_splits = int(np.count_nonzero(is_split))
-    threshold[is_split] = numbers_of(record, "threshold", (n_splits,))
-    missing_left[is_split] = _flags(record, "missing_left", n_splits)
+    threshold[is_split] = read_array(record, "threshold", (n_splits,))
+    missing_left[is_split] = read_array(record, "missing_left", (n_splits,), np.bool_)
     return feature.astype(np.int32), threshold, missing_left
-
-
-def _listed(record: Mapping[str, Any], name: str) -> list[Any]:
-    values = record.get(name)
-    if not isinstance(values, list):
-        raise ModelFileError(f"a forest's {name} must be a list, got {type(values).__name__}")
-    return values
-
-
-def _integers(record: Mapping[str, Any], name: str, low: int, high: int) -> NDArray[np.int64]:
-    values = _listed(record, name)
-    if not values or not all(type(value) is int and low <= value <= high for value in values):
-        raise ModelFileError(f"a forest's {name} must be integers from {low} to {high}")
-    return np.array(values, np.int64)
-
-
-def numbers_of(record: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Floats:
-    """Return finite numbers of a record; ModelFileError if they are none of this shape."""
-    try:
-        values = np.array(_listed(record, name))
-    except ValueError:  # rows of different lengths
-        values = np.array("")
-    if values.shape != shape or values.dtype.kind not in "if" or not np.isfinite(values).all():
-        raise ModelFileError(f"a forest's {name} must be finite numbers of shape {shape}")
-    return values.astype(np.float64)
-
-
-def _flags(record: Mapping[str, Any], name: str, count: int) -> Flags:
-    values = _listed(record, name)
-    if len(values) != count or not all(type(value) is bool for value in values):
-        raise ModelFileError(f"a forest's {name} must be {count} of true and false")
-    return np.array(values, np.bool_)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.items import CostItems
 from bayescascade.data.levels import level_text
@@ -296,14 +297,10 @@ class BoxPolicy(Printed):
         )
         numbers = [float(record[name]) for name in ("error", "cost", "tradeoff", "greedy_gap")]
         nodes = tuple(record["nodes"])
-        counts = np.array(record["leaf_counts"], np.float64)
+        shape = nodes.count(LEAF), len(classes)
+        counts = read_array(record, "leaf_counts", shape, least=0)
         _check_nodes(nodes, [each.n_bins for each in bins])
-        if (
-            counts.shape != (nodes.count(LEAF), len(classes))
-            or not (np.isfinite(counts) & (counts >= 0)).all()
-            or not (counts.sum(axis=1) > 0).all()
-            or not np.isfinite(numbers).all()
-        ):
+        if not (counts.sum(axis=1) > 0).all() or not np.isfinite(numbers).all():
             raise ModelFileError("a saved policy must have finite counts of classes at its leaves")
         firsts = {int(feature): float(share) for feature, share in record["first_questions"]}
         if not all(LEAF <= j < len(bins) and 0 <= p <= 1 + 1e-9 for j, p in firsts.items()):

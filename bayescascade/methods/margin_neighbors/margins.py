@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingClassifier
 
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.splitting import split_by_class
 
 Numbers = NDArray[np.float64]
@@ -109,25 +110,15 @@ class Additive:
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int, n_scores: int) -> Self:
         """Return what `to_record` returned; ModelFileError if it is no such sum."""
-        columns = np.array(record["columns"], np.int64)
-        numbers = {
-            name: np.array(record[name], np.float64) for name in cls.__slots__ if name != "columns"
-        }
+        columns = read_array(record, "columns", (None,), np.int64, least=0, most=n_columns - 1)
         shapes = {
             "offset": (n_scores,), "weights": (n_columns, n_scores), "cuts": columns.shape,
             "jumps": (columns.size, n_scores), "means": (n_columns, n_scores),
         }  # fmt: skip
-        numbers["jumps"] = numbers["jumps"].reshape(-1, n_scores)
-        is_one = columns.ndim == 1 and all(
-            numbers[name].shape == shape and np.isfinite(numbers[name]).all()
-            for name, shape in shapes.items()
-        )
-        if is_one and columns.size:
-            order = np.lexsort((numbers["cuts"], columns))
-            is_one = columns.min() >= 0 and columns.max() < n_columns
-            is_one = is_one and np.array_equal(order, np.arange(order.size))
-        if not is_one:
-            raise ModelFileError("a saved classifier must add up over the columns, by finite sums")
+        numbers = {name: read_array(record, name, shape) for name, shape in shapes.items()}
+        order = np.lexsort((numbers["cuts"], columns))
+        if not np.array_equal(order, np.arange(order.size)):
+            raise ModelFileError("a saved classifier's cuts must ascend, column by column")
         return cls(columns=columns, **numbers)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.items import CostItems
 from bayescascade.data.matrix import MatrixEncoder
@@ -142,13 +143,8 @@ class NearestPolicy:
     ) -> Self:  # fmt: skip
         """Return what `to_record` returned; ModelFileError if its parts do not fit together."""
         rule = Rule.from_record(record["rule"])
-        steps, offsets = (np.array(record[name], np.float64) for name in ("steps", "offsets"))
-        size = items.n_columns + 1
-        is_share = ((steps >= 0) & (steps <= 1)).all()
-        if steps.shape != (3, size) or not is_share:
-            raise ModelFileError("a saved model's steps must be three rows of shares")
-        if offsets.shape != (size,) or not np.isfinite(offsets).all():
-            raise ModelFileError("a saved model's offsets must be a finite number for each step")
+        steps = read_array(record, "steps", (3, items.n_columns + 1), least=0, most=1)
+        offsets = read_array(record, "offsets", (items.n_columns + 1,))
         around = rows_from_record(
             record["neighborhoods"], np.asarray(encoder.source, np.int64), n_classes, items,
             is_rest_near, has_ties,

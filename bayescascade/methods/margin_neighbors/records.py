@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.margin_neighbors.margins import Additive, Standardized
 from bayescascade.methods.margin_neighbors.rule import Neighborhoods
 
 _OWN = ("rows", "weights", "parts")
-_NUMBERS = (*_OWN, *Standardized._fields)
 
 
 def rows_record(around: Neighborhoods) -> dict[str, Any]:
@@ -31,23 +31,18 @@ def rows_from_record(
     has_ties: bool,
 ) -> Neighborhoods:
     """Return what `rows_record` returned; ModelFileError if its parts do not fit together."""
-    numbers = {name: np.array(record[name], np.float64) for name in _NUMBERS}
-    labels = np.array(record["labels"], np.int64)
+    labels = read_array(record, "labels", (None,), np.int64)
     n, p, d, c = len(labels), source.size, items.n_columns, 1 if n_classes == 2 else n_classes
     shapes = {
         "rows": (n, p), "weights": (n,), "center": (p,), "scale": (p,), "parts": (n, d, c)
     }  # fmt: skip
-    is_one = labels.ndim == 1 and all(
-        numbers[name].shape == shape and np.isfinite(numbers[name]).all()
-        for name, shape in shapes.items()
-    )
+    numbers = {name: read_array(record, name, shape) for name, shape in shapes.items()}
     if (
-        not is_one
-        or not (numbers["weights"] > 0).all()
+        not (numbers["weights"] > 0).all()
         or not (numbers["scale"] > 0).all()
         or not np.array_equal(np.unique(labels), np.arange(n_classes))
     ):
-        raise ModelFileError("a saved model's rows must be finite, of every class, and weigh some")
+        raise ModelFileError("a saved model's rows must be of every class, and weigh some")
     return Neighborhoods(
         standard=Standardized(numbers.pop("center"), numbers.pop("scale")),
         labels=labels,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, rel_entr
 
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.conditions import Conditions, agrees
 from bayescascade.data.schema import Schema
 from bayescascade.methods.mixtures.em import Components, Rows, memberships
@@ -364,8 +365,8 @@ class MixtureDensity(DensityParts):
     @classmethod
     def from_record(cls, record: Mapping[str, Any], schema: Schema) -> "MixtureDensity":
         """Rebuild from what `to_record` returned; raises ModelFileError if it is inconsistent."""
-        shares = np.array(record["shares"], np.float64)
-        counts = np.array(record["counts"], np.float64)
+        shares = read_array(record, "shares", (len(record["classes"]),))
+        counts = read_array(record, "counts", shares.shape, least=0)
         inside = []
         for one in record["classes"]:
             parents = tuple(one["parents"])
@@ -382,10 +383,8 @@ class MixtureDensity(DensityParts):
             inside.append(RowClass(parents, tables))
             if len(inside[-1].order) != schema.n_columns:
                 raise ModelFileError(f"parents of columns must form no circle, got {parents}")
-        if not shares.shape == counts.shape == (len(inside),) or not _are_shares(shares):
-            raise ModelFileError("shares of classes must be probabilities, one for each class")
-        if not ((counts >= 0) & np.isfinite(counts)).all() or not counts.sum() > 0:
-            raise ModelFileError("counts of classes must be finite and >= 0")
+        if not _are_shares(shares) or not counts.sum() > 0:
+            raise ModelFileError("shares of classes must be probabilities, and counts not all 0")
         return cls(schema, counts, shares, tuple(inside))
 
 

@@ -13,6 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError, warn_user
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.labels import TrainingRows, check_labels, label_codes
@@ -486,11 +487,12 @@ class NeighborCompressionClassifier(
         if self.prior_scale_ is not None or self._n_choosing is not None:
             check_real("prior scale", self.prior_scale_, above=0.0)
         n_classes = len(self.classes_)
-        self._sizes, self._wrong = (np.array(record[name], np.int64) for name in ("rows", "wrong"))
+        self._sizes, self._wrong = (
+            read_array(record, name, (n_classes,), np.int64) for name in ("rows", "wrong")
+        )
         self.n_rows_ = int(self._sizes.sum())  # which older files say only so
         self._units = Units.from_record(record, len(self._encoder.source))
-        is_counted = (self._sizes.shape, self._wrong.shape) == ((n_classes,), (n_classes,))
-        if not is_counted or (self._sizes < 1).any() or (self._wrong > self._sizes).any():
+        if (self._sizes < 1).any() or (self._wrong > self._sizes).any():
             raise ModelFileError("a saved model's rows must be counted for each class")
 
     def _read_learned(self, record: Mapping[str, Any]) -> Compressed:

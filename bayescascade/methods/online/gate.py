@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.files import read_json, write_json
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_choice, check_flag, check_real
 from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.given import GivenRows
@@ -40,7 +41,6 @@ from bayescascade.methods.online.reports import (
 from bayescascade.methods.online.saved import (
     FORMAT,
     VERSION,
-    numbers_of,
     restore_stream,
     stream_record,
 )
@@ -419,7 +419,7 @@ class OnlineGate(Printed):
         if isinstance(self._pool, ConfidentModels):
             self._encoder = MatrixEncoder.from_dict(record["encoding"], _POLICY)
             width = len(self._encoder.source)
-            self._means = numbers_of("means", record["means"], (width,))
+            self._means = read_array(record, "means", (width,))
             self._pool.n_classes = len(classes)
         if self._pool.names != record["experts"]:
             raise ModelFileError("experts must be those of the gate that was saved, got others")

@@ -4,13 +4,13 @@ A file cannot hold any classifier without code, so models are fitted again when 
 They are the same if they are deterministic, or have a `random_state`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.methods.online.kernels.rounds import Standing
 from bayescascade.methods.online.stream import Stream
 
@@ -56,12 +56,12 @@ def stream_record(stream: Stream) -> dict[str, Any]:
 
 def restore_stream(stream: Stream, record: Mapping[str, Any], n_classes: int, width: int) -> None:
     """Become the stream of a record; models learn from its rows, of some width, again."""
-    losses = numbers_of("losses", record["losses"], stream.standing.losses.shape)
-    sums = numbers_of("sums", record["sums"], stream.standing.sums.shape)
-    uniforms = numbers_of("uniforms", record["uniforms"], (None, 2))
+    losses = read_array(record, "losses", stream.standing.losses.shape)
+    sums = read_array(record, "sums", stream.standing.sums.shape)
+    uniforms = read_array(record, "uniforms", (None, 2))
     n_learned, n = record["n_learned"], len(record["labels"])
-    rows = numbers_of("rows", record["rows"], (n, width), _KINDS[record["kind"]])
-    labels = numbers_of("labels", record["labels"], (n,), np.int64)
+    rows = read_array(record, "rows", (n, width), _KINDS[record["kind"]])
+    labels = read_array(record, "labels", (n,), np.int64)
     is_whole = type(n_learned) is int and 0 <= n_learned <= n
     if not is_whole or (n and not 0 <= labels.min() <= labels.max() < n_classes):
         raise ModelFileError("a saved gate's labels must be of its classes, and as many as learned")
@@ -71,16 +71,3 @@ def restore_stream(stream: Stream, record: Mapping[str, Any], n_classes: int, wi
     stream.standing = Standing(losses, sums, np.zeros_like(losses))
     stream.uniforms, stream.rng = uniforms, read_generator(record["rng"])
     stream.restore(rows, labels, n_learned)
-
-
-def numbers_of(
-    name: str, values: Any, shape: Sequence[int | None], kind: Any = np.float64
-) -> NDArray[Any]:
-    """Return numbers of a record as an array of some shape, None any; ModelFileError if not."""
-    found = np.asarray(values, kind) if len(values) else np.zeros([k or 0 for k in shape], kind)
-    fits = found.ndim == len(shape) and all(
-        k is None or k == n for k, n in zip(shape, found.shape, strict=True)
-    )
-    if not fits or found.tolist() != values:
-        raise ModelFileError(f"a saved gate's {name} must be numbers of shape {tuple(shape)}")
-    return found

@@ -10,7 +10,8 @@ from scipy.special import expit
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.errors import ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.base.watch import Watch
 from bayescascade.data.levels import level_text
@@ -360,9 +361,7 @@ class RadoBoostClassifier(MatrixClassifier):
     def _restore(self, record: Mapping[str, Any]) -> None:
         self.declares.check(self)
         self._set_reading(Reading.from_record(record["reading"]))
-        self.theta_ = np.array(record["theta"], np.float64)
-        if self.theta_.shape != (self._reading.n_columns,) or not np.isfinite(self.theta_).all():
-            raise ModelFileError("a saved model's coefficients must be numbers for each column")
+        self.theta_ = read_array(record, "theta", (self._reading.n_columns,))
         self.learner_ = record.get("learner", self.learner)  # of older files that of the parameter
         check_choice("learner", self.learner_, LEARNERS[1:])
         about = record["about"]

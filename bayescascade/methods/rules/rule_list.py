@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_condition
 from bayescascade.methods.rules.antecedents import (
@@ -176,15 +177,9 @@ def read_rules(
     sizes = np.bincount([len(rule) for rule in rules], minlength=n_candidates.size)
     if sizes.size > n_candidates.size or (sizes > n_candidates).any():
         raise ModelFileError("a saved list's rules must be among the candidates")
-    counts = np.array(record["counts"], np.float64)
     shape = (len(rules) + 1,) if n_classes is None else (len(rules) + 1, n_classes)
-    if counts.shape != shape:
-        raise ModelFileError(
-            f"a saved list of {len(rules)} rules must have counts of shape {shape}, "
-            f"got {counts.shape}"
-        )
-    is_count = np.isfinite(counts) & (counts >= 0)
-    if not is_count.all() or not 0 < math.fsum(counts.ravel()) < math.inf:
+    counts = read_array(record, "counts", shape, least=0)
+    if not 0 < math.fsum(counts.ravel()) < math.inf:
         raise ModelFileError("a saved list's counts must be finite, >= 0 and not all 0")
     return rules, counts
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError, ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_real
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.names import near_names
@@ -54,7 +55,7 @@ class Sensors:
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> Self:
         """Return what `to_record` returned; ModelFileError if it is something else."""
-        names, costs = record["names"], np.array(record["costs"], np.float64)
+        names, costs = record["names"], read_array(record, "costs", (None,), least=0)
         columns = [np.array(one, np.int64) for one in record["columns"]]
         flat = [place for one in columns for place in one.tolist()]
         if (
@@ -64,7 +65,6 @@ class Sensors:
             or not all(one.size for one in columns)
             or len(set(flat)) != len(flat)
             or not 0 <= min(flat) <= max(flat) < n_columns
-            or not (np.isfinite(costs) & (costs >= 0)).all()
         ):
             raise ModelFileError("saved sensors must have names, columns of their own and costs")
         return cls(tuple(names), tuple(columns), costs)

@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_real
 from bayescascade.costs.choice import Choice
 from bayescascade.data.cell_policy import Matrix
@@ -183,10 +184,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
         return {"class_shares": self._shares.tolist()}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        shares = record["class_shares"]
-        self._shares = np.array([check_real("class_shares", s, minimum=0.0) for s in shares])
-        if len(shares) != len(self.classes_):
-            raise ParameterError(f"class_shares must be {len(self.classes_)}, got {len(shares)}")
+        self._shares = read_array(record, "class_shares", (len(self.classes_),), least=0)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_real
 from bayescascade.costs.pages import cost_bars
 from bayescascade.data.cell_policy import CellPolicy, Matrix
@@ -264,11 +265,9 @@ class LearnedSensors(MatrixEstimator):
         self._read_own(record)
         sensor_of = self._maker.made(np.zeros((1, source.size))).sensor_of
         self._net = GatedNet.from_record(record["net"], sensor_of, self._n_outputs)
-        shares = np.array(record["sensor_shares"], np.float64)
-        if shares.shape != (len(self._sensors),) or not ((shares >= 0) & (shares <= 1)).all():
-            raise ModelFileError("saved sensors must have shares in [0, 1]")
-        self.sensor_shares_ = shares
-        self.validation_cost_ = float(shares @ self._sensors.costs)
+        n_sensors = len(self._sensors)
+        self.sensor_shares_ = read_array(record, "sensor_shares", (n_sensors,), least=0, most=1)
+        self.validation_cost_ = float(self.sensor_shares_ @ self._sensors.costs)
         chosen, after = record["chosen"], record["stopped_after"]
         thrift, gap = (
             math.nan if chosen[name] is None else check_real(name, chosen[name])

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
-from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.validation import check_choice
 from bayescascade.methods.sensors.devices import Places
 from bayescascade.methods.sensors.signals import Floats, Signals
 
@@ -111,14 +112,11 @@ class GatedNet:
     def from_record(cls, record: Mapping[str, Any], sensor_of: Places, n_outputs: int) -> Self:
         """Return what `to_record` returned; ModelFileError if its parts do not fit."""
         p, n_sensors = sensor_of.size, int(sensor_of[-1]) + 1
-        weights = Weights(*(np.array(record[name], np.float64) for name in Weights._fields))
-        expected = Weights.zeros(p, n_sensors, n_outputs)
-        if record["activation"] not in ACTIVATIONS or not all(
-            one.shape == other.shape and np.isfinite(one).all()
-            for one, other in zip(weights, expected, strict=True)
-        ):
-            raise ModelFileError("saved gates and predictors must be finite, of every feature")
-        return cls(weights, sensor_of, record["activation"])
+        parts = Weights.zeros(p, n_sensors, n_outputs)._asdict().items()
+        weights = Weights(*(read_array(record, name, part.shape) for name, part in parts))
+        return cls(
+            weights, sensor_of, check_choice("activation", record["activation"], ACTIVATIONS)
+        )
 
 
 def designed(signals: Signals, gates: Floats) -> Floats:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.methods.sensors.devices import Places, Sensors
 
@@ -108,15 +109,14 @@ class SignalMaker:
     ) -> Self:
         """Return what `to_record` returned; ModelFileError if it is something else."""
         columns = tuple(np.flatnonzero(np.isin(source, one)) for one in sensors.columns)
-        means, scales = (np.array(record[name], np.float64) for name in ("means", "scales"))
-        waves = tuple(
-            (np.array(f, np.float64), np.array(t, np.float64)) for f, t in record["waves"]
-        )
-        are_waves = len(waves) == (len(sensors) if kind == "fourier" else 0) and all(
-            f.shape == (t.size, len(c)) and np.isfinite(f).all() and np.isfinite(t).all()
-            for (f, t), c in zip(waves, columns, strict=False)
-        )
-        is_one = means.shape == scales.shape == (source.size,) and np.isfinite(means).all()
-        if not is_one or not (np.isfinite(scales) & (scales >= 0)).all() or not are_waves:
-            raise ModelFileError("saved sensors must have finite scales of every column")
-        return cls(kind, columns, means, scales, waves)
+        means = read_array(record, "means", (source.size,))
+        scales = read_array(record, "scales", (source.size,), least=0)
+        told = record["waves"]
+        if len(told) != (len(sensors) if kind == "fourier" else 0):
+            raise ModelFileError("saved sensors must have waves if they are of Fourier's features")
+        waves = []
+        for (f, t), seen in zip(told, columns, strict=False):
+            parts = {"frequencies": f, "phases": t}
+            phases = read_array(parts, "phases", (None,))
+            waves.append((read_array(parts, "frequencies", (phases.size, len(seen))), phases))
+        return cls(kind, columns, means, scales, tuple(waves))

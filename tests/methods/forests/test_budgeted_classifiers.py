@@ -186,7 +186,7 @@ def test_arrays_and_numeric_labels_come_back(rng):
         (("classes", "values"), ["ill", "well"], "counts must be finite numbers of shape"),
         (("feature_shares", 0), 1.5, "feature_shares must be 8 numbers from 0 to 1"),
         (("item_shares", 0), 0.123, "validation cost must follow from its shares"),
-        (("forest", "feature", 0), 10, "a forest's feature must be integers from -1 to 9"),
+        (("forest", "feature", 0), 10, "a saved model's feature must be integers from -1 to 9"),
     ],
 )
 def test_contradictions_are_named(place, value, message):
