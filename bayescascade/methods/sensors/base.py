@@ -97,8 +97,8 @@ class GatedSensors(WithinBudgets, LearnedSensors):
         """Return rows with labels that choose, in the classes or scale that were learned."""
 
     @abstractmethod
-    def _ways(self, lesson: Lesson, rng: np.random.Generator) -> Ways:
-        """Return how gates of a lesson are tried."""
+    def _ways(self, lesson: Lesson, rng: np.random.Generator, start: Weights | None = None) -> Ways:
+        """Return how gates of a lesson are tried, or trained on from a start."""
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -248,7 +248,7 @@ class GatedSensors(WithinBudgets, LearnedSensors):
         lesson = self._trial.everything
         weights, activation = best.net.weights, best.net.activation
         if best.kind == SOFT:
-            weights = dict(self._again(lesson).beside)[SOFT]
+            weights = dict(self._again(lesson, weights).beside)[SOFT]
             return replace(best, net=replace(best.net, weights=weights))
         if best.kind == "always":
             found = refitted(lesson, spoken(weights, lesson.signals.alive), weights.theta)
@@ -270,7 +270,7 @@ class GatedSensors(WithinBudgets, LearnedSensors):
         More steps make gates more silent at the same tradeoff; aimed at is what a row cost before.
         """
         lesson, thrift = self._trial.everything, best.thrift
-        ways = self._again(lesson)
+        ways = self._again(lesson, best.net.weights)
         for _ in range(_AGAIN):
             weights = ways.train(lesson, thrift, best.net.weights)
             cost = float((fast_speaks(weights, lesson.signals) @ lesson.costs).mean())
@@ -279,9 +279,9 @@ class GatedSensors(WithinBudgets, LearnedSensors):
             thrift *= (cost / best.cost) ** 2 if ways.is_price else best.cost / cost
         return weights
 
-    def _again(self, lesson: Lesson) -> Ways:
+    def _again(self, lesson: Lesson, start: Weights) -> Ways:
         """Return how gates are trained on, the same whenever they are."""
-        return self._ways(lesson, np.random.default_rng([self._trial.seed, 1]))
+        return self._ways(lesson, np.random.default_rng([self._trial.seed, 1]), start)
 
     # -- what was tried ----------------------------------------------------------------------------
 

@@ -121,8 +121,8 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
         check_consistent_length(rows, labels)
         return Answers(rows, np.eye(len(self.classes_))[labels], labels, SOFTMAX)
 
-    def _ways(self, lesson: Lesson, rng: np.random.Generator) -> Ways:
-        del lesson
+    def _ways(self, lesson: Lesson, rng: np.random.Generator, start: Weights | None = None) -> Ways:
+        del lesson, start  # `train` is given both
         if self.method == "relaxed":
             return Ways(relaxed, SHARES, is_price=False)
         kind = "straight_through" if self.method == "straight_through" else self.activation
@@ -264,7 +264,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         targets = ((y - self._center) / self._scale)[:, np.newaxis]
         return Answers(rows, targets, _halves(y), SQUARE)
 
-    def _ways(self, lesson: Lesson, rng: np.random.Generator) -> Ways:
+    def _ways(self, lesson: Lesson, rng: np.random.Generator, start: Weights | None = None) -> Ways:
         if self.method == "straight_through":
 
             def train(lesson: Lesson, tradeoff: float, start: Weights) -> Weights:
@@ -274,9 +274,10 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         if self.method == "projected":
             return Ways(_projected, SHARES, is_price=False)
         if self.method == "smooth":
-            found = smooth(lesson.signals, lesson.targets[:, 0], self.n_starts, rng)
+            targets = lesson.targets[:, 0]
+            found = smooth(lesson.signals, targets, self.n_starts, rng, start=start)
         else:
-            start = opened(lesson, rng)
+            start = start or opened(lesson, rng)
             found = alternated(lesson.signals, lesson.targets[:, 0], start, _ROUNDS)
         beside = ((SOFT, found.weights),)
         return Ways(partial(_closed, found.weights), SHARES, is_price=False, beside=beside)

@@ -22,6 +22,8 @@ from bayescascade.methods.sensors.thrift import fast_scores, within
 
 _ENOUGH = 1e-10  # of the mean square: that is no error
 _MOST_CALLS = 200  # of a start
+_RANK = 1e-8  # of the largest direction of a design: smaller ones are noise, and get no predictor
+_FAR = 1e3
 
 
 class Smooth(NamedTuple):
@@ -34,6 +36,8 @@ class Smooth(NamedTuple):
 
 class _Projected:
     """The least squares given gates, and the derivatives of their residuals by gates."""
+
+    residuals: Floats  # (n,)
 
     def __init__(self, signals: Signals, y: Floats, has_constants: bool) -> None:
         self.signals, self.y = signals, y
@@ -51,12 +55,15 @@ class _Projected:
         )
         self._soft = expit(fast_scores(gates, self.signals)) * self.signals.alive
         design = designed(self.signals, self._soft)[:, self._kept]
+        if not np.isfinite(design).all():  # a step out of all numbers, which is not taken
+            self._at, self.residuals = flat.copy(), _FAR * np.abs(self.y).max() + 0 * self.y
+            return
         basis, triangle = np.linalg.qr(design)
         size = np.abs(np.diag(triangle)).max()
-        if np.abs(np.diag(triangle)).min() > 1e-12 * size:
+        if np.abs(np.diag(triangle)).min() > _RANK * size:
             best = np.linalg.solve(triangle, basis.T @ self.y)
         else:
-            best = np.linalg.lstsq(design, self.y, rcond=1e-12)[0]
+            best = np.linalg.lstsq(design, self.y, rcond=_RANK)[0]
         self._basis, self._at = basis, flat.copy()
         self.theta = np.zeros(self._kept.size)
         self.theta[self._kept] = best
@@ -82,16 +89,21 @@ class _Projected:
 
 
 def smooth(
-    signals: Signals, y: Floats, n_starts: int, rng: np.random.Generator, has_constants: bool = True
-) -> Smooth:
-    """Return the best of some random starts; y (n,). Without constants it is (7.1) as printed."""
+    signals: Signals, y: Floats, n_starts: int, rng: np.random.Generator,
+    has_constants: bool = True, start: Weights | None = None,
+) -> Smooth:  # fmt: skip
+    """Return the best from gates given, or of some random starts; y (n,).
+
+    Without constants it is (7.1) as printed.
+    """
     problem, best = _Projected(signals, y, has_constants), None
     size = problem.p + problem.n_sensors
     n_tried = 0
-    while n_tried < n_starts:
+    while n_tried < (n_starts if start is None else 1):
         n_tried += 1
+        at = rng.normal(size=size) if start is None else np.hstack([start.gates, start.offsets])
         found = least_squares(
-            problem.of, rng.normal(size=size), problem.slopes, method="lm", max_nfev=_MOST_CALLS,
+            problem.of, at, problem.slopes, method="lm", max_nfev=_MOST_CALLS,
             xtol=1e-12, ftol=1e-12, gtol=1e-12,
         )  # fmt: skip
         error = 2 * float(found.cost) / len(y)

@@ -10,7 +10,7 @@ from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, GatedNet, Weigh
 from bayescascade.methods.sensors.refitting import refitted
 from bayescascade.methods.sensors.relaxed import ShareProblem, divergence, relaxed, solved
 from bayescascade.methods.sensors.signals import Signals
-from bayescascade.methods.sensors.smooth import alternated, projected, smooth
+from bayescascade.methods.sensors.smooth import _Projected, alternated, projected, smooth
 from bayescascade.methods.sensors.static import always, greedy_sets
 from bayescascade.methods.sensors.thrift import fast_scores, fast_speaks, within
 from bayescascade.methods.sensors.training import Lesson, _Slopes, opened, trained
@@ -290,6 +290,14 @@ def test_weights_of_soft_gates_are_recovered_from_random_starts(n_sensors, width
         far = alternated(signals, y, opened(lesson, np.random.default_rng(0)), 100)
         assert np.abs(far.weights.gates - truth.gates).max() > 1e-3
         assert 0 < far.error < y.var()
+
+
+def test_a_step_out_of_all_numbers_ends_no_search():
+    """Gates of a sharp truth grow without end; an infinite step ended the fit."""
+    signals, y, truth = truth_of(2, 2, 0)
+    problem = _Projected(signals, y, has_constants=True)
+    right = np.abs(problem.of(np.hstack([truth.gates, truth.offsets]))).max()
+    assert right < 1e-9 < np.abs(problem.of(np.full(6, np.nan))).min() < np.inf
 
 
 def test_projected_descent_keeps_the_budget():
