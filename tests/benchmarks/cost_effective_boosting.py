@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 from tests.benchmarks.budget_data import Problem
 
 MODES = {
-    "coupled": ("cegb_penalty_feature_coupled", (0.3, 3.0, 30.0, 300.0)),
-    "lazy": ("cegb_penalty_feature_lazy", (1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3)),
+    "coupled": ("cegb_penalty_feature_coupled", (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3)),
+    "lazy": (
+        "cegb_penalty_feature_lazy",
+        (1e-4, 1e-3, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3),
+    ),
 }
-N_ROUNDS = (3, 10, 30, 100)
+N_ROUNDS = (1, 3, 10, 30, 100)
 
 
 class Boosted(NamedTuple):
@@ -72,7 +75,7 @@ def boosted(
             **objective,
             "cegb_tradeoff": tradeoff,
             parameter: penalties.tolist(),
-            "num_threads": 2,
+            "num_threads": 1,
             "seed": seed,
             "verbosity": -1,
         }

@@ -3,6 +3,7 @@
     BAYESCASCADE_DATA=folder python -m tests.benchmarks.margin_neighbors curves \
         [--data-sets letter magic ...] [--costs unit random] [--seeds 5] [--peers BudgetPrune ...]
     BAYESCASCADE_DATA=folder python -m tests.benchmarks.margin_neighbors estimates
+    BAYESCASCADE_DATA=folder python -m tests.benchmarks.margin_neighbors parts [--seeds 5]
     BAYESCASCADE_DATA=folder python -m tests.benchmarks.margin_neighbors speed
 
 Splits, costs and peers are those of `budget_curves`: 60 % of the rows are learned from, 20 % choose
@@ -16,24 +17,28 @@ after a number of features.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from time import process_time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
 
 from bayescascade import MarginNeighborsClassifier
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.margin_neighbors.boxes import BoxTable
-from bayescascade.methods.margin_neighbors.choosing import Followed, best_within as choose_within
+from bayescascade.methods.margin_neighbors.choosing import Followed
 from bayescascade.methods.margin_neighbors.margins import probabilities_of
 from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 from bayescascade.methods.margin_neighbors.rule import NEVER, Neighborhoods, Rule
-from tests.benchmarks import budget_curves as peers
-from tests.benchmarks.budget_curves import Judged, best_within, standard_error
+from tests.benchmarks import budget_methods as peers
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Problem, Split, costs_of, split
+from tests.benchmarks.budget_judged import Judged, best_within, commonest_label
+from tests.benchmarks.budget_results import standard_error
 from tests.benchmarks.figures import Figure, figures_table, parser, say, timed
+from tests.benchmarks.margin_rules import rules_within
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
 MOST_TESTS = 2000
@@ -53,13 +58,16 @@ STEPS = (1, 2, 5, 8)
 def main() -> None:
     """Print what is asked for as soon as it is there."""
     made = parser(__doc__, DATA_SETS, ("letter", "magic", "covertype"))
-    made.add_argument("what", choices=("curves", "estimates", "speed"))
+    made.add_argument("what", choices=("curves", "estimates", "parts", "speed"))
     made.add_argument("--costs", nargs="+", choices=("unit", "random", "real"), default=["unit"])
     made.add_argument("--seeds", type=int, default=5)
     made.add_argument("--peers", nargs="*", choices=peers.METHODS, default=[])
     chosen = made.parse_args()
     if chosen.what == "speed":
         say(*figures_table([*speed(chosen.data)]))
+        return
+    if chosen.what == "parts":
+        say(*parts(chosen.data, chosen.seeds))
         return
     for name in chosen.data_sets:
         if chosen.what == "estimates":
@@ -84,23 +92,26 @@ def curves(name: str, kind: str, folder: Path, n_seeds: int, others: list[str]) 
         rows = _parts(name, folder, seed)
         costs = costs_of(name, kind, DATA_SETS[name](folder), folder, seed)
         total = float(costs.resolve(list(rows.train.features.columns)).costs.sum())
+        budgets = [share * total for share in SHARES]
         found: dict[str, list[Judged]] = {}
         started = process_time()
         model = _fitted(rows, costs, seed, {})
         seconds["FMCC"] = seconds.get("FMCC", 0.0) + process_time() - started
         printed = _fitted(rows, costs, seed, PRINTED)
-        found["FMCC"] = _judged(model, rows, total)
+        found["FMCC"] = rules_within(model, rows, budgets)
         for margins in ("out_of_fold", "in_sample"):
-            found[margins] = _judged(model, rows, total, margins=margins)
-        found["fixed number"] = _judged(model, rows, total, stop="number", predict_by="margin")
-        found["as printed"] = _judged(printed, rows, total)
+            found[margins] = rules_within(model, rows, budgets, margins=margins)
+        found["fixed number"] = rules_within(
+            model, rows, budgets, stop="number", predict_by="margin"
+        )
+        found["as printed"] = rules_within(printed, rows, budgets)
         for order in ("fixed order", "random order"):
             found[order] = _by_number(model, rows, order, seed, total)
         if others:
             setting = replace(peers.set_up(name, kind, folder, seed), rows=rows)
             for other in others:
                 started = process_time()
-                judged = [*peers.METHODS[other](setting), peers.commonest_label(rows)]
+                judged = [*peers.METHODS[other](setting), commonest_label(rows)]
                 found[other] = [best_within(judged, share * total) for share in SHARES]
                 seconds[other] = seconds.get(other, 0.0) + process_time() - started
         for variant, told in found.items():
@@ -122,36 +133,6 @@ def _fitted(rows: Split, costs: Any, seed: int, how: Mapping[str, Any]) -> Any:
     return model.fit(train.features, train.labels, validation.features, validation.labels)
 
 
-def _judged(model: Any, rows: Split, total: float, **asked: str) -> list[Judged]:
-    """Return what costs and errs what the validation rows choose, of rules that are as asked.
-
-    Test rows are led to their ends once for each neighborhood and tradeoff that is chosen.
-    """
-    found, nothing = model._trial.found, peers.commonest_label(rows)
-    cells = model._matrix(rows.test.features)
-    labels = np.searchsorted(model.classes_, rows.test.labels.to_numpy())
-    known: dict[Rule, Followed] = {}
-    rules = [
-        one
-        for one in found.tried
-        if all(getattr(one.rule, name) == value for name, value in asked.items())
-    ]
-    figures: list[Judged] = []
-    for share in SHARES:
-        chosen = choose_within(rules, share * total)
-        if chosen is None or chosen.error >= nothing.validation_error:
-            figures.append(nothing)
-            continue
-        key = chosen.ways.rule
-        if key not in known:
-            routes = found.around[key.margins].routes(cells, key, NEVER)
-            known[key] = Followed.of(key, routes, labels)
-        costs, wrong = known[key].at_ends(chosen.rule)
-        judged = Judged(chosen.cost, chosen.error, float(costs.mean()), float(wrong.mean()))
-        figures.append(judged)
-    return figures
-
-
 def _by_number(model: Any, rows: Split, order: str, seed: int, total: float) -> list[Judged]:
     """Return the best numbers of features in an order that no row changes."""
     around: Neighborhoods = model._asks.around
@@ -170,7 +151,7 @@ def _by_number(model: Any, rows: Split, order: str, seed: int, total: float) -> 
         curves.append((found.costs.mean(axis=0), wrong.mean(axis=0)))
     (cost, error), (test_cost, test_error) = curves
     judged = [Judged(*each) for each in zip(cost, error, test_cost, test_error, strict=True)]
-    judged.append(peers.commonest_label(rows))
+    judged.append(commonest_label(rows))
     return [best_within(judged, share * total) for share in SHARES]
 
 
@@ -196,6 +177,28 @@ def estimates(name: str, folder: Path) -> Iterator[str]:
                 for step in STEPS
             ]
             yield f"{margins:16}{number:4}" + "".join(cells)
+
+
+def parts(folder: Path, n_seeds: int) -> Iterator[str]:
+    """Yield test accuracy after a fixed number of features, with and without two of the parts."""
+    logistic = LogisticRegression(max_iter=1000)  # of standardized columns
+    compared: tuple[tuple[str, int, Any, str, tuple[str, str]], ...] = (
+        *(("spambase", n, logistic, "rest", ("zero", "neighbors")) for n in (2, 5, 10)),
+        ("letter", 2, None, "ties", ("first", "all")),
+    )
+    for name, n_features, estimator, option, values in compared:
+        right: dict[str, list[float]] = {value: [] for value in values}
+        for seed, value in product(range(n_seeds), values):
+            rows = _parts(name, folder, seed)
+            number = {"stop": "number", "max_features": n_features, "predict_by": "margin"}
+            how = {"estimator": estimator, "n_neighbors": 65, **number, option: value}
+            model = _fitted(rows, None, seed, how)
+            right[value].append(100 * model.score(rows.test.features, rows.test.labels))
+        said = ", ".join(
+            f"{value} {np.mean(each):.1f} ({standard_error(np.array(each)[:, None])[0]:.1f})"
+            for value, each in right.items()
+        )
+        yield f"{name}, {n_features} features, {option}: {said}"
 
 
 def _followed(model: Any, rule: Rule, part: Problem) -> Followed:

@@ -1,0 +1,171 @@
+"""What `budget_curves` has measured, kept in a file, and tables of it."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.benchmarks.budget_data import DATA_SETS
+from tests.benchmarks.budget_methods import MAIN, OURS, SHARES
+
+TABLE_SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
+TITLES = {
+    "l1": "`CostWeightedLogisticClassifier`",
+    "CSTC": "`CostSensitiveTreeClassifier`",
+    "ASTC": "`SubmodularTreeClassifier`",
+    "FMCC": "`MarginNeighborsClassifier`",
+    "BudgetTree": "`BudgetTreeClassifier`",
+    "selected": "`SelectedForestClassifier`",
+    "BudgetRF": "`BudgetedForestClassifier`",
+    "BudgetPrune": "`BudgetPruneClassifier`",
+    "GreedyMiser": "`GreedyMiserClassifier`",
+    "Adapt-LstSq": '`AdaptiveClassifier`, linear, `distance="log_odds"`',
+    "Adapt-Lin": "`AdaptiveClassifier`, linear",
+    "Adapt-GBRT": "`AdaptiveClassifier`",
+    "LightGBM lazy": "LightGBM, lazy penalties",
+    "LightGBM coupled": "LightGBM, coupled penalties",
+}
+"""Of the methods, for readers."""
+
+Asked = tuple[str, str, int, float]
+"""Data set, kind of costs, seed, and `--within`."""
+
+
+class Result(NamedTuple):
+    """What a method errs and costs on one split, within each share of what all columns cost."""
+
+    data: str
+    costs: str
+    seed: int
+    within: float
+    method: str
+    n_rows: int
+    seconds: float
+    shares: list[float]
+    errors: list[float]
+    spent: list[float]
+
+    def at(self, shares: Sequence[float]) -> NDArray[np.float64]:
+        """Return errors and costs at some of the shares, (2, n_shares)."""
+        places = [self.shares.index(share) for share in shares]
+        return np.array([self.errors, self.spent])[:, places]
+
+
+class Results:
+    """Results by what was asked and method; those of a file, if there is one."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._known: dict[tuple[Asked, str], Result] = {}
+        self._read()
+
+    def _read(self) -> None:
+        if self._file is not None and self._file.exists():
+            for line in self._file.read_text().splitlines():
+                self._remember(Result(**json.loads(line)))
+
+    def _remember(self, result: Result) -> None:
+        self._known[result[:4], result.method] = result
+
+    def has(self, asked: Asked, method: str) -> bool:
+        """Whether it is known, or another process has added it to the file."""
+        if (asked, method) not in self._known:
+            self._read()
+        return (asked, method) in self._known
+
+    def add(self, result: Result) -> None:
+        """Keep a result, in the file, too."""
+        self._remember(result)
+        if self._file is not None:
+            with self._file.open("a") as file:
+                file.write(json.dumps(result._asdict()) + "\n")
+
+    def of(self, name: str, costs: str, method: str, within: float = 0.0) -> list[Result]:
+        """Return the results of all seeds."""
+        found = (r for r in self._known.values() if r.method == method and r.within == within)
+        chosen = [r for r in found if (r.data, r.costs) == (name, costs)]
+        return sorted(chosen, key=lambda result: result.seed)
+
+    def table(self, asked: Sequence[Asked], methods: Sequence[str]) -> Iterator[str]:
+        """Yield the table of one data set, over the seeds that were asked."""
+        found = {method: [self._known[one, method] for one in asked] for method in methods}
+        first = found[methods[0]][0]
+        kind = f"{first.data}, {first.costs} costs, {first.n_rows:,} rows to learn from"
+        yield f"\n{kind}, {len(asked)} seeds"
+        yield f"{'cost at most':22}" + "".join(f"{share:>14.0%}" for share in SHARES) + "   seconds"
+        ours = np.array([one.at(SHARES)[0] for one in found[OURS]]) if OURS in found else None
+        for method, results in found.items():
+            errors, spent = np.array([one.at(SHARES) for one in results]).swapaxes(0, 1)
+            marks = [""] * len(SHARES) if ours is None else beats(errors, ours)
+            cells = (
+                f"{100 * m:8.2f}{mark or ' '}({100 * e:.2f})"
+                for m, e, mark in zip(*summed(errors), marks, strict=True)
+            )
+            seconds = np.mean([one.seconds for one in results])
+            yield f"{method:22}" + "".join(cells) + f"{seconds:10.1f}"
+            parts = (
+                f"{100 * m:6.1f} ({100 * e:.1f}) %" for m, e in zip(*summed(spent), strict=True)
+            )
+            yield f"{'':22}" + "".join(parts)
+
+    def markdown(self) -> Iterator[str]:
+        """Yield Markdown tables of accuracy in percent, one a kind of costs, one row a method."""
+        for costs in ("unit", "random", "real"):
+            names = [name for name in DATA_SETS if any(self.of(name, costs, m) for m in MAIN)]
+            for part in (names[:3], names[3:]):
+                columns = [self._column(name, costs) for name in part]
+                methods = [method for method in MAIN if any(method in each for each in columns)]
+                if methods:
+                    yield f"\n| {costs} costs | {' | '.join(each['title'] for each in columns)} |"
+                    yield "|---" * (len(part) + 1) + "|"
+                for method in methods:
+                    cells = (each.get(method, "") for each in columns)
+                    yield f"| {TITLES[method]} | {' | '.join(cells)} |"
+
+    def _column(self, name: str, costs: str) -> dict[str, str]:
+        """Return the cell of each method on a data set, and the column's title."""
+        found = {method: self.of(name, costs, method) for method in MAIN}
+        tables = {
+            method: 100 * np.array([1 - one.at(TABLE_SHARES)[0] for one in results])
+            for method, results in found.items()
+            if results
+        }
+        numbers = Counter(len(table) for table in tables.values())
+        usual = numbers.most_common(1)[0][0] if numbers else 0
+        best = np.max([table.mean(axis=0) for table in tables.values()], axis=0)
+        column = {"title": f"{name} ({usual})"}
+        for method, table in tables.items():
+            means, errors = summed(table)
+            words = [
+                f"**{m:.1f}**" if m >= b - 1e-9 else f"{m:.1f}"
+                for m, b in zip(means, best, strict=True)
+            ]
+            if len(table) > 1:
+                words.append(f"± {errors.max():.1f}")
+            if len(table) != usual:
+                words.append(f"({len(table)})")
+            column[method] = " ".join(words)
+        return column
+
+
+def summed(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean over the rows, one a seed, and its standard error."""
+    return table.mean(axis=0), standard_error(table)
+
+
+def standard_error(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard error of the mean over the rows, one a seed."""
+    if len(table) < 2:
+        return np.zeros(table.shape[1])
+    errors: NDArray[np.float64] = table.std(axis=0, ddof=1) / np.sqrt(len(table))
+    return errors
+
+
+def beats(table: NDArray[np.float64], ours: NDArray[np.float64]) -> list[str]:
+    """Return "*" where a method errs less than ours by more than a standard error."""
+    differences = ours - table
+    return ["*" if d > 0 else "" for d in differences.mean(axis=0) - standard_error(differences)]
