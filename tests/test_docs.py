@@ -15,7 +15,9 @@ from tests.documents import ROOT
 
 DOCS = ROOT / "docs"
 READ_TWICE = re.compile(
-    r"\b(told|so\s+many|as\s+of|is\s+put\s+on|none\s+such|likewise|must\s+be\s+had)\b"
+    r"\b(told|so\s+many|as\s+of|is\s+put\s+on|none\s+such|likewise|must\s+be\s+had"
+    r"|whoever|lest|be\s+it|such\s+as\s+are|is\s+asked\s+for|for\s+granted|thereby|thereupon"
+    r"|unasked|at\s+hand|did\s+not\s+mend|none\s+of\s+which)\b"
 )
 ORDER = [
     "Example", "How to read it", "Formula", "When not to use it", "Peers", "Options", "Papers",

@@ -128,7 +128,10 @@ def test_models_are_fitted_to_files(parts: Path) -> None:
         accuracy = model.score(X, y)
         assert model.score(TITANIC, "survived") == model.score([str(TITANIC)], y) == accuracy
         assert model.score(parts.parent / "counted.csv", "survived", "n") == pytest.approx(accuracy)
-        with pytest.raises(ParameterError, match=r"y must name the column of labels in .*titanic"):
+        with pytest.raises(
+            ParameterError,
+            match=r"y must be the labels, or the name of the label column in .*titanic",
+        ):
             model.fit(TITANIC, None)
         with pytest.raises(ParameterError, match=r"y must name a column of .*, got 'lived': class"):
             model.fit(TITANIC, "lived")

@@ -40,17 +40,17 @@ def test_numbers_are_cut_and_gaps_are_a_level() -> None:
     assert [c.is_whole for c in (fare, age, number)] == [False, True, True]
     assert fare.edges == pytest.approx(np.quantile(survey()["fare"], np.arange(8) / 7), rel=0.05)
     assert table.notes == (
-        'column "fare" holds numbers, cut into 7 bins of about equally many rows; '
+        'column "fare" holds numbers, cut into 7 bins with about equal numbers of rows; '
         "--continuous fare:BINS (continuous=) changes the bins",
-        'column "age" holds whole numbers, cut into 6 bins of about equally many rows; '
+        'column "age" holds whole numbers, cut into 6 bins with about equal numbers of rows; '
         "--continuous age:BINS (continuous=) changes the bins",
-        'column "number" holds whole numbers, cut into 7 bins of about equally many rows; '
+        'column "number" holds whole numbers, cut into 7 bins with about equal numbers of rows; '
         "--continuous number:BINS (continuous=) changes the bins",
-        f'column "age" has {300 - n_aged} missing cells: a level of its own',
-        f'column "sex" has {survey()["sex"].isna().sum()} missing cells: a level of its own',
+        f'column "age" has {300 - n_aged} missing cells: a separate level',
+        f'column "sex" has {survey()["sex"].isna().sum()} missing cells: a separate level',
     )
     gaps = pd.DataFrame({name: [None, "a", "b"] * 9 for name in "vwxy"})
-    told = 'columns "v", "w", "x", "y" have missing cells: a level of each column\'s own'
+    told = 'columns "v", "w", "x", "y" have missing cells: a separate level in each column'
     assert Table.from_frame(gaps).notes == (told,)
     with pytest.raises(DataError, match=r'"age" has .* missing cells'):
         Table.from_frame(survey(), missing="error")
@@ -65,7 +65,7 @@ def test_more_than_twelve_whole_numbers_are_cut(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "x.csv", index=False)
     frame.astype({"age": "Int16"}).to_parquet(tmp_path / "x.parquet")
     told = (
-        'column "age" holds whole numbers, cut into 5 bins of about equally many rows; '
+        'column "age" holds whole numbers, cut into 5 bins with about equal numbers of rows; '
         "--continuous age:BINS (continuous=) changes the bins, "
         "--nominal age (nominal=) keeps them as levels"
     )
@@ -98,7 +98,7 @@ def test_one_note_is_of_many_columns_that_are_cut() -> None:
     (told,) = Table.from_frame(frame).notes
     assert told == (
         'columns "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7" and 49 more hold numbers, cut '
-        "into 4 bins of about equally many rows; --continuous NAME:BINS (continuous=) "
+        "into 4 bins with about equal numbers of rows; --continuous NAME:BINS (continuous=) "
         "changes the bins, --nominal NAME (nominal=) keeps whole numbers as levels"
     )
 
@@ -136,7 +136,7 @@ def test_the_number_of_bins_is_the_cube_root_of_the_weight() -> None:
     weighted = Table.from_frame(frame, weights=weights)
     repeated = Table.from_frame(frame.loc[np.repeat(frame.index, weights)])
     assert weighted.schema == repeated.schema
-    gaps = f'column "sex" has {frame["sex"].isna().sum()} missing cells: a level of its own'
+    gaps = f'column "sex" has {frame["sex"].isna().sum()} missing cells: a separate level'
     assert weighted.notes == (*repeated.notes[:-1], gaps)  # which are counted in rows
 
 

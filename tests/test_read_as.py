@@ -88,7 +88,7 @@ def test_what_cannot_be_is_refused(how, message, tmp_path):
 def test_files_of_a_list_are_read_alike(tmp_path):
     """What is said of one file of a list would be forgotten."""
     path = written(tmp_path)
-    with pytest.raises(ParameterError, match="ReadAs must be around a whole list"):
+    with pytest.raises(ParameterError, match="ReadAs must contain the whole list"):
         Table.from_files([ReadAs(path, na=[-9]), path])
 
 

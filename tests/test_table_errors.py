@@ -22,8 +22,7 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
         (
             {"a": ["x"], "b": [1]},
             {},
-            "at least one column must vary, got 1 row with the same values: "
-            "there is nothing to split",
+            "at least one column must vary, got 1 row with the same values: no split is possible",
         ),
         (
             {"a": ["x", None, "y", None]},

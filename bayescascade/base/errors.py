@@ -29,7 +29,7 @@ class TooLargeError(ParameterError):
     Parameters
     ----------
     message : str
-        What it would take, what is allowed, and what would fit.
+        The size of the search, the limit, and what would fit.
     needed : str
         What it would take, such as "4,782,969 boxes, 77 MB".
     """

@@ -68,7 +68,7 @@ class Application(click.Group):
             except click.Abort:
                 code = INTERRUPTED
             except MemoryError:
-                code = _fail("out of memory: fewer columns or coarser levels need less")
+                code = _fail("out of memory: use fewer columns or coarser levels")
             except Exception as error:
                 from bayescascade.base.errors import BayesCascadeError
                 from samplers.parameters import SamplerError

@@ -66,20 +66,20 @@ _TREES = 40
     help="Number of trees to prune, or maximum number to grow.",
 )
 @test_share_option(
-    "Share of the rows for the test. An equal share measures costs and chooses settings; the "
-    "classifier learns from the rest. If fewer than 1,000 rows are not for the test, it learns "
-    "from all of them, and cross-validation chooses."
+    "Share of the rows for the test. An equal share is used to measure costs and choose "
+    "settings, and the classifier learns from the rest. If fewer than 1,000 rows are not test "
+    "rows, it learns from all of these, and cross-validation chooses settings."
 )
 @with_options(option_of("unknown", MODELS), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
 @with_options(option_of("n_jobs", MODELS), SPLIT_SEED, option_of("time_limit", MODELS))
-@click.option("--out", metavar="FILE.json", help="Save the classifier; needs a single budget.")
-@click.option("--plot", metavar="FILE", help="Draw error by cost: .png, .svg or .pdf.")
+@click.option("--out", metavar="FILE.json", help="Save the classifier. Needs a single budget.")
+@click.option("--plot", metavar="FILE", help="Draw error against cost: .png, .svg or .pdf.")
 @learning
 def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn to classify the rows of DATA when each feature has a cost.
 
-    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Its rows are split
+    The file (.csv, .csv.gz, .parquet) has the labels in the column --target. Its rows are split
     at random into three parts: to learn from, to measure costs on, and to test on. The cost and
     error of each classifier on the test rows are printed. Ctrl-C ends it early; finished
     classifiers are printed.

@@ -22,7 +22,7 @@ _ONLY_PRIVATE = ("delta", "x_bounds", "y_bounds", "protect", "publish")
 @with_options(*(option_of(name, MODELS) for name in _ONLY_PRIVATE))
 @with_reading(learns=False)
 @with_options(option_of("random_state", MODELS))
-@click.option("--out", metavar="FILE.json", help="Save the model; it holds scores and no rows.")
+@click.option("--out", metavar="FILE.json", help="Save the model. It contains scores and no rows.")
 @learning
 def causal(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Say which of two columns is the cause, by an additive noise model.

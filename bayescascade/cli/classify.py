@@ -34,8 +34,10 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
     "n_folds",
     type=Integer(0),
     metavar="FOLDS",
-    help="Cross-validation folds that measure accuracy (default: 5; of large tables only one is "
-    "held out); 0: none.",
+    help=(
+        "Cross-validation folds that measure accuracy (default: 5; large tables use "
+        "only one of them); 0: none."
+    ),
 )
 @with_options(
     *options_of(MODELS, of_runs=False), *COLUMN_OPTIONS, *options_of(MODELS, of_runs=True),
@@ -47,7 +49,7 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
 def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Find the most probable list of rules for the labels of the table DATA.
 
-    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target; rules use all
+    The file (.csv, .csv.gz, .parquet) has the labels in the column --target; rules use all
     others. Ctrl-C or --time-limit ends the search early; the best list so far is printed and saved.
     """
     target, n_folds = options.pop("target"), options.pop("n_folds")
@@ -80,9 +82,11 @@ def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
         if n_folds == 0 or is_unseen:
             return None
         if task.model.summary_.is_partial:
-            return held_out.HeldOut(reason="for the search was ended early")
+            return held_out.HeldOut(reason="because the search was ended early")
         if n_folds is None and task.model.time_limit is not None:
-            return held_out.HeldOut(reason="for there is a --time-limit; --cv 5 measures it")
+            return held_out.HeldOut(
+                reason=("because there is a --time-limit; use --cv 5 to measure it")
+            )
         folds, is_once = n_folds, False
         if folds is None:
             folds, is_once = held_out.default_folds(frame, len(task.model.classes_))

@@ -22,7 +22,10 @@ def with_cluster(command: Callable[..., Result]) -> Callable[..., Result]:
     @click.option(
         "--cluster",
         metavar="ADDRESS",
-        help="Use the workers of a Dask cluster; the address of its scheduler, as in tcp://host:8786.",
+        help=(
+            "Use the workers of a Dask cluster; the address of its scheduler, such as "
+            "tcp://host:8786."
+        ),
     )
     @wraps(command)
     def run(*arguments: Any, cluster: str | None, **options: Any) -> Result:
@@ -70,11 +73,12 @@ def _joblib_on(address: str) -> Iterator[None]:
             # or find no worker in time
             if isinstance(error, KilledWorker) or client.status == "running":
                 raise click.ClickException(
-                    f"the cluster at {address} lost every worker that tried a part of the work: "
+                    f"the cluster at {address} lost all workers that tried a part of the work: "
                     "they may need more memory"
                 ) from None
             raise click.ClickException(
-                f"the cluster at {address} went away; what --checkpoint saved goes on by --resume"
+                f"the cluster at {address} stopped answering; use --resume to continue from "
+                "--checkpoint"
             ) from None
 
 

@@ -45,7 +45,7 @@ _SLOW = [each for each in DENSITIES.values() if not each.is_quick]
 @click.option(
     "--plot",
     metavar="FILE",
-    help="Draw the score over the size of each density: .png, .svg or .pdf.",
+    help="Draw score against size of each density: .png, .svg or .pdf.",
 )
 @learning
 def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:

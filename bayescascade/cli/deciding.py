@@ -23,15 +23,14 @@ def with_decision(command: Command) -> Command:
     costs = click.option(
         "--class-costs",
         metavar="CLASS=COST,...|FILE.csv",
-        help="Predict the class of least expected cost. COST is that of predicting another class "
-        "for a row of CLASS (default 1). A file has a line per true class and a column per "
-        "predicted "
-        "class.",
+        help="Predict the class with the smallest expected cost. COST is the cost of "
+        "predicting another class for a row of CLASS (default 1). A file has a line per "
+        "true class and a column per predicted class.",
     )
     threshold = click.option(
         "--threshold",
         type=Real(minimum=0.0, maximum=1.0),
-        help="Of two classes, predict the second if its probability is at least this.",
+        help="Predict the second of two classes if its probability is at least this.",
     )
     return threshold(costs(command))
 

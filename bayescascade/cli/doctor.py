@@ -25,7 +25,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 @click.command(short_help="Describe the installation and what is wrong with it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> None:
-    """Print versions, cores, memory and the folder of compiled code, with advice where needed.
+    """Print versions, cores, memory and the folder of compiled code, with advice on problems.
 
     Include its output in bug reports. It takes some seconds, because it measures imports.
     """
@@ -157,11 +157,11 @@ def _advice(found: dict[str, Any]) -> Iterator[str]:
             )
     kernels = found["kernels"]
     if kernels["folder"] is None:
-        yield "kernels are interpreted, a hundred times as slow: unset NUMBA_DISABLE_JIT"
+        yield "kernels are interpreted and 100 times slower: unset NUMBA_DISABLE_JIT"
     elif not kernels["is_writable"]:
         yield (
-            f"{kernels['folder']} cannot be written, so that every start compiles again: "
-            "set NUMBA_CACHE_DIR to a directory that can"
+            f"{kernels['folder']} cannot be written, so every start compiles again: set "
+            "NUMBA_CACHE_DIR to a directory that can be written"
         )
     if found["cores"]["usable"] < found["cores"]["machine"]:
         yield (
@@ -175,7 +175,7 @@ def _advice(found: dict[str, Any]) -> Iterator[str]:
         if seconds is None:
             yield f"{name} cannot be imported: python -c 'import {name}' says why"
         elif seconds > SLOW_IMPORT:
-            yield f"importing {name} takes {seconds:.0f} s: is the disk slow, or far away?"
+            yield f"importing {name} takes {seconds:.0f} s: is it on a slow disk or a network disk?"
 
 
 def _numbers(text: str) -> list[int]:

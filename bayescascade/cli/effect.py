@@ -55,7 +55,7 @@ class Explained(NamedTuple):
     "--known-propensity",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="P",
-    help="Share of rows treated, if known by design, as in a randomized trial.",
+    help="Share of treated rows, if known by design, as in a randomized trial.",
 )
 @click.option(
     "--method",
@@ -80,10 +80,10 @@ class Explained(NamedTuple):
 def effect(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn what a treatment does to each row of the table DATA.
 
-    The file (.csv, .csv.gz, .parquet) holds the outcome and the arm of each row in the columns
+    The file (.csv, .csv.gz, .parquet) has the outcome and the arm of each row in the columns
     --outcome and --treatment, with two values each. By default the second value in order is the
     good outcome, or the treated arm; --good and --treated change that. All other columns must be
-    known before the treatment, and include whatever decided who was treated.
+    known before the treatment, and must include everything that influenced who was treated.
     """
     outcome, treatment = options.pop("outcome"), options.pop("treatment")
     known, explains = options.pop("known_propensity"), options.pop("explain")

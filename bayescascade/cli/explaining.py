@@ -54,7 +54,7 @@ class _Span(click.ParamType):  # type: ignore[type-arg] # before click 8.4
     metavar="FIRST-LAST",
     default="1-10",
     show_default=True,
-    help="Rows of the file: 7 is one row, 7- all rows from the 7th on.",
+    help="Rows of the file: 7 is one row, 7- is all rows from the 7th.",
 )
 @with_decision
 @UNKNOWN_OPTION
@@ -71,9 +71,9 @@ def explain(
 ) -> None:
     """Explain what the model in MODEL.json predicts for rows of DATA (.csv, .csv.gz, .parquet).
 
-    A classifier gives the class, its probability and the reason: the rule that fires, the path
+    A classifier gives the class, its probability and the reason: the rule that applies, the path
     through a tree, the features read, the nearest prototype, or the largest terms of a sum. A
-    density gives the log density of the row in nats, and the leaf or part that holds it.
+    density gives the log density of the row in nats, and the leaf or part that contains it.
     """
     from bayescascade.model.roles import Explaining
 

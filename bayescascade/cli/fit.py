@@ -33,9 +33,9 @@ MODELS: Models = {name: each.parameters for name, each in LISTED.items()}
 def fit(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Find the most probable density of the table DATA (.csv, .csv.gz, .parquet).
 
-    By default the kind of tree is chosen that suits the table; --model chooses one. --model rules
-    learns a list: if ..., else if ..., else. Ctrl-C or --time-limit ends the search early; the best
-    result so far is printed and saved.
+    By default, the command chooses the kind of tree that suits the table. --model sets the kind.
+    --model rules learns a list: if ..., else if ..., else. Ctrl-C or --time-limit ends the search
+    early. Then the best result so far is printed and saved.
     """
     name = options.pop("model") or _model_of(options)
     _check_options(name, options)

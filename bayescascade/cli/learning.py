@@ -159,7 +159,7 @@ def learn(task: Task, lesson: Lesson) -> None:
         try:
             learned = _fit(task, lesson)
         except KeyboardInterrupt:
-            interrupted("nothing was found yet")
+            interrupted("there is no result yet")
         held_out = None if lesson.measure is None else _measured(lesson.measure)
         if held_out is not None:
             learned.summary_ = replace(learned.summary_, held_out=held_out)
@@ -186,9 +186,9 @@ def _ended_words(model: Any, words: str) -> str:
     if summary is None or not summary.interrupted:
         return ""
     keeps = exact is None or getattr(exact, "is_resumable", False)
-    goes_on = "; --resume goes on from there" if model.checkpoint is not None and keeps else ""
+    goes_on = "; --resume continues from there" if model.checkpoint is not None and keeps else ""
     is_undrawn = exact is not None and model.draws_states and not summary.n_draws
-    drawn = "; none was drawn from the posterior" if is_undrawn else ""
+    drawn = "; there are no posterior draws" if is_undrawn else ""
     told = f"{words or f'the {model.learned_word} is'} the best found so far"
     if summary.certificate is not None and summary.certificate.gap == 0:  # it is not only that
         told = summary.found_words(model.learned_word)
@@ -201,7 +201,7 @@ def _measured(measure: Callable[[], "HeldOut | None"]) -> "HeldOut | None":
     try:
         return measure()
     except KeyboardInterrupt:
-        return HeldOut(reason="for it was interrupted")
+        return HeldOut(reason="because it was interrupted")
 
 
 def _fit(task: Task, lesson: Lesson) -> Any:

@@ -19,7 +19,7 @@ UNKNOWN_OPTION = click.option(
     type=Words(["ignore", "rare", "error"], FORMER_UNKNOWN),
     help="A level that the model does not know counts as missing (ignore), gives its row a very "
     "low "
-    "density (rare; only densities), or is an error (error). Default: as the model was fitted.",
+    "density (rare; only densities), or is an error (error). Default: the setting of the fit.",
 )
 """How rows are read, if not as the model was fitted."""
 
@@ -27,7 +27,7 @@ UNKNOWN_OPTION = click.option(
 ROWS_OPTION = click.option(
     "--out",
     metavar="FILE",
-    help="Write the rows to this file: Parquet if it ends in .parquet or .pq, else CSV.",
+    help="Write the rows to this file: Parquet if the name ends in .parquet or .pq, otherwise CSV.",
 )
 """Where rows go that a command makes, for `streaming.write_rows`."""
 

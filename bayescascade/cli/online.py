@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bayescascade.report.page import Page
 
 
-@click.command(short_help="Classify a stream, and buy labels where they pay.")
+@click.command(short_help="Classify a stream, and buy labels that are worth their price.")
 @click.argument("data")
 @TARGET_OPTION
 @click.option(
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     type=Real(above=0.0, maximum=1.0),
     default=0.2,
     show_default=True,
-    help="Cost of asking for a label, where an error costs 1.",
+    help="Cost of asking for a label, if an error costs 1.",
 )
 @click.option(
     "--first",
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 def online(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Classify the rows of DATA one by one, in order, as if each label had to be bought.
 
-    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. A logistic
-    regression, a tree and a forest learn from the first rows and from every label bought. If they
-    are not sure enough, the label is bought. The other labels only measure the loss in the end.
-    Ctrl-C ends it early; the rounds played are printed.
+    The file (.csv, .csv.gz, .parquet) has the labels in the column --target. A logistic regression,
+    a tree and a forest learn from the first rows and from every label that is bought. If they are
+    not sure enough, the label is bought. The other labels are only used to measure the loss at the
+    end. Ctrl-C ends it early; the rounds played are printed.
     """
     task = outputs_of(options, {"DATA": data})
     from bayescascade.cli.rows import open_rows, read_labeled
@@ -68,7 +68,7 @@ def online(data: str, **options: Any) -> tuple[Task, Lesson]:
     if len(set(y[:first])) < 2:
         raise click.UsageError(
             f"the first {first:,} rows must have at least two classes, got {y[0]!r} alone: "
-            "shuffle the rows, or raise --first"
+            "shuffle the rows, or increase --first"
         )
 
     def play() -> _Stream:

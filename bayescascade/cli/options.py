@@ -281,7 +281,7 @@ COLUMN_OPTIONS: tuple[Option, ...] = (
     click.option(
         "--missing",
         type=click.Choice(["level", "error"]),
-        help="Empty cells are a level of their own (the default), or an error.",
+        help="Empty cells are a separate level (the default), or an error.",
     ),
 )  # fmt: skip
 """Which columns to use, and how to read them."""
@@ -307,8 +307,6 @@ OUTPUT_OPTIONS: tuple[Option, ...] = (
     click.option("--trace", metavar="FILE.nc", help="Write the posterior's draws for ArviZ."),
     click.option("--out", metavar="FILE.json", help="Save the model."),
     FULL_OPTION,
-    click.option(
-        "--quiet", is_flag=True, help="Print no progress, and nothing on stdout except --json."
-    ),
+    click.option("--quiet", is_flag=True, help="Print no progress, and only --json on stdout."),
 )
 """Where the result goes."""

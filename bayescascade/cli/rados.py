@@ -32,8 +32,8 @@ MADE: Models = {
 def rados() -> None:
     """Learn a linear classifier of two classes from sums of rows (Rademacher observations).
 
-    Run make where the rows are, and fit where the sums arrive; these may be two machines. Other
-    parties make their sums with --like and the file of the first party; fit adds them up.
+    Run make where the rows are, and fit where the sums arrive; they may be on two machines. Other
+    parties make their sums with --like and the file of the first party; fit adds them.
     """
 
 
@@ -43,7 +43,7 @@ def rados() -> None:
 @click.option("--out", metavar="FILE.npz", required=True, help="Write the rados here.")
 @with_options(option_of("n_rados", MADE), option_of("support", MADE))
 @click.option(
-    "--like", metavar="FILE.npz", help="Take columns, classes and units from this file of rados."
+    "--like", metavar="FILE.npz", help="Use the columns, classes and units of this file of rados."
 )
 @click.option("--raw", is_flag=True, help="Do not center and scale columns.")
 @click.option("--no-intercept", is_flag=True, help="Add no column of ones.")
@@ -55,8 +55,8 @@ def rados() -> None:
     type=Bounds(named=True),
     multiple=True,
     metavar="[NAME=]LOW,HIGH",
-    help="Hide whole rows by Gaussian noise. Bounds of one column, or of all others; they must "
-    "not be taken from the rows.",
+    help="Protect whole rows by Gaussian noise. Give the bounds of one column, or of all other "
+    "columns; they must not come from the rows.",
 )
 @with_options(option_of("classes", MADE), option_of("noise_on", MADE))
 @with_options(*CHOICE_OPTIONS, option_of("missing", MADE))
@@ -64,9 +64,9 @@ def rados() -> None:
 @with_options(option_of("time_limit", MADE), option_of("random_state", MADE))
 @learning
 def make(data: str, **options: Any) -> tuple[Task, Lesson]:
-    """Make sums of labeled rows, and state what privacy they promise.
+    """Make sums of labeled rows, and state how private they are.
 
-    Plain sums promise none. With --private-feature and --epsilon, the coordinate of one boolean
+    Plain sums are not private. With --private-feature and --epsilon, the coordinate of one boolean
     feature is differentially private, and no other. With --bounds and --epsilon, whole rows are.
     Each release of the same rows spends more of their privacy, so run it once. Plain sums with
     --like are made block by block, from files of any size.
@@ -75,8 +75,8 @@ def make(data: str, **options: Any) -> tuple[Task, Lesson]:
     _check_private(options)
     if options["epsilon"] is not None and getattr(data, "depends_on_all_rows", False):
         raise click.UsageError(
-            "--rare, --dates and --missing-labels must not come with --epsilon: how a row is read "
-            "would tell of the others"
+            "--rare, --dates and --missing-labels must not come with --epsilon: they would "
+            "reveal something about the rows"
         )
     return task, Lesson(fit=lambda: _made(data, options), shown=_Made)
 
@@ -138,7 +138,7 @@ class _Made(NamedTuple):
 @with_options(*(option_of(name, LEARNED) for name in LearnerParameters.declared()))
 @learning
 def fit(files: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
-    """Learn a linear classifier from files that `make` wrote; those of several parties add up."""
+    """Learn a linear classifier from files that `make` wrote. Sums of several parties are added."""
     if options["learner"] is None and (options["n_rounds"] or options["weak_learner"]):
         options["learner"] = "boost"  # of which these are
     inputs = {f"FILES {k + 1}": path for k, path in enumerate(files)}
@@ -181,7 +181,8 @@ def _check_private(options: dict[str, Any]) -> None:
     )
     must(
         options["time_limit"] is None or not is_private,
-        "--time-limit must not come with --epsilon: how many sums there are would tell of the rows",
+        "--time-limit must not come with --epsilon: the number of sums would reveal something "
+        "about the rows",
     )
     must(
         options["time_limit"] is None or not like,

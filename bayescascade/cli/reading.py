@@ -45,7 +45,8 @@ _LEARNED_OPTIONS = (
         multiple=True,
         metavar="[NAME:]SHARE",
         help="Group levels of text that are rarer than this share of the rows, such as 0.01, as "
-        '"other levels"; with NAME also levels that are numbers. Unseen levels then join them.',
+        '"other levels"; with NAME also levels that are numbers. Levels that are '
+        "not in DATA then belong to this group.",
     ),
     click.option(
         "--dates",

@@ -39,7 +39,7 @@ _BLOCK_ROWS = 100_000
 @click.option(
     "--png",
     metavar="FILE.png",
-    help="Draw the tree or list into a file; of a forest, a bar chart of the costs of each "
+    help="Draw the tree or list into a file; for a forest, a bar chart of the costs of each "
     "feature.",
 )
 @click.option(
@@ -50,8 +50,9 @@ _BLOCK_ROWS = 100_000
 @click.option(
     "--tree",
     type=Integer(0, other="typical"),
-    help="Number of the tree of a forest that --dot and --png draw, from 0. Of a density: typical "
-    "shows the posterior draw that is nearest to all others, in place of the best tree.",
+    help="For a forest: number of the tree that --dot and --png draw, from 0. For a density: "
+    "typical shows the posterior draw that is nearest to all others, in place of the best "
+    "tree.",
 )
 @click.option(
     "--html", metavar="FILE.html", help="Write a report for readers who do not know the method."
@@ -84,7 +85,9 @@ def show(
     if as_json + dot + (png is not None) + (html is not None) > 1:
         raise click.UsageError("--json, --dot, --png and --html exclude each other")
     if conditions and html is not None:
-        raise click.UsageError("--html is about the whole model, not what --given leaves of it")
+        raise click.UsageError(
+            "--html must not come with --given, got both: a report describes the whole model"
+        )
     if tree not in (None, "typical") and not dot and png is None:
         raise click.UsageError("--tree needs --dot or --png, got neither")
     if joined and (png is None or tree is not None):
@@ -149,8 +152,8 @@ def show(
 @click.option(
     "--out",
     metavar="FILE",
-    help="Write the log density, or the prediction, of every row: Parquet if it ends in .parquet "
-    "or .pq, else CSV.",
+    help="Write the log density, or the prediction, of every row: Parquet if the name ends in "
+    ".parquet or .pq, otherwise CSV.",
 )
 @click.option(
     "--target",
@@ -180,10 +183,10 @@ def score(
 ) -> None:
     """Score the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
 
-    A density gives each row its log density in nats; missing cells are integrated out. A classifier
-    is measured: DATA must have the labels too. Accuracy, log loss in nats and, of budgeted
-    classifiers, the cost of features are printed. Models that do not know the name of the column of
-    labels need --target.
+    A density gives each row its log density in nats. Missing cells are integrated out. For a
+    classifier, DATA must also have the labels. The command prints accuracy, log loss in nats and,
+    for budgeted classifiers, the cost of features. Use --target if the model does not know the name
+    of the label column.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     from bayescascade.cli.scoring import ScoredLabels, ScoredRows
@@ -221,10 +224,12 @@ def score(
 @click.option(
     "--how",
     type=click.Choice(["mode", "mean"]),
-    help="That column's most probable value (the default), or its expected one, of numbers.",
+    help="Predict the most probable value (the default), or the mean of a column of numbers.",
 )
 @ROWS_OPTION
-@click.option("--explain", is_flag=True, help="Add the rule that fires, or the features acquired.")
+@click.option(
+    "--explain", is_flag=True, help="Add the rule that applies, or the acquired features."
+)
 @with_decision
 @UNKNOWN_OPTION
 @with_reading(learns=False)
@@ -275,9 +280,11 @@ def predict(
 
 @click.command(short_help="Draw rows.")
 @click.argument("model", metavar="MODEL.json")
-@click.option("-n", "--rows", "n_rows", type=Integer(1), required=True, help="Rows to draw.")
+@click.option(
+    "-n", "--rows", "n_rows", type=Integer(1), required=True, help="Number of rows to draw."
+)
 @click.option("--seed", type=Integer(0), help="Same seed, same rows.")
-@click.option("--out", metavar="FILE.csv", help="Write the rows here, not to stdout.")
+@click.option("--out", metavar="FILE.csv", help="Write the rows to this file, not to stdout.")
 def sample(model: str, n_rows: int, seed: int | None, out: str | None) -> None:
     """Draw rows from the density saved in MODEL.json, as CSV with a header."""
     check_outputs({"--out": out}, {"MODEL.json": model})

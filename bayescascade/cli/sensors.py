@@ -20,7 +20,7 @@ MODELS: Models = {"": SensorClassifierParameters}
 _CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
 
 
-@click.command(short_help="Classify by sensors that are silent unless needed.")
+@click.command(short_help="Learn when each of several sensors must send.")
 @click.argument("data")
 @TARGET_OPTION
 @click.option(
@@ -40,15 +40,15 @@ _CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
 @with_options(*(option_of(name, MODELS) for name in _CHOSEN), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
 @with_options(SPLIT_SEED)
-@click.option("--out", metavar="FILE.json", help="Save the classifier; needs a single budget.")
-@click.option("--plot", metavar="FILE", help="Draw error by cost: .png, .svg or .pdf.")
+@click.option("--out", metavar="FILE.json", help="Save the classifier. Needs a single budget.")
+@click.option("--plot", metavar="FILE", help="Draw error against cost: .png, .svg or .pdf.")
 @learning
 def sensors(data: str, **options: Any) -> tuple[Task, Lesson]:
-    """Learn sensors that speak only if their own readings say that they are needed.
+    """Learn sensors that send only if their own readings show that they are needed.
 
-    The file (.csv, .csv.gz, .parquet) holds the labels in the column --target. Each sensor of
-    --sensors decides by its own columns whether it speaks, which has a cost. The cost and error of
-    each budget's classifier on held-out rows are printed. Ctrl-C ends it early; finished
+    The file (.csv, .csv.gz, .parquet) has the labels in the column --target. Each sensor of
+    --sensors decides from its own columns whether it speaks (sends), which has a cost. The cost and
+    error of each budget's classifier on held-out rows are printed. Ctrl-C ends it early; finished
     classifiers are printed.
     """
     budgets = budgets_of(options["budgets"])
@@ -79,7 +79,7 @@ class FoundSensors(FoundWithin):
 
     @property
     def _chooses_text(self) -> str:
-        return "a quarter of the rows to learn from chooses"
+        return "a quarter of the training rows chooses settings"
 
 
 def _sensors(found: "FeatureCosts", path: str) -> tuple[dict[str, list[Any]], dict[str, float]]:

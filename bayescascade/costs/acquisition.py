@@ -219,7 +219,7 @@ class AcquisitionError(BayesCascadeError):
     ----------
     message : str
     acquisition : Acquisition
-        What had been acquired, and paid, before.
+        Features that were acquired, and paid for, before the error.
     """
 
     def __init__(self, message: str, acquisition: Acquisition) -> None:

@@ -194,7 +194,7 @@ def cost_accuracy_curve(
 ) -> CostAccuracyCurve:
     """Measure the mean cost and the error of fitted classifiers on test rows.
 
-    It also measures the most common class for every row, which costs nothing.
+    It also measures always predicting the most common class, which costs nothing.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def cost_accuracy_curve(
         Fitted. A classifier is anything with `predict` and `acquisition_cost`; a path iterates to
         classifiers, which are one family. A mapping has the name of each family.
     X_test : DataFrame, array or list of rows
-        Rows that nothing was learned from and nothing chosen by.
+        Rows that were not used for learning or choosing.
     y_test : (n_rows,) array
         Their labels.
     labels : sequence of str, optional
@@ -216,7 +216,8 @@ def cost_accuracy_curve(
     Raises
     ------
     ParameterError
-        If there is no classifier, or something else, or not as many labels.
+        If there is no classifier, if an entry is not a classifier, or if the number of labels
+        differs.
     DataError
         If the rows or labels cannot be used, or no label is a class of a classifier.
     """

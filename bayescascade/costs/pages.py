@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 HOW_TO_READ = (
     (
         "",
-        "Each line is a feature that rows are asked for, those on which most is spent "
-        "first. A row is asked only for what its own way through the trees needs, for "
-        "each feature once.",
+        "Each line is a feature that the classifier acquires, sorted by what is spent on it. A "
+        "row needs only the features on its own path through the trees, and pays once for each.",
     ),
-    ("cost", "what one look at the feature costs"),
-    ("rows", "the share of the rows for which it is looked at"),
-    ("spent", "what that comes to for a row on average"),
+    ("cost", "the cost of acquiring the feature once"),
+    ("rows", "the share of the rows that need it"),
+    ("spent", "the mean cost per row"),
 )
 """Terms of the page, or nothing, and what they mean."""
 
 CANNOT_TELL = (
-    "A feature that is never acquired need not be unimportant: others may say the same for less.",
-    "Probabilities are shares of rows at the ends of the trees, and more extreme than they "
-    "should be where these are few.",
+    "A feature that is never acquired may still be informative: other features may say the same "
+    "at a lower cost.",
+    "Probabilities are shares of rows in the leaves of the trees. In leaves with few rows they "
+    "are too extreme.",
     *OF_ROWS,
 )
 """What a budgeted classifier is not to be asked."""

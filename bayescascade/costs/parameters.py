@@ -8,5 +8,5 @@ class BudgetedParameters(RunParameters):
     """Of all of them."""
 
     costs = Other(None, "What features cost", none="1 each")
-    budget = Real(None, "The most that a row may cost on average", minimum=0.0, none="")
+    budget = Real(None, "Limit on the mean cost of a row", minimum=0.0, none="")
     unknown = unknown_choice(ignore="counts as missing")

@@ -81,7 +81,7 @@ def _open_each(
     if not listed:
         raise DataError("at least one file must be given, got none")
     if any(isinstance(path, ReadAs) for path in listed):
-        raise ParameterError("ReadAs must be around a whole list of files, got it in a list")
+        raise ParameterError("ReadAs must contain the whole list of files, got it inside a list")
     files = [file for path in listed for file in _find(path, reader)]
     sources: list[Source] = []
     for file in files:
@@ -179,7 +179,7 @@ def _find_url(url: str, reader: type[FileSource] | None) -> list[DataFile]:
         import fsspec
     except ImportError:
         raise DataError(
-            f"{url} must be a file of this machine, for fsspec is not installed: "
+            f"{url} must be a local file, because fsspec is not installed: "
             "pip install 'bayescascade[fsspec]'"
         ) from None
     from pyarrow.fs import FSSpecHandler, PyFileSystem
@@ -216,8 +216,8 @@ def _files_of_folder(
         partition = next((part for part in parts[:-1] if fnmatch(part, "*=*")), None)
         if partition is not None:
             raise DataError(
-                f"{folder} is partitioned by {partition.partition('=')[0]}, whose values are only "
-                f"in the names of its folders: read it as pyarrow.dataset.dataset({folder!r}, "
+                f"{folder} is partitioned by {partition.partition('=')[0]}, with values only in "
+                f"the names of its folders: read it as pyarrow.dataset.dataset({folder!r}, "
                 'partitioning="hive")'
             )
         chosen = _reader_of(path)

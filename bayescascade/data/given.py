@@ -60,7 +60,7 @@ class GivenRows:
         columns = listed_names(list(rows.cells.columns))
         if y is None:
             raise ParameterError(
-                f"y must name the column of labels in {X}, or hold them, got None; "
+                f"y must be the labels, or the name of the label column in {X}, got None; "
                 f"columns: {columns}"
             )
         for option, name in (("y", y), ("sample_weight", sample_weight)):

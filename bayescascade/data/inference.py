@@ -329,10 +329,10 @@ def notes_of(collectors: Sequence[Collector]) -> list[str]:
     if len(gaps) <= _MOST_TOLD:
         for one in gaps:
             cells = "1 missing cell" if one.n_missing == 1 else f"{one.n_missing:,} missing cells"
-            told.append(f'column "{one.name}" has {cells}: a level of its own')
+            told.append(f'column "{one.name}" has {cells}: a separate level')
         return told
     names = listed_names([f'"{one.name}"' for one in gaps])
-    return [*told, f"columns {names} have missing cells: a level of each column's own"]
+    return [*told, f"columns {names} have missing cells: a separate level in each column"]
 
 
 def _notes_of_bins(cut: Sequence[BinCollector]) -> list[str]:
@@ -342,7 +342,7 @@ def _notes_of_bins(cut: Sequence[BinCollector]) -> list[str]:
     fewest, most = min(one.n_bins for one in cut), max(one.n_bins for one in cut)
     bins = f"{fewest} bins" if fewest == most else f"{fewest} to {most} bins"
     told = (
-        f"columns {names} hold numbers, cut into {bins} of about equally many rows; "
+        f"columns {names} hold numbers, cut into {bins} with about equal numbers of rows; "
         "--continuous NAME:BINS (continuous=) changes the bins"
     )
     if any(one.may_be_nominal for one in cut):
@@ -352,7 +352,7 @@ def _notes_of_bins(cut: Sequence[BinCollector]) -> list[str]:
 
 def _note_of_bins(one: BinCollector) -> str:
     whole = "whole numbers" if one.is_whole else "numbers"
-    bins = "1 bin" if one.n_bins == 1 else f"{one.n_bins} bins of about equally many rows"
+    bins = "1 bin" if one.n_bins == 1 else f"{one.n_bins} bins with about equal numbers of rows"
     told = (
         f'column "{one.name}" holds {whole}, cut into {bins}; '
         f"--continuous {one.typed_name}:BINS (continuous=) changes the bins"

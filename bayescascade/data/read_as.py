@@ -114,7 +114,7 @@ class ReadAs:
         return ReadAs(self.rows, sep=self.sep, encoding=self.encoding, decimal=self.decimal)
 
     def among(self, names: Collection[str]) -> "ReadAs":
-        """Return the same without what is said of columns that are not among the names."""
+        """Return a copy without settings for columns that are not among the names."""
 
         def kept(told: Any) -> Any:
             if not isinstance(told, Mapping):
@@ -143,8 +143,8 @@ def check_row_by_row(rows: object) -> None:
     """Raise ParameterError if rows are read so that what becomes of one depends on the others."""
     if isinstance(rows, ReadAs) and rows.depends_on_all_rows:
         raise ParameterError(
-            "rare, dates and missing_labels must not be given for what is private, as how a row is "
-            "read would tell of the others"
+            "rare, dates and missing_labels must not be given for private sums: they would "
+            "reveal something about the rows"
         )
 
 

@@ -237,7 +237,7 @@ class RowReader:
             counted = "1 row" if rows.n_rows == 1 else f"{rows.n_rows:,} rows"
             raise DataError(
                 f"at least one column must vary, got {counted} with the same values: "
-                "there is nothing to split"
+                "no split is possible"
             )
         return rows
 

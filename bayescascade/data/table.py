@@ -99,7 +99,7 @@ class Table:
         """Read a DataFrame; `weights` is a column's name or (n_rows,) numbers >= 0.
 
         A table of polars, Arrow, DuckDB, Dask or narwhals, or anything that Arrow can read, is
-        taken for a DataFrame. Data sets of Arrow, plans of polars and relations of DuckDB are read
+        treated as a DataFrame. Data sets of Arrow, plans of polars and relations of DuckDB are read
         batch by batch.
 
         Declarations: see the class.
@@ -207,7 +207,7 @@ class Table:
         schema: Schema | None = None,
         **declared: Unpack[Declared],
     ) -> "Table":
-        """Read text files with a header in chunks, whatever their names are.
+        """Read text files with a header in chunks. File names may have any ending.
 
         Files may be compressed (.gz). Between cells are commas, or else semicolons, tabs or "|";
         texts are UTF-8, or else UTF-16 with its mark or cp1252; a comma that is not between cells
@@ -268,7 +268,7 @@ class Table:
 
     @classmethod
     def merge(cls, tables: Iterable["Table"]) -> "Table":
-        """Return the table of all rows of several tables, in whatever order they come.
+        """Return the table of all rows of several tables, in any order.
 
         It equals the table of all rows read at once, if columns are declared, or their kinds do
         not depend on which rows are seen: levels of nominal columns, and numbers of ordinal ones,

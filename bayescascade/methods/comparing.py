@@ -48,11 +48,11 @@ def compare(
         and "rules" take minutes. Or densities by names of your own, such as
         ``{"few leaves": LeafCascade(3)}``; they are not changed. By default what takes seconds.
     n_halvings : int >= 1
-        Random halvings of the rows.
+        Number of random splits into halves.
     n_jobs : int or None
         Densities learned at the same time, as joblib counts: -1 is one per core.
     random_state : int >= 0 or None
-        Seed: the same seed gives the same result, whatever other models there are.
+        Seed: the same seed gives the same result, with any other models beside it.
     done : function, optional
         Called with each `Outcome` as soon as it is there.
     columns, drop, nominal, ordinal, continuous, missing

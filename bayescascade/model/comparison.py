@@ -163,7 +163,7 @@ class Comparison(Printed):
 
     @property
     def best_(self) -> str:
-        """The name of the density that scores best; DataError if nothing was finished."""
+        """The name of the density with the best score. DataError if no fit was finished."""
         whole = self.whole
         models = [model for model in self.models if whole.of(model)]
         if not models:

@@ -194,7 +194,8 @@ def _log_shares(
             if is_impossible.any():
                 row = first_row + asked.rows[np.argmax(is_impossible[asked.position])]
                 raise DataError(
-                    f"what row {row} has must be of positive probability under the density, got 0"
+                    f"the known cells of row {row} must have a positive probability under the "
+                    "density, got 0"
                 )
             yield (logs - totals)[asked.position]
 

@@ -37,7 +37,7 @@ class Decision:
             if len(classes) != 2:
                 raise ParameterError(
                     f"threshold must be None where there are {len(classes)} classes, not two, "
-                    f"got {threshold!r}: class_costs are for any number"
+                    f"got {threshold!r}: use class_costs"
                 )
             return cls(threshold=check_probability("threshold", threshold))
         return cls() if class_costs is None else cls(costs=_costs(classes, class_costs))
@@ -61,8 +61,8 @@ def _costs(classes: NDArray[Any], given: Any) -> Floats:
             costs = np.empty(0)
         if costs.shape != (n, n):
             raise ParameterError(
-                f"class_costs must be a mapping, or numbers of shape ({n}, {n}), true classes "
-                f"downward and named ones across, got {given!r}"
+                f"class_costs must be a mapping, or numbers of shape ({n}, {n}), with true "
+                f"classes as rows and predicted classes as columns, got {given!r}"
             )
         if not (np.isfinite(costs) & (costs >= 0)).all():
             raise ParameterError(f"class_costs must be finite numbers >= 0, got {given!r}")

@@ -179,7 +179,7 @@ class DensityParts(Pictured):
     def _unknown_words(self, name: str, level: str | None) -> str:
         """Return a cell outside the domain, and why it is."""
         is_range = self.schema.columns[self.schema.names.index(name)].kind == "continuous"
-        why = "is beyond the range learned from" if is_range else "no row learned from has"
+        why = "is outside the range of the training rows" if is_range else "no training row has"
         shown = "missing" if level is None else quoted(printable(level))
         return f"{quoted(printable(name))} is {shown}, which {why}"
 
@@ -214,21 +214,23 @@ class DensityParts(Pictured):
         size, each = ("cells", "a cell") if has_cells else ("volume", "a unit of volume")
         evenly = "all were equally common" if has_cells else "rows were spread evenly"
         sizes = (
-            "how many combinations of levels are in it" if has_cells else "how much room it takes"
+            "the number of combinations of levels in the group"
+            if has_cells
+            else "the volume of the group"
         )
         return [
-            ("rows", "how many of the rows are in the group"),
+            ("rows", "the number of rows in the group"),
             (
                 "share",
-                "how probable the group is by the model, which is a little more cautious than its "
-                "rows over all rows",
+                "the probability of the group in the model, which is slightly smoothed compared "
+                "with its share of the rows",
             ),
             (size, sizes),
-            ("density", f"the share that {each} of it has"),
+            ("density", f"the probability of {each} of the group"),
             (
                 "x uniform",
-                f"how many times as common it is as if {evenly}: bars to the right, in blue, are "
-                "more common, those to the left, in amber, rarer",
+                f"the density relative to that if {evenly}: bars to the right (blue) are more "
+                "common, bars to the left (amber) are rarer",
             ),
         ]
 

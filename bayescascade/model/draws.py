@@ -129,9 +129,9 @@ class PosteriorRun(Run[S]):
     def shares_as_best(self) -> dict[str, float]:
         """Return shares of the draws that say what the best state says, in part or in all.
 
-        "every part": that have the same parts, in whatever words; "every word": that are the very
-        state; then for each of its parts that hold anything, by its name, that have it. Nothing
-        without parts.
+        "every part": that have the same parts, in any words; "every word": that equal the state;
+        then for each of its parts that hold anything, by its name, that have it. Nothing without
+        parts.
         """
         if self.legend.parts_of is None:
             return {}

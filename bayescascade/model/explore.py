@@ -36,7 +36,8 @@ class Found(Printed, Generic[S]):
     Attributes
     ----------
     state : S
-        The most probable state found; of equivalent ones, the posterior's canonical one.
+        The most probable state that was found; among equivalent states, the canonical one of the
+        posterior.
     log_density : float
         Its log density, nats, unnormalized.
     run_ : PosteriorRun
@@ -57,7 +58,7 @@ class Found(Printed, Generic[S]):
 
     @property
     def certificate(self) -> Certificate | None:
-        """What was proved; None if nothing was."""
+        """What was proved, or None."""
         return None if self.solution is None else self.solution.certificate
 
     def to_inference_data(self) -> Any:  # Any: InferenceData or DataTree, by ArviZ's version
@@ -103,16 +104,17 @@ def explore(
         or for searches by gradient ``log_density_and_gradient(state)`` of a (d,) float64 state.
     search : {"anneal+metropolis", "anneal", "metropolis", "tempering", "ascent+langevin", \
 "ascent", "langevin", "auto", "exact"}
-        Anneal for the best state and sample from there; only anneal; only sample, by plain chains
-        or by replica exchange. Where the gradient of a density over vectors is known: climb from
-        each start to a local maximum and sample from there along the gradient; only climb; only
-        sample. "exact" needs `solve`; "auto" is exact where that is cheap.
+        "anneal+metropolis": look for the best state by annealing, and sample from there. "anneal"
+        and "metropolis" do only one of these; "tempering" samples by replica exchange. For
+        densities over vectors with a gradient: "ascent+langevin" climbs from each start to a local
+        maximum and samples from there along the gradient; "ascent" and "langevin" do only one of
+        these. "exact" needs `solve`. "auto" is exact if that is cheap.
     n_steps : int >= 1, optional
-        Proposals per chain in each of annealing and sampling, of which a quarter of the sampling is
-        discarded as warm-up. By default 50,000 of annealing, and of sampling as `until` says.
+        Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
+        discarded as warm-up. Default: 50,000 for annealing, and for sampling see `until`.
     n_chains : int >= 1
     n_draws : int >= 1
-        Draws to keep of each chain, and temperatures of an annealing.
+        Number of draws to keep per chain, and of temperatures of an annealing.
     n_jobs : int or None
         Chains run in parallel, as joblib counts workers; the result does not depend on it.
     random_state : int, SeedSequence, Generator or None
@@ -122,32 +124,33 @@ def explore(
     solve : callable, optional
         ``solve(posterior, search)`` returns a `Solution`.
     checkpoint : path, optional
-        File to save the run to every few seconds, so that it can go on after a crash.
+        File to which the run is saved every few seconds, so that it can continue after a crash.
     resume : bool
-        Go on with the run in `checkpoint`; the result is that of a run never interrupted.
+        Continue the run in `checkpoint`. The result is the same as that of an uninterrupted run.
     progress : callable, optional
         Called with a `samplers.Progress` about twice a second.
     time_limit : float > 0 or None
-        Seconds after which the search stops with what was found, which then depends on the machine;
-        of annealing or climbing and sampling, the first takes up to half. What was begun is
-        finished, such as a step of your own posterior or compiling what is used for the first time.
+        Seconds after which the search stops with the best result so far, which then depends on the
+        machine. Annealing or climbing before sampling takes at most half of the time. Steps that
+        have started are finished, such as a step of your own posterior, or compiling at first use.
     until : {"agreed", "steps"}
-        Of chains of no given number of steps: "agreed", until R-hat is at most 1.01 and the
-        effective sample size at least 400 of what is diagnosed. After 50,000 steps, they take as
-        many again, twice as many, and four times, and each such round discards what was before it;
-        unless even the last would draw too little. "steps": 50,000 in any case.
+        How long chains run if `n_steps` is not given. "agreed": until R-hat is at most 1.01 and the
+        effective sample size is at least 400. After a first round of 50,000 steps there are up to
+        three more, with the same number, twice and four times this number. Each round discards
+        earlier draws. There is no further round if even the last one would give too few effective
+        draws. "steps": 50,000 in any case.
 
     Returns
     -------
     Found
-        Printed, a page. Ctrl-C or the time limit ends the search early: it is then what had been
-        found, and `summary_` says so.
+        The result; printing it shows a page. If Ctrl-C or the time limit ends the search early, it
+        is the best result so far, and `summary_` says so.
 
     Raises
     ------
     ParameterError
-        If a parameter is out of its range, search "exact" lacks `solve`, or a search by gradient
-        that of the posterior.
+        If a parameter is out of its range, if search "exact" lacks `solve`, or if a search by
+        gradient lacks the gradient of the posterior.
     samplers.SamplerError
         If the posterior breaks its contract, such as by a log density that is NaN.
     samplers.CheckpointError
@@ -156,8 +159,8 @@ def explore(
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If chains have not come to agree, or drew too little: R-hat above 1.01, or an effective
-        sample size below 400. It says what to do; the figures are in ``summary_``.
+        If chains do not agree, or drew too little: R-hat is above 1.01, or the effective sample
+        size is below 400. The warning says what to do; the figures are in ``summary_``.
 
     Examples
     --------
@@ -220,14 +223,14 @@ def explore_by(
         except TooLargeError as error:
             if search.search == "exact":
                 raise
-            reason = f"exact would take {error.needed}"
+            reason = f"an exact search needs {error.needed}"
         except OutOfTime:  # what is left of the time is for chains
-            reason = f"exact was not through in its part of {search.time_limit:g} s"
+            reason = f"the exact search did not finish in its part of {search.time_limit:g} s"
         except KeyboardInterrupt:
             state = None if quickly is None else quickly(posterior)
             if state is None:
                 raise
-            guess, reason = state_run(posterior, state), "exact was not through"
+            guess, reason = state_run(posterior, state), "the exact search did not finish"
     if solution is None and search.search in ("auto", "exact"):
         search = search.sampled()
     if solution is not None:

@@ -147,9 +147,9 @@ def measure(
             )
             probabilities = found.predict_proba(X.take(held).reset_index(drop=True))
         except BayesCascadeError as error:
-            return HeldOut(reason=f"for a fold cannot be fitted: {error}")
+            return HeldOut(reason=f"because a fold cannot be fitted: {error}")
         if found.summary_.is_partial:
-            return HeldOut(reason=f"for a fold was {found.summary_.ending}")
+            return HeldOut(reason=f"because a fold was {found.summary_.ending}")
         shares = np.bincount(codes[known], weights[known], len(classes)).astype(np.float64)
         predicted = (
             (probabilities, np.searchsorted(classes, found.classes_)),

@@ -59,7 +59,7 @@ def thinned(chains: Sequence[Sequence[State]], most: int = MAX_KEPT_DRAWS) -> li
 
 def none_drawn() -> ParameterError:
     """Return what is raised where there are no draws to average over."""
-    return ParameterError('predictive must be "map" where no draws were kept, got "average"')
+    return ParameterError('predictive must be "map" for a model without draws, got "average"')
 
 
 def check_times(times: object) -> int:

@@ -75,18 +75,19 @@ def curves_of(
     ]
     error = float(found.weights @ np.abs(found.said - found.happened)) / scores.weight
     told = [
-        f"Whether {of_what} can be taken at its word: rows are sorted by it and split into bins of "
-        f"about as many rows. What was said and what was so differ by {share_text(error)} on "
-        "average. Dots on the diagonal are right; larger ones stand for more rows."
+        f"This shows whether {of_what} is calibrated. Rows are sorted by it and split into bins "
+        "with about equal numbers of rows. Predicted probabilities and observed shares differ "
+        f"by {share_text(error)} on average. Dots on the diagonal are right, and larger dots "
+        "have more rows."
     ]
     labels = [f"bin {number}" for number in range(1, 1 + len(texts))]
     table = PrintedTable(labels, [*shares, Numbers("rows", texts)], of_what)
     dots = Series("a bin of rows", *(each.tolist() for each in found))
     across = f"said: {of_what if len(of_what) <= _LONGEST else 'probability'}"
-    charts = [UnitChart("Calibration", across, "was so, share of the rows", [dots])]
+    charts = [UnitChart("Calibration", across, "observed, share of the rows", [dots])]
     if lines:
         some = f" of {len(lines)} of {len(names)} classes" if len(lines) < len(names) else ""
         title = "ROC curve" if is_binary else f"ROC curves{some}, each against the rest"
-        axes = ("false alarms, share of the others", "found, share of the class")
+        axes = ("false positives, share of the others", "true positives, share of the class")
         charts.insert(0, UnitChart(title, *axes, lines))
     return told, table, tuple(charts)

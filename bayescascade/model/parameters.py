@@ -47,12 +47,12 @@ class TimeParameters(Parameters):
 
     time_limit = Real(
         None,
-        "Stop after this time, with the best found so far",
+        "Stop after this time, with the best result so far",
         above=0.0,
         none="no limit",
         metavar="SECONDS",
-        more="In seconds from the beginning of fit; what is found may then depend on the machine. "
-        "Compiling, at the first fit after installation, counts, but is not stopped.",
+        more="In seconds from the beginning of fit; the result may then depend on the machine. "
+        "Compiling (at the first fit after installation) is included, but is not stopped.",
     )
 
 
@@ -81,7 +81,7 @@ class ChainParameters(RunParameters):
 
     predictive = Choice(
         "map",
-        "Predict by the best found (map), or by the average over posterior draws (average)",
+        "Predict with the best result (map), or with the average over posterior draws (average)",
         words=("map", "average"),
     )
     n_steps = Integer(
@@ -102,8 +102,8 @@ class ChainParameters(RunParameters):
     )
     resume = Flag(
         False,
-        "Go on with the chains in --checkpoint",
-        more="The result is that of a run never interrupted.",
+        "Continue the chains in --checkpoint",
+        more="The result is the same as that of an uninterrupted run.",
     )
 
 
@@ -116,14 +116,14 @@ class SearchParameters(ChainParameters):
         words=("agreed", "steps"),
         more='If `n_steps` is None, "agreed" means: until R-hat is at most 1.01 and the effective '
         "sample size at least 400, in up to four rounds; see `bayescascade.explore`. There is no "
-        "further round if even the last would draw too little.",
+        "further round if even the last one would give too few effective draws.",
     )
 
 
 class ComparisonParameters(Parameters):
     """Of comparing densities by held-out rows."""
 
-    n_halvings = Integer(5, "Random halvings of the rows", minimum=1, option="repeats")
+    n_halvings = Integer(5, "Number of random splits into halves", minimum=1, option="repeats")
     n_jobs: Jobs[Any] = Jobs(-1, "Densities learned at the same time; -1: one per core", none="")
     random_state = RunParameters.random_state
 
@@ -132,7 +132,7 @@ class MemoryParameters(Parameters):
     """Of what may take much memory."""
 
     memory_limit = Real(
-        2.0, "Most gigabytes for an exact search, or for the candidates of rules", above=0.0
+        2.0, "Memory limit in gigabytes, for an exact search or for the candidate rules", above=0.0
     )
 
 
@@ -142,9 +142,10 @@ class DensityParameters(Parameters):
     unknown = unknown_choice(
         rare="gives its row a very low density",
         ignore="counts as missing",
-        more="A number beyond the outer edges is treated alike. The first two choices raise an "
-        "`UnknownLevelWarning`; `bayescascade.model.readable_density` has the density of such a "
-        "row, and why.",
+        more="A number beyond the outer edges is treated in the same way. The first two "
+        "choices raise an "
+        "`UnknownLevelWarning`; `bayescascade.model.readable_density` explains the density of "
+        "such a row.",
     )
 
 

@@ -37,7 +37,7 @@ class Posterior(Protocol[S]):
         """Return the sum of log prior and log likelihood, nats."""
 
     def initial_state(self, rng: np.random.Generator) -> S:
-        """Return a state to start a chain from, drawn anew at every call."""
+        """Return a state to start a chain from, a new random one at each call."""
 
     def describe(self, state: S) -> Mapping[str, float]:
         """Return the scalars traced per draw; the same keys for every state."""

@@ -12,30 +12,27 @@ from bayescascade.report.chart import UnitChart
 from bayescascade.report.document import Section, to_document
 from bayescascade.report.page import named
 
-AS_COMMON = (
-    "How common a group is, is said in comparison with rows that are spread evenly over all that "
-    "is possible."
-)
+AS_COMMON = "Groups are compared with rows that are spread evenly over all possible combinations."
 """What is said before the groups of a density."""
 
 OF_ROWS = (
-    "It describes the rows that it was learned from. Rows of another place, another time, or "
-    "gathered in another way may be different.",
-    "It tells what goes together, not why: what is found here may have a cause that is in no "
-    "column.",
+    "It describes the rows that it was learned from. Rows from another place or time, or "
+    "collected in another way, may be different.",
+    "It describes associations, not causes. The cause of a pattern may be in no column.",
 )
 """What no model that is learned from rows can tell."""
 
 OF_DENSITIES = (
-    "Groups of few rows tell little, and may be there by chance. A group of one row may tell about "
-    "one person: consider who may see this.",
-    "What never occurred is not thereby impossible; the model gives it a small probability.",
+    "Groups of few rows are uncertain, and may be due to chance. A group of one row may reveal "
+    "one person. Consider who may read this report.",
+    "Combinations that never occurred are still possible. The model gives them a small "
+    "probability.",
 )
 """What no density can tell."""
 
 _FOOT = (
-    "Made with bayescascade {version}. This file holds what was learned and counted, none of the "
-    "rows; it fetches nothing from anywhere."
+    "Made with bayescascade {version}. This file contains the model and counts, but none of the "
+    "rows. It loads nothing from other places."
 )
 
 

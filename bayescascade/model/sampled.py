@@ -141,7 +141,9 @@ class HasDraws:
             if "run_" in self.__dict__:
                 how = ", as ".join(filter(None, (self.summary_.method, self.summary_.reason)))
                 raise AttributeError(f'{name} needs search "exact", got {how}')
-            raise AttributeError(f"a model that was read from a file has no {name}: it has no rows")
+            raise AttributeError(
+                f"{name} needs the rows: a model that was read from a file has none"
+            )
         return self.__getattribute__(name)  # raises again what led here
 
     def plot_posterior(self, ax: "Axes | None" = None) -> "Axes":
@@ -158,7 +160,7 @@ class HasDraws:
         Raises
         ------
         DataError
-            If nothing was sampled.
+            If there are no draws.
         """
         check_is_fitted(self)
         if self.summary_.shares:

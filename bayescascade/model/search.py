@@ -131,7 +131,7 @@ class Search:
     ) -> samplers.Run[S]:
         if self.search in BY_GRADIENT and not isinstance(posterior, ProvidesGradient):
             raise ParameterError(
-                "search must be one that needs no gradient for a posterior without "
+                "search must not need a gradient for a posterior without "
                 f"log_density_and_gradient, {type(posterior).__name__}, got {self.search!r}"
             )
         # the third is that of folds: see `cli.classify`

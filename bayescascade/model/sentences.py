@@ -63,24 +63,24 @@ def _proved(summary: FitSummary, learned: str, best: str) -> str:
         but = ""
         if certificate.is_rounding:
             but = (
-                " Their probabilities are rounded, so another one may still be more probable by up "
-                f"to {certificate.gap:,.2f} nats (a factor of {_factor(certificate.gap)})."
+                " Because of rounding, another one may still be more probable by up to "
+                f"{certificate.gap:,.2f} nats (a factor of {_factor(certificate.gap)})."
             )
         return (
-            f"{stopped}{best} is proved to be the most probable{of_which}: {every} was "
-            f"taken into account, none was left to chance.{but}"
+            f"{stopped}{best} is proved to be the most probable{of_which}: {every} was taken "
+            f"into account, and the search had no random part.{but}"
         )
     if certificate is not None:
         longer = " A longer search may find a better one." if summary.is_partial else ""
         return (
-            f"{stopped}{best} is the best that was found; it is proved that no {learned} is "
+            f"{stopped}{best} is the best that was found. It is proved that no {learned} is "
             f"more probable by over {certificate.gap:,.2f} nats (a factor of "
             f"{_factor(certificate.gap)}).{longer}"
         )
     if not summary.diagnostics:
         return (
-            f"{stopped}{best} is the best that a search found. Whether others are nearly as "
-            "good was not looked into."
+            f"{stopped}{best} is the best that a search found. The search did not look for "
+            "others that are nearly as good."
         )
     chains = count_of(summary.n_chains, "independent search", "independent searches")
     found = summary.diagnostics.values()
@@ -90,13 +90,13 @@ def _proved(summary: FitSummary, learned: str, best: str) -> str:
     numbers = f"(R-hat {worst}, effective sample size {least})"
     if not summary.warnings:
         return (
-            f"{stopped}{best} is the best of {chains}. They agree with each other on what "
-            f"is probable {numbers}, so what follows can be relied on."
+            f"{stopped}{best} is the best of {chains}. They agree with each other {numbers}, so "
+            "you can rely on what follows."
         )
     return (
         f"{stopped}{best} is the best of {chains}. They do not agree well with each other "
-        f"{numbers}: take it as one good description among others, and what follows as rough. A "
-        "longer search would tell more."
+        f"{numbers}. It is one good description among others, and what follows is only "
+        "approximate. Use a longer search for better figures."
     )
 
 
@@ -129,14 +129,14 @@ def _first(title: str, shares: Mapping[str, float]) -> str:
     shown = told if len(told) == _MOST_FIRST + 1 else told[:_MOST_FIRST]
     listed = ", else ".join(f"{label} ({share_text(share)})" for label, share in shown)
     many = "" if len(told) == len(shown) else f", or one of {len(told) - len(shown)} others"
-    return f"Its {title} is most probably {listed}{many}."
+    return f"Its {title} is probably {listed}{many}."
 
 
 def _as_best(shares: Mapping[str, float], learned: str, best: str) -> str:
     every, what = share_text(shares["every part"]), f"{best[:1].lower()}{best[1:]}"
     return (
-        f"Of these {learned}s, {every} have the same parts as {what}, in these or other "
-        f"words; {share_text(shares['every word'])} are the very same {learned}."
+        f"Of these {learned}s, {every} have the same parts as {what}, in these or other words; "
+        f"{share_text(shares['every word'])} are exactly the same {learned}."
     )
 
 
@@ -146,7 +146,7 @@ def _columns(shares: Mapping[str, float]) -> str:
     never = [name for name, share in shares.items() if share < _HARDLY]
     told = []
     if always:
-        told.append(f"Columns that matter almost surely: {_names(always)}.")
+        told.append(f"Columns that almost certainly matter: {_names(always)}.")
     if some:
         told.append(
             "Columns that may matter: "
@@ -180,18 +180,21 @@ def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page, tuple[Uni
     is_possible = np.isfinite(scores)
     n_rows, kept = int(is_possible.sum()), weights * is_possible
     if not kept.any():
-        raise ParameterError("held_out must have at least one row that is possible, got none")
+        raise ParameterError(
+            "held_out must have at least one row with a positive density, got none"
+        )
     mean = float(kept[is_possible] @ scores[is_possible] / kept.sum())
     gain = mean + model.schema_.log_cells
     told = (
-        f"The model was tried on {count_of(n_rows, 'row')} that it was not learned from. It gives "
-        f"such a row {ratio_text(gain)} times the probability, on average, that a model without "
-        f"knowledge would give it, for which all are alike (mean log density {mean:.4f} nats a "
-        f"row, {-model.schema_.log_cells:.4f} without knowledge)."
+        f"The model was tried on {count_of(n_rows, 'row')} that were not used for learning. On "
+        f"average, it gives such a row {ratio_text(gain)} times the probability that a model "
+        "without information would give it, in which all combinations are equally probable "
+        f"(mean log density {mean:.4f} nats a row, {-model.schema_.log_cells:.4f} without "
+        "information)."
     )
     left = scores.size - n_rows
     impossible = (
-        f"{count_of(left, 'more row')} cannot be, according to the model, and "
+        f"{count_of(left, 'more row')} are impossible according to the model, and "
         f"{'is' if left == 1 else 'are'} not in this average."
     )
     return ([told, impossible] if left else [told]), (), ()
@@ -222,18 +225,18 @@ def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page, tuple[Unit
     usual = np.bincount(codes).max() / len(codes)
     error = f" ± {100 * scores.accuracy_error:.1f}" if scores.accuracy_error > 0 else ""
     told = [
-        f"The model was tried on {count_of(len(codes), 'row')} that it was not learned from. It "
-        f"names the right class for {100 * scores.accuracy:.1f}{error} % of them; to name the most "
-        f"frequent class always would be right for {share_text(float(usual))}."
+        f"The model was tried on {count_of(len(codes), 'row')} that were not used for learning. "
+        f"It predicts the right class for {100 * scores.accuracy:.1f}{error} % of them. Always "
+        f"predicting the most common class would be right for {share_text(float(usual))}."
     ]
     if hasattr(model, "acquisition_cost"):
         costs = np.asarray(model.acquisition_cost(X), np.float64)
         (cost,) = cost_texts([float(costs.mean())])
-        told.append(f"That costs {cost} a row on average.")
+        told.append(f"This costs {cost} a row on average.")
     if math.isfinite(scores.auc):
         loss = f"The log loss is {diagnostic_text(scores.log_loss, 4)} nats a row, and the"
         if math.isinf(scores.log_loss):
-            loss = "The log loss is infinite, as a label had probability 0; the"
+            loss = "The log loss is infinite, because a label had probability 0; the"
         told.append(f"{loss} area under the ROC curve is {diagnostic_text(scores.auc, 3)}.")
     target = str(getattr(model, "target_", "true class"))
     names = [level_text(c) for c in model.classes_.tolist()]

@@ -29,7 +29,7 @@ _SEARCHES = {
     "tempering": "{chains} with replica exchange",
     "langevin": "{chains} along the gradient",
     "ascent": "gradient ascent in {chains}",
-    "exact": "an exact search that was not through",
+    "exact": "an unfinished exact search",
     "greedy": "greedy growth",
     "ascent+langevin": "gradient ascent and {chains} along the gradient",
 }
@@ -71,15 +71,15 @@ class FitSummary:
     acceptance : mapping of str to float
         Share of each move's proposals that were accepted while sampling, of moves with proposals.
     diagnostics : mapping of str to Diagnostic
-        Of "log_posterior" and the size, such as "n_leaves"; empty if nothing was sampled.
+        Diagnostics of "log_posterior" and of the size, such as "n_leaves"; empty without sampling.
     shares : mapping of str to mapping of str to float
         Shares of the draws by title and label, most probable first, such as
         ``{"leaves": {"9": 0.7, "8": 0.3}, "first split": {"sex": 1.0}, ...}``; empty if nothing was
         sampled.
     certificate : Certificate or None
-        What was proved, of an exact search.
+        What an exact search proved.
     reason : str
-        Why an exact search was not, or not to its end; empty if it was, or was not asked for.
+        Why there was no complete exact search; empty if there was one, or if none was requested.
     fallen : int
         Chains whose annealing ended below where one of them had been at its first temperature.
     stopped_after : float or None
@@ -89,8 +89,8 @@ class FitSummary:
     n_rounds : int
         Rounds of sampling, of which the draws are the last one's; see `model.rounds`.
     as_best : mapping of str to float
-        Shares of the draws that say what the most probable state found says, in part or in all; see
-        `PosteriorRun.shares_as_best`. Empty where states are not made of parts.
+        Shares of the draws that agree with the most probable state, in part or completely; see
+        `PosteriorRun.shares_as_best`. Empty if states do not have parts.
     """
 
     source: str
@@ -120,7 +120,7 @@ class FitSummary:
 
     @property
     def ending(self) -> str:
-        """What ended the search early, in words; empty if nothing did."""
+        """What ended the search early, in words; empty if it was not ended early."""
         if self.interrupted:
             return "interrupted"
         if self.stopped_after is None:
@@ -129,7 +129,7 @@ class FitSummary:
 
     @property
     def warnings(self) -> list[str]:
-        """What the diagnostics object to, and last what to do, in words; empty if nothing."""
+        """The problems that the diagnostics show, and then what to do; empty if there are none."""
         found = [f"{self.fallen} of {count_of(self.n_chains, 'chain')}: {_FELL}"][: self.fallen]
         for name, diagnostic in self.diagnostics.items():
             if not diagnostic.is_fine:
@@ -175,7 +175,7 @@ class FitSummary:
 
     @property
     def convergence_pieces(self) -> list[str]:
-        """How sure the search was of what it found, and how much was drawn."""
+        """How sure the result is, and how many draws there are."""
         reason = [self.reason] if self.reason else []
         if self.certificate is not None:
             log_evidence = self.certificate.log_evidence

@@ -153,7 +153,7 @@ class PrivacyLedger(Printed):
         ----------
         cost : Cost
         what : str
-            A word for what is released, which is printed; nothing private.
+            A name for the release, which is printed. It must not contain anything private.
 
         Raises
         ------

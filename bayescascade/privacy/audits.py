@@ -59,8 +59,8 @@ def audit_privacy(
     The first half of the outputs chooses an event E: that a number is at least or at most a
     threshold, or that an output is a certain one. Given that choice, the other half are independent
     draws, so that by Clopper and Pearson P(M(x) in E) >= p and P(M(x') in E) <= q hold with
-    probability (1 + confidence) / 2 each, hence both with probability `confidence`; and then
-    epsilon >= log((p - delta) / q). A mechanism that is not refuted is not thereby private.
+    probability (1 + confidence) / 2 each, so both hold with probability `confidence`; and then
+    epsilon >= log((p - delta) / q). A mechanism that is not refuted may still not be private.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where noise comes from: OpenDP's exact samplers, or NumPy's for tests and studies of utility.
+"""Source of the noise: OpenDP's exact samplers, or NumPy's for tests and studies of utility.
 
 All noise is whole numbers, drawn from discrete distributions: continuous noise in floating point
 tells what it was added to by its last bits (Mironov, 2012). OpenDP samples by exact arithmetic from

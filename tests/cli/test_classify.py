@@ -142,7 +142,7 @@ def test_every_option_reaches_the_estimator(tmp_path: Path) -> None:
         (["--target", "age", "--columns", "age"], "one column besides age must be used, got none"),
         (["--target", "age", "--min-support", "0.9"], "--min-support must be at most 0.786, the"),
         (["--target", "age", "--min-support", "1"], "must be a finite number >= 0 and < 1, got 1"),
-        (["--target", "age", "--memory-limit", "1e-9"], "raise memory_limit"),
+        (["--target", "age", "--memory-limit", "1e-9"], "increase memory_limit"),
         (["--target", "age", "--model", "rules"], "No such option"),
         (["--target", "age", "--cv", "1"], "--cv must be 0, or an integer >= 2, got 1"),
     ],
@@ -219,4 +219,6 @@ def test_the_page_begins_with_rows_held_out(tmp_path: Path) -> None:
     assert run(*options, "--jobs", 2).stdout == found.stdout
     assert "held out" not in run(*options, "--cv", 0).stdout
     assert "2 folds, each held out once" in run(*options, "--cv", 2).stdout
-    assert "not measured, for there is a --time-limit" in run(*options, "--time-limit", 60).stdout
+    assert (
+        "not measured, because there is a --time-limit" in run(*options, "--time-limit", 60).stdout
+    )

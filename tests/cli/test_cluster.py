@@ -91,7 +91,7 @@ def test_ctrl_c_prints_and_saves_what_was_found(address: str, tmp_path: Path) ->
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "interrupted: best found so far by annealing and 4 chains" in stdout
-    end = "interrupted: the tree is the best found so far; --resume goes on from there"
+    end = "interrupted: the tree is the best found so far; --resume continues from there"
     assert said(stderr) == [end]
     assert bayescascade.load(out).summary_.interrupted
 
@@ -135,4 +135,4 @@ def test_work_that_takes_every_worker_down_is_told(
     on_scheduler(address, lambda scheduler: setattr(scheduler, "allowed_failures", 1))
     monkeypatch.setattr(samplers.chains, "_run_on_cluster", deadly)
     found = run("fit", TITANIC, *CHAINS, "--cluster", address)
-    assert_error(found, "lost every worker that tried a part of the work")
+    assert_error(found, "lost all workers that tried a part of the work")

@@ -76,7 +76,7 @@ def test_weights_that_are_all_zero(tmp_path: Path) -> None:
         (["--model", "rules", "--max-branches", "2"], "needs --model leaf or branch, got rules"),
         (["--model", "rules", "--max-size", "0"], "--max-size must be an integer >= 1, got 0"),
         (["--model", "rules", "--memory-limit", "-1"], "--memory-limit must be a finite number"),
-        (["--model", "rules", "--memory-limit", "1e-9"], "raise memory_limit"),
+        (["--model", "rules", "--memory-limit", "1e-9"], "increase memory_limit"),
         (["--model", "branch", "--feature-inclusion", "1"], "> 0 and < 1, got 1.0"),
         (["--model", "bush"], "'bush' is not one of 'auto', 'leaf', 'branch'"),
         (["--max-branches", "1"], "--max-branches must be an integer >= 2, got 1"),
@@ -217,7 +217,7 @@ def test_a_full_disk_leaves_the_old_files_and_prints_the_tree(
     ("error", "code", "message"),
     [
         (KeyboardInterrupt(), 130, "interrupted\n"),
-        (MemoryError(), 2, "error: out of memory: fewer columns or coarser levels need less\n"),
+        (MemoryError(), 2, "error: out of memory: use fewer columns or coarser levels\n"),
         (OSError(5, "Input/output error", "rows.csv"), 2, "error: rows.csv: Input/output error\n"),
         (OSError("two\nlines"), 2, "error: two lines\n"),
         (InternalError("a proof that is none"), 2, "error: a proof that is none\n"),

@@ -81,7 +81,7 @@ def test_a_checkpoint_is_resumed_to_the_same_model(
     assert found.exit_code == 130
     assert "interrupted: best found so far" in found.stdout
     assert found.stderr.endswith(
-        f"interrupted: the {words} is the best found so far; --resume goes on from there\n"
+        f"interrupted: the {words} is the best found so far; --resume continues from there\n"
     )
     assert bayescascade.load(first).summary_.interrupted
     assert_error(run(*common, "--checkpoint", checkpoint), "holds an unfinished run")
@@ -219,7 +219,7 @@ def test_dependent_leaves_are_fitted_and_shown(tmp_path: Path) -> None:
     assert " (0." in told
     assert run("show", out).stdout == found.stdout
     chosen = run("fit", TITANIC, *options, "--max-depth", 1, "--temper", "auto")
-    assert "temper chosen by held-out rows" in " ".join(chosen.stdout.split())
+    assert "temper chosen on held-out rows" in " ".join(chosen.stdout.split())
     given = run("fit", TITANIC, "--temper", 300, "--model", "leaf")
     assert_error(given, "--temper needs --model branch, got leaf")
 

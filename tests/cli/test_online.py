@@ -49,4 +49,4 @@ def test_a_file_sorted_by_class_is_to_be_shuffled(tmp_path):
     rows = pd.DataFrame({"dose": range(60), "ill": ["no"] * 40 + ["yes"] * 20})
     rows.to_csv(tmp_path / "sorted.csv", index=False)
     run_online = run("online", tmp_path / "sorted.csv", "--target", "ill", "--first", 30)
-    assert_error(run_online, "shuffle the rows, or raise --first")
+    assert_error(run_online, "shuffle the rows, or increase --first")

@@ -91,7 +91,7 @@ def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
     assert "interrupted: best found so far by annealing and 4 chains" in stdout
     assert "\neveryone " in stdout
     assert stderr.endswith(
-        "interrupted: the tree is the best found so far; --resume goes on from there\n"
+        "interrupted: the tree is the best found so far; --resume continues from there\n"
     )
     assert "Traceback" not in stderr
     assert bayescascade.load(out).summary_.interrupted

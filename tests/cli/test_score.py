@@ -139,7 +139,7 @@ def test_rows_of_unknown_levels_are_rare_and_told_of(
     assert f"warning: 2 rows have values that fit did not see {told}" in found.stderr
     assert "8 rows   2 rows with unknown levels" in found.stdout
     assert found.stdout.index("row 8") < found.stdout.index("row 4")
-    assert "because sex is alien, which no row learned from has" in found.stdout
+    assert "because sex is alien, which no training row has" in found.stdout
     record = json.loads(run("score", density.model, data, "--json").stdout)
     assert record["rows_with_unknown_levels"] == 2
     assert record["rarest"][1]["log_density"] < -math.log(3 * 2202)

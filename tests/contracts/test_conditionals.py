@@ -191,7 +191,7 @@ def test_nothing_follows_from_what_is_impossible():
     frame = pd.DataFrame({"a": ["x"] * 90 + ["y"] * 30, "b": ["u"] * 90 + ["v"] * 30})
     frame["c"] = ["w", "z"] * 60
     model = DensityEstimationTree(complexity=0.0, density="empirical").fit(frame)
-    with pytest.raises(DataError, match="row 2 has must be of positive probability"):
+    with pytest.raises(DataError, match="row 2 must have a positive probability"):
         model.predict(pd.DataFrame({"a": ["x", "x"], "b": ["u", "v"]}), "c")
 
 

@@ -116,7 +116,7 @@ def test_directions_make_reports(tmp_path):
         model.report(tmp_path / "report.html", title="Dose & response")
         told = read(tmp_path / "report.html")
         assert "Dose & response" in told.text
-        assert "takes for granted that one of the two columns causes the other" in told.text
+        assert "assumes that one of the two columns causes the other" in told.text
         with pytest.raises(ParameterError, match="held_out must be None"):
             model.report(tmp_path / "report.html", held_out=rows())
 
@@ -148,10 +148,10 @@ def test_rows_held_out_are_scored(name, tmp_path):
         return
     model.report(path, held_out=(rows(), labels) if case.is_labeled else rows())
     told = read(path).text
-    assert "tried on 150 rows that it was not learned from" in told
+    assert "tried on 150 rows that were not used for learning" in told
     if case.is_labeled:
         right = 100 * float((model.predict(rows()) == labels).mean())
-        assert f"names the right class for {right:.1f} " in told
+        assert f"predicts the right class for {right:.1f} " in told
         assert "area under the ROC curve is 0." in told
         assert "predicted" in told
         with pytest.raises(ParameterError, match=r"held_out must be \(rows, labels\)"):
@@ -186,7 +186,7 @@ def test_impossible_rows_are_told_apart():
     told, *_ = held_out_told(model, frame)
     assert np.isneginf(model.score_samples(frame)).sum() == 10
     assert "tried on 30 rows" in told[0]
-    assert told[1].startswith("10 more rows cannot be")
+    assert told[1].startswith("10 more rows are impossible")
 
 
 def test_a_report_is_deterministic_and_replaced_whole(tmp_path):
@@ -240,7 +240,7 @@ def test_doubt_is_told_in_plain_words():
         "that shown has 9."
     )
     fine = replace(rough, diagnostics={"n_leaves": Diagnostic(9.0, 1.0, 1.0, 900.0)})
-    assert "can be relied on" in doubt_sentences(fine, "tree", ("leaf", "leaves"), 9)[0]
+    assert "you can rely on" in doubt_sentences(fine, "tree", ("leaf", "leaves"), 9)[0]
     few = replace(rough, diagnostics={"n_leaves": Diagnostic(9.0, 1.0, math.nan, math.nan)})
     assert "(R-hat unknown, " in doubt_sentences(few, "tree", ("leaf", "leaves"), 9)[0]
     proved = replace(rough, certificate=Certificate(0.0, "9 boxes", None))

@@ -81,7 +81,7 @@ def test_densities(name):
             model.to_sql()
         return
     if name in ("mixture", "mixture auto"):
-        with pytest.raises(ParameterError, match="SQL must be of a density in parts"):
+        with pytest.raises(ParameterError, match="SQL needs a density in parts"):
             model.to_sql()
         return
     frame, sql = draw_people(200, 7), model.to_sql()

@@ -199,10 +199,10 @@ def test_explanations_and_intervals_of_unknown_rows():
     """Why a row is rare must be said, and that it is rare holds for all of the posterior."""
     model, row = fitted("leaf"), NEW.iloc[0]
     first, *others = model.explain(row).splitlines()
-    assert first == "age is ancient, which no row learned from has"
+    assert first == "age is ancient, which no training row has"
     assert others == model.explain({**row, "age": None}).splitlines()
     rich = model.explain({**row, "age": "adult", "fare": 1e6}).splitlines()[0]
-    assert rich == "fare is 1000000, which is beyond the range learned from"
+    assert rich == "fare is 1000000, which is outside the range of the training rows"
     with pytest.warns(UnknownLevelWarning):
         low, high = model.credible_interval(NEW[:1])[0]
     with pytest.warns(UnknownLevelWarning):

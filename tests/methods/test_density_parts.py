@@ -217,7 +217,7 @@ def test_conditions_may_not_contradict_earlier_ones(make):
 def test_unknown_levels_are_named(make):
     """A level never seen is told first; of the rest what is known without it."""
     first, *others = make().explain({"sex": "robot", "grade": 1, "income": 5.0}).splitlines()
-    assert first == "sex is robot, which no row learned from has"
+    assert first == "sex is robot, which no training row has"
     assert others == make().explain({"sex": None, "grade": 1, "income": 5.0}).splitlines()
     with pytest.raises(DataError, match='column "grade" is missing'):
         make().explain({"sex": "male"})

@@ -50,7 +50,7 @@ class BoostedFit:
     penalty : {"once", "per_row"}
         Who pays for a feature: the model, or each row.
     tradeoff : float
-        Nats a row that a unit of cost is worth.
+        Nats per row that a unit of cost is worth.
     full_share : float
         Most of the mean share of the full model; 0 without a gate.
     n_trees : int

@@ -66,7 +66,7 @@ class AdaptiveClassifier(GatedClassifier):
     sent_share_ : float
         Share of the validation rows that are sent.
     is_interrupted_ : bool
-        Whether Ctrl-C ended the fit, which then kept what had been tried.
+        Whether Ctrl-C ended the fit. Then the best of the finished candidates is kept.
 
     The others are those of every `BudgetedClassifier`.
 
@@ -103,7 +103,7 @@ class AdaptiveClassifier(GatedClassifier):
     model_name: ClassVar[str] = "AdaptiveClassifier"
     title: ClassVar[str] = "gate and full model"
     purpose: ClassVar[str] = (
-        "Which class a row is of: a gate keeps it for a cheap classifier, or sends it to an "
+        "The class of a row. A gate sends easy rows to a cheap classifier and hard rows to an "
         "expensive one."
     )
     declares = AdaptiveParameters
@@ -232,7 +232,9 @@ class AdaptiveClassifier(GatedClassifier):
         """
         check_is_fitted(self)
         if "_trial" not in self.__dict__:
-            raise AttributeError("posterior_ is not in a model read from a file: no data is")
+            raise AttributeError(
+                "posterior_ needs the rows: a model that was read from a file has none"
+            )
         return self._learner.posterior(self._fitted, self.temperature)
 
     def state(self) -> Numbers:

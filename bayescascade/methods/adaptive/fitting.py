@@ -44,7 +44,8 @@ def fit_budgeted(
         raise _other_classes(fitted.classes_, training.classes)
     if isinstance(fitted._walk(fitted._encoder)(), ChoosingWalk):
         raise ParameterError(
-            f"estimator must not choose features by what is known, got {type(fitted).__name__}"
+            "estimator must not be one that chooses features row by row, got "
+            f"{type(fitted).__name__}"
         )
     full = OfBudgeted(fitted)
     chances = full.probabilities(training.rows)

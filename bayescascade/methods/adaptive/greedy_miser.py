@@ -34,7 +34,7 @@ class GreedyMiserClassifier(GatedClassifier):
     local_ : BoostedScores
         The trees: of two classes the log odds of the second, else a score for each class.
     is_interrupted_ : bool
-        Whether Ctrl-C ended the fit, which then kept what had been tried.
+        Whether Ctrl-C ended the fit. Then the best of the finished candidates is kept.
 
     The others are those of every `BudgetedClassifier`.
 
@@ -65,7 +65,7 @@ class GreedyMiserClassifier(GatedClassifier):
 
     model_name: ClassVar[str] = "GreedyMiserClassifier"
     title: ClassVar[str] = "miserly boosted trees"
-    purpose: ClassVar[str] = "Which class a row is of, by boosted trees that pay for features."
+    purpose: ClassVar[str] = "The class of a row, by boosted trees that pay for features."
     declares = GreedyMiserParameters
 
     costs: Costs = GreedyMiserParameters.costs.default

@@ -13,19 +13,22 @@ class BoostedParameters(BudgetedParameters):
 
     penalty: Choice[Any] = Choice(
         None,
-        "Who pays for a feature that trees read: the model, once, or each row that has not yet",
+        "Who pays for a feature that trees read: the model (once), or each row that has not paid "
+        "for it yet",
         words=("once", "per_row"),
         none="both are tried",
     )
     tradeoff: Real[Any] = Real(
         None,
-        "Nats a row that a unit of cost is worth",
+        "Nats per row that a unit of cost is worth",
         minimum=0.0,
         none="several are tried",
     )
     n_boosted = Integer(150, "Boosted trees, of gate and local model each", minimum=1)
     max_depth = Integer(4, "Depth of a boosted tree", minimum=1, maximum=8)
-    learning_rate = Real(0.3, "Share of a boosted tree that is added", above=0.0, maximum=1.0)
+    learning_rate = Real(
+        0.3, "Learning rate: share of each boosted tree that is added", above=0.0, maximum=1.0
+    )
     leaf = Choice(
         "newton",
         "How boosted trees are fitted to slopes of the loss: by Newton's method, or by least "
@@ -42,7 +45,7 @@ class AdaptiveParameters(BoostedParameters):
 
     estimator = Other(None, "The full model, a classifier", none="a forest")
     n_trees = Integer(100, "Trees of that forest", minimum=1)
-    learner = Choice("boosted", "What gate and local model are", words=("boosted", "linear"))
+    learner = Choice("boosted", "Kind of gate and local model", words=("boosted", "linear"))
     n_rounds = Integer(2, "Rounds of new shares of the full model, of boosted trees", minimum=1)
     distance = Choice(
         "kl",

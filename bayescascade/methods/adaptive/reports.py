@@ -14,13 +14,16 @@ from bayescascade.report.page import Numbers, Page, PrintedTable
 HOW_TO_READ = (
     (
         "",
-        "The first table has a line for each column that every row reads. Rows whose gate's score "
-        "is above the cut go to the full model, the others to the local model.",
+        "The first table has a line for each column that every row reads. Rows with a gate score "
+        "above the cut go to the full model, the others to the local model.",
     ),
-    ("gate", "what one more of the column adds to the log odds that a row is hard"),
-    ("local", "what one more of it adds to the log odds of the class, or to its score"),
-    ("rows", "the share of the rows for which a feature is looked at"),
-    ("spent", "what that comes to for a row on average"),
+    ("gate", "the change of the log odds that a row is hard if the column increases by one"),
+    (
+        "local",
+        "the change of the log odds (or of the score) of the class if the column increases by one",
+    ),
+    ("rows", "the share of the rows that need a feature"),
+    ("spent", "the mean cost per row"),
 )
 """Terms of the page, or nothing, and what they mean."""
 

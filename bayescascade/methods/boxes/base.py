@@ -48,7 +48,9 @@ class BoxesClassifier(MatrixClassifier):
         The rare class.
     """
 
-    purpose: ClassVar[str] = "Which rows are of a rare class, by a few boxes that hold most of it."
+    purpose: ClassVar[str] = (
+        "Which rows belong to a rare class, by a few boxes that contain most of its rows."
+    )
     learned_word: ClassVar[str] = "union"
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "positive")  # its place is
 
@@ -125,7 +127,7 @@ class BoxesClassifier(MatrixClassifier):
         ParameterError
             If the label is none of the classes.
         DataError
-            If a name, level or class holds a NUL character.
+            If a name, level or class contains a NUL character.
         """
         check_is_fitted(self)
         unions, means = self._averaged_unions(), None if self.unknown == "error" else self._means
@@ -201,15 +203,15 @@ class BoxesClassifier(MatrixClassifier):
         return [
             ("", "A row is in a box if it is within all of its sides, and in the union if it is "
                  "in any box. There is a table for each box, with a line for each side."),
-            ("keeps out", "other rows that this side alone keeps out of its box"),
-            ("drawn", "the share of draws from the posterior whose box most like this one has the "
-                      "side, too; 90 % of them have it within the range beside"),
+            ("keeps out", "rows of the other class that are outside only because of this side"),
+            ("drawn", "the share of posterior draws whose most similar box also has this side; in "
+                      "90 % of them it is within the range shown"),
             ("rate", "the share of the rare class among rows inside, or outside"),
         ]  # fmt: skip
 
     def _cannot_tell(self) -> Sequence[str]:
         return [
-            "Rates and rows kept out are counted on rows that were learned from.",
+            "Rates, and rows that sides keep out, are counted on the training rows.",
             *OF_ROWS,
         ]
 

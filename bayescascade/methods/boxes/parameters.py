@@ -20,7 +20,7 @@ class ObjectiveParameters(Parameters):
     """Of what a union is worth."""
 
     negative_weight = Real(
-        BALANCED, "Cost of a negative inside, where a positive outside costs 1", minimum=0.0,
+        BALANCED, "Cost of a negative inside, if a positive outside costs 1", minimum=0.0,
         words=(BALANCED,),
     )  # fmt: skip
     box_cost = Real(0.0, "Cost of a box, in positives", minimum=0.0)
@@ -31,9 +31,9 @@ class PosteriorParameters(ObjectiveParameters):
     """Of the posterior over unions."""
 
     n_boxes = Integer(6, "Maximum number of boxes", minimum=1, maximum=MOST_BOXES)
-    temperature = Real(1.0, "Positives that a nat is worth (gibbs)", above=0.0)
+    temperature = Real(1.0, "Number of positives that one nat is worth (gibbs)", above=0.0)
     max_cuts = Integer(128, "Maximum number of cuts of a column", minimum=1, maximum=32_767)
-    prior_weight = Real(1.0, "Rows of each class that a rate begins with", above=0.0)
+    prior_weight = Real(1.0, "Pseudo-rows of each class in a rate", above=0.0)
 
 
 class ClassParameters(Parameters):
@@ -54,7 +54,7 @@ class BoxParameters(ClassParameters, PosteriorParameters, MemoryParameters, Sear
     )  # fmt: skip
     predictive = Choice(
         "average",
-        "Predict by the rates of the union shown (map), or by the average over draws (average)",
+        "Predict with the rates of the union shown (map), or with the average over draws (average)",
         words=("map", "average"),
     )
     search = Choice(
@@ -77,11 +77,11 @@ class FastBoxParameters(ClassParameters):
         words=("cv",),
     )  # fmt: skip
     expansion = Real(
-        "cv", "How far boxes expand (the paper's beta); cv: chosen by cross-validation",
+        "cv", "How far boxes expand (beta in the paper); cv: chosen by cross-validation",
         minimum=0.0, words=("cv",),
     )  # fmt: skip
     negative_weight = Real(0.3, "Cost of a negative inside", above=0.0)
-    grow = Flag(True, "Boxes grow to the next negative in the end")
+    grow = Flag(True, "At the end, boxes grow to the next negative")
 
 
 _CERTIFIED = {"likelihood": "gibbs", "search": "exact"}
@@ -91,7 +91,7 @@ BOXES = ListedCommand(
     short="Describe a rare class by a few boxes.",
     about="""Learn a few axis-parallel boxes that hold most rows of a rare class, and few others.
 
-    The file (.csv, .csv.gz, .parquet) holds the labels, of two classes, in the column --target.
+    The file (.csv, .csv.gz, .parquet) has the labels, of two classes, in the column --target.
     --method path prints the best union of boxes for each of ten weights of the other class, and
     what is proved about it. Ctrl-C or --time-limit ends the search early; the best result so far is
     printed and saved.

@@ -122,7 +122,8 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     model_name: ClassVar[str] = "CascadeMixture"
     title: ClassVar[str] = "cascade mixture"
     purpose: ClassVar[str] = (
-        "Which classes of rows there are, how common each is, and what is different in it."
+        "Which classes of rows there are, how common each class is, and how it differs from all "
+        "rows."
     )
     learned_word: ClassVar[str] = "mixture"
     size_name: ClassVar[str] = "n_components"
@@ -273,7 +274,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def classes_(self) -> pd.DataFrame:
-        """What stands out in each class; nothing in a cascade, which is of all rows."""
+        """What is special in each class; empty for a cascade, which has one class of all rows."""
         learned = self.learned_
         standouts = learned.standouts if isinstance(learned, MixtureDensity) else []
         rows = []
@@ -321,7 +322,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         if self.cascade_ is None:
             return super().to_sql()
         raise ParameterError(
-            "SQL must be of a density in parts that exclude each other, got an average over trees"
+            "SQL needs a density in parts that exclude each other, got an average over trees"
         )
 
     @property

@@ -45,7 +45,9 @@ ONE = "cascade"
 _MOST_SCORING = 3e10  # nanoseconds of one core, to score held-out rows
 
 _MOST_SHOWN = 6  # candidates
-_FAIR = "classes are chosen by these rows: chosen by other folds, they are behind the cascade"
+_FAIR = (
+    "classes were chosen on these rows; if chosen on other folds, they are worse than the cascade"
+)
 
 
 class Found(NamedTuple):
@@ -168,7 +170,7 @@ def page_of(candidates: list[Candidate]) -> Page:
     if isnan(candidates[0].held_out):
         return ()
     rows = candidates[:_MOST_SHOWN]
-    told = f"chosen from {len(candidates):,} candidates by held-out rows; the best ones:"
+    told = f"chosen from {len(candidates):,} candidates on held-out rows; the best ones:"
     settings = [one.settings for one in rows]
     columns = [
         Numbers("classes", [str(one.n_components) for one in settings]),

@@ -57,41 +57,43 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     Parameters
     ----------
     effort
-        How much is weighed. "normal" takes up to a minute on two cores for tables of up to 40
-        columns and 100,000 rows, "quick" some seconds, "thorough" half an hour.
+        How long to compare kinds of trees. "normal" takes up to a minute on two cores for tables of
+        up to 40 columns and 100,000 rows, "quick" some seconds, "thorough" half an hour.
     time_limit
-        Seconds after which nothing more is weighed, and the search ends with what it has; what is
-        chosen may then depend on the machine. None: what the effort allows, counted in operations.
+        Seconds after which no more kinds are compared, and the search ends with its best result;
+        the result may then depend on the machine. None: the limit of `effort`, counted in
+        operations.
     memory_limit
-        Gigabytes that sums over trees may take.
+        Gigabytes for sums over trees.
     predictive
-        Score and draw from the average over trees, or from the best. Where all trees were summed
-        over, a loaded model averages over draws in their place, as in `LeafCascade`.
+        Score and draw from the average over trees, or from the best tree. A loaded model averages
+        over draws, even if the original averaged over all trees, as in `LeafCascade`.
     tree
-        What `tree_` is, as in `LeafCascade`; the typical tree is always one of `cascade_`.
+        The tree in `tree_`, as in `LeafCascade`; the typical tree is always one of `cascade_`.
     n_steps
-        Proposals per chain and phase, if chains explore what was chosen; None for what the effort
-        allows.
+        Proposals per chain and phase, if chains explore the chosen kind. None: the number that
+        `effort` allows.
     columns, drop, nominal, ordinal, continuous, missing, unknown, checkpoint, resume, progress
-        As in `LeafCascade`; a checkpoint is of the search of what was chosen. Columns that cannot
-        be used unless something is declared of them, such as text that differs in every row, are
-        left out with a warning.
+        As in `LeafCascade`; the checkpoint belongs to the search of the chosen kind. Columns that
+        cannot be used without a declaration, such as text that differs in every row, are left out
+        with a warning.
 
     Attributes
     ----------
     cascade_ : LeafCascade or BranchCascade
         The chosen cascade, fitted to all rows.
     readable_ : LeafCascade, BranchCascade or None
-        One whose best tree has 2 to 30 leaves, if that of `cascade_` has not.
+        A cascade whose best tree has 2 to 30 leaves, if the best tree of `cascade_` does not.
     mixture_ : MixtureBeside or None
-        How a mixture of classes scores beside the cascade on held-out rows: `n_components`, `gain`
-        (nats a row) and its standard `error`; None if that was not weighed, as with effort "quick".
+        How a mixture of classes scores on held-out rows, compared with the cascade: `n_components`,
+        `gain` (nats per row) and its standard `error`. None if this was not measured, as with
+        effort "quick".
     candidates_ : DataFrame
-        What was weighed, the best first: settings, log evidence (nats of the normalized prior; NaN
-        where not all trees can be summed over), nats behind the largest, mean log density of rows
-        held out, leaves of the best tree, seconds, and seconds expected.
+        All kinds that were compared, the best first: settings, log evidence (nats, with the
+        normalized prior; NaN if not all trees can be summed over), nats below the largest, mean log
+        density of held-out rows, leaves of the best tree, seconds, and expected seconds.
     tree_, learned_ : LearnedDensityTree
-        The best tree of `cascade_`, or what `tree` asks for.
+        The best tree of `cascade_`, or the typical one, see `tree`.
     summary_, run_, exact_, posterior_, log_posterior_, leaf_
         Those of `cascade_`.
     schema_ : Schema
@@ -310,9 +312,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     def _found_pieces(self) -> list[str]:
         """Return how the best tree was found, and its size."""
         if self.cascade_._best.tree.n_leaves == 1:
-            return [
-                f"one {self.leaf_} leaf describes these rows best; no tree that was tried is better"
-            ]
+            return [f"one {self.leaf_} leaf describes these rows best; no other tree was better"]
         found, _, size = self.cascade_._found_pieces()
         return [f"{found} (among trees of its kind; see the end)", size]
 

@@ -131,7 +131,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         if TreeParameters.tree.check(self.tree) == "best":
             return self._best
         if not self._draws.times and not self.summary_.is_partial:
-            raise ParameterError('tree must be "best" where no draws were kept, got "typical"')
+            raise ParameterError('tree must be "best" for a model without draws, got "typical"')
         (densities, shares), kept = self._drawn(), self._readables
         if kept.typical is None:
             kept.typical = typical_draw(densities, shares)
@@ -332,7 +332,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         limit = self.memory_limit * 1e9
         draws = keep_draws(drawn, self._count, self.schema_, self._leaf, limit)
         if sum(draws.times) < len(drawn):
-            note = f"of {len(drawn):,} draws {sum(draws.times):,} are kept, as trees are large"
+            note = f"of {len(drawn):,} draws {sum(draws.times):,} are kept, because trees are large"
             self.summary_ = replace(self.summary_, notes=(*self.summary_.notes, note))
         return draws
 

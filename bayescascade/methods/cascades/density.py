@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOSTLY = "mostly "  # what stands out inside a leaf, below it
-_WON = "the log likelihood that splits win"
+_WON = "the log likelihood that splits gain"
 _MOST_TOLD = 3  # levels that stand out, in an explanation
 
 _LABEL_WIDTH = 28  # characters of a box's line
@@ -118,17 +118,17 @@ class LearnedDensityTree(TreeParts):
         inside = "Inside a group that is not divided further all combinations are equally probable."
         if self.level_probabilities is not None:
             inside = (
-                "A group that is not divided further is not all alike: below it stands what is "
-                "mostly so inside it, with its probability."
+                "In a group that is not divided further, combinations may differ. The line below "
+                "it says what is typical, with its probability."
             )
         read = (
-            "Read it from the top. Each line is a group of rows; the lines below it, further to "
-            "the right, divide it by one column. The rows of a group fulfill its line and all "
-            "lines on the way to it from the top."
+            "Read it from the top. Each line is a group of rows. The indented lines below it "
+            "divide the group by one column. The rows of a group satisfy its line and all lines "
+            "above it on its path."
         )
         folds = (
-            "A line with a small triangle can be opened and closed. Parts that tell least are "
-            "closed at first; all are there, and all are printed."
+            "Click a small triangle to open or close a part. The least informative parts are "
+            "closed at first. The printed page shows all parts."
         )
         return [("", read), ("", folds), ("", inside)]
 
@@ -201,7 +201,7 @@ class LearnedDensityTree(TreeParts):
         ----------
         codes : (p, n_rows) int32
         log_probabilities : (n_nodes,) float64
-            Of the leaves; those of inner nodes are of no effect.
+            Of the leaves; those of inner nodes have no effect.
         log_level_probabilities : (n_leaves, L) float64 or None
             As `level_probabilities`, None exactly if those are.
         """

@@ -247,7 +247,7 @@ class DependentTree(LearnedDensityTree):
         """
         leaves = [leaf for leaf in self.tree.leaves.tolist() if self.pairs(leaf)]
         if not leaves:
-            raise DataError("a picture must have columns that are joined in a leaf, got none")
+            raise DataError("plot_joined needs columns that are joined in a leaf, got none")
         leaves.sort(key=lambda leaf: -float(self.counts[leaf]))
         return plot_arcs([self._arcs(leaf) for leaf in leaves[:_MOST_PANELS]], ax)
 

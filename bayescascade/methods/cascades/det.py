@@ -63,9 +63,9 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
         What a leaf must lessen the squared error by, the domain's volume being 1; None for what
         predicts best in folds.
     concentration
-        As if that many rows had been seen in each leaf.
+        Number of pseudo-rows in each leaf.
     time_limit
-        Seconds after which no fold is begun but the first: those scored by then choose the
+        Seconds after which no new fold starts, except the first: those scored by then choose the
         complexity, which then depends on the machine. The tree itself is always grown.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.

@@ -37,75 +37,79 @@ class LeafCascade(Cascade):
     expected_leaves
         Mean of the Poisson; of no effect with another prior.
     concentration
-        Dirichlet parameter of every leaf: as if that many rows had been seen in each.
+        Dirichlet parameter of each leaf: the number of pseudo-rows in each leaf.
     max_branches
-        Most branches of a split; None for as many as there are levels.
+        Maximum number of branches per split. None: the number of levels.
     max_leaves
         Most leaves of a tree. None: any number; an exact search then leaves out only trees
         with a number of leaves that is proved not to matter.
     partitions
         A split shares out a column's remaining levels in any groups (ordered columns: of
-        neighbors), or sends each its own way, whatever `max_branches` says. The latter makes far
-        fewer trees, so that far larger tables are searched exactly.
+        neighbors), or sends each its own way, for any `max_branches`. The latter makes far fewer
+        trees, so that far larger tables are searched exactly.
     leaf
-        Inside a leaf all rows are equally probable, or each column follows a distribution of its
-        own, independent of the others, or depends on at most one other, in all ways that a tree can
-        join them, of which it is the average. A dependent leaf needs `density` "posterior_mean",
-        has no credible intervals, and keeps fewer draws; a row's missing cells may be filled in by
-        up to 65,536 ways, and evidence may leave as many cells of a leaf. "auto": which of them has
-        the largest evidence, or, where not all trees of each can be summed over, the best tree; it
-        takes as long as all of their exact searches, and short annealings for the others.
+        Distribution inside a leaf. "uniform": all rows are equally probable. "independent": each
+        column has its own distribution, independent of the others. "dependent": each column depends
+        on at most one other, averaged over all trees that can join the columns. A dependent leaf
+        needs `density` "posterior_mean", has no credible intervals, and keeps fewer draws. There
+        may be at most 65,536 ways to fill a row's missing cells, and as many cells of a leaf that
+        conditions leave. "auto": the kind with the largest evidence or, if not all trees of each
+        kind can be summed over, the kind with the best tree. It takes the time of all exact
+        searches, and of short annealings for the other kinds.
     leaf_concentration
-        Dirichlet parameter of every level of a column inside an independent leaf; how many rows the
-        prior of a dependent one is worth.
+        Dirichlet parameter of each level of a column inside an independent leaf; for a dependent
+        leaf, the number of rows that its prior counts as.
     prior
-        What weighs the trees before any row is seen: the thesis's Poisson, of every tree by its
-        number of leaves; or a process that sums to one by itself: a node is a leaf with probability
-        `stop`, else split, by any of the splits that its box still allows with the same
-        probability, and where there are none it is a leaf; or, by "size", a Poisson of the number
-        of leaves itself, shared by all trees that have as many, so that `expected_leaves` are
-        expected indeed. For that, trees are counted; where they are too many, fit raises
-        TooLargeError, which says up to how many leaves they can be.
+        Prior on trees. "poisson": the Poisson prior of the thesis, which weights each tree by its
+        number of leaves. "generative": a process. A node is a leaf with probability `stop`.
+        Otherwise it is split, and all splits that its box still allows are equally probable. A node
+        whose box allows no split is a leaf. "size": a Poisson distribution of the number of leaves,
+        divided equally among all trees with this number. Then `expected_leaves` is the prior mean.
+        This prior has to count trees. If there are too many, fit raises TooLargeError, which says
+        for how many leaves they can be counted.
     stop
-        Probability of a leaf under the generative prior; of no effect with another.
+        Probability of a leaf under the generative prior. It has no effect with other priors.
     predictive
-        Score and draw from the most probable tree, or from the average over the posterior: where
-        `exact_` is an `ExactPosterior`, and 16 bytes more for every box fit `memory_limit`, or is
-        of all trees up to `max_depth`, rows are scored by the average over all trees, else over the
-        draws. A loaded model has no `exact_`, as files hold no rows: it averages over its draws,
-        up to 1,000, and scores differ by their Monte Carlo error, up to hundredths of a nat.
+        Score and draw from the most probable tree ("map"), or from the average over the posterior
+        ("average"). The average is over all trees if `exact_` is an `ExactPosterior` and 16 more
+        bytes per box fit into `memory_limit`, or if `exact_` has all trees up to `max_depth`.
+        Otherwise it is over the draws. A loaded model has no `exact_`, because files contain no
+        rows. It averages over its draws, up to 1,000, and scores differ by their Monte Carlo error,
+        up to hundredths of a nat.
     search
-        "exact" goes through all trees at once, by dynamic programming over the boxes that splits
-        can make: the tree is then provably the most probable, or it is said by how much another may
-        be more so, and draws are independent.
-        "anneal+metropolis" anneals for the best tree and samples from there; the others only
-        anneal, or only sample, by plain chains or by replica exchange. "auto" is exact where that
-        takes minutes at most and fits `memory_limit`, else "anneal+metropolis"; the summary says
-        which. Unless leaves are dependent, some steps of every sampled search redraw a whole
-        subtree exactly (`methods.cascades.exact.redraws`). Each chain anneals, is polished and
-        samples by itself: R-hat near 1 says that chains from different best trees of their own came
-        to agree; a larger one, that splits near the root, which are seldom redrawn, still differ.
+        "exact" evaluates all trees at once, by dynamic programming over the boxes that splits can
+        make. The tree is then proved to be the most probable, or there is a bound on how much more
+        probable another one may be. Its draws are independent. "anneal+metropolis" looks for the
+        best tree by annealing and samples from there. The others only anneal, or only sample, by
+        plain chains or by replica exchange. "auto" is "exact" if that takes minutes at most and
+        fits into `memory_limit`, otherwise "anneal+metropolis"; the summary says which. Unless
+        leaves are dependent, some steps of each sampled search redraw a whole subtree exactly
+        (`methods.cascades.exact.redraws`). Each chain has its own annealing, local improvement and
+        sampling. R-hat near 1 means that chains from different starts agree. A larger R-hat means
+        that splits near the root, which are rarely redrawn, still differ.
     n_steps
-        Proposals per chain in each of annealing and sampling; a quarter of the sampling is
+        Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
         discarded as warm-up. None: 1,000 per distinct row, at least 200,000 and at most 1,000,000,
-        and for more than 40,000 rows fewer again, so that the work stays about the same. Sampling
-        goes on after it, as `until` says.
+        and fewer for more than 40,000 rows, so that the work stays about the same. Sampling may
+        continue after these steps, see `until`.
     memory_limit
-        Gigabytes that an exact search may take, or redraws of all chains together. Draws that are
-        kept for averages and files take an eighth of it at most: of 1,000 large trees every second
-        one is left out until the others fit.
+        Gigabytes for an exact search, or for the redraws of all chains together. Draws that are
+        kept for averages and files take at most an eighth of it. If 1,000 large trees take more,
+        every second one is dropped until the others fit.
     scratch
-        Directory for the boxes of an exact search that do not fit `memory_limit`, on a quick disk.
-        It finds the same, somewhat slower. The files have no names, are gone with `exact_`, and the
-        system keeps what it can of them in memory that is free.
+        Directory on a fast disk, for the boxes of an exact search that do not fit into
+        `memory_limit`. The result is the same, but the search is somewhat slower. The files have no
+        names and are deleted with `exact_`. The operating system keeps parts of them in free
+        memory.
     start
-        Each chain starts from a small random tree of its own, or all from the density estimation
-        tree (`bayescascade.DensityEstimationTree`).
+        "random": each chain starts from its own small random tree. "greedy": all chains start from
+        the density estimation tree (`bayescascade.DensityEstimationTree`).
     tree
-        What `tree_` is, which is printed, and which rows are scored by if `predictive` is "map":
-        the most probable tree found, or, of the draws, the one whose densities of rows are nearest
-        to those of all others (`bayescascade.model.typical`). The best tree has only what each of
-        its splits wins; drawn ones have more leaves, some of which differ from draw to draw.
+        The tree in `tree_`, which is printed, and which scores rows if `predictive` is "map".
+        "best": the most probable tree that was found. "typical": the draw whose densities are
+        nearest to those of all other draws (`bayescascade.model.typical`). The best tree has only
+        splits that gain something; drawn trees have more leaves, and some leaves differ from draw
+        to draw.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
     progress : callable, optional
@@ -114,7 +118,7 @@ class LeafCascade(Cascade):
     Attributes
     ----------
     tree_ : LearnedDensityTree
-        The most probable tree found, or what `tree` asks for.
+        The most probable tree that was found, or the typical one, see `tree`.
     log_posterior_ : float
         The log posterior density of the most probable one, nats, unnormalized.
     leaf_ : str
@@ -122,7 +126,7 @@ class LeafCascade(Cascade):
     leaf_choice_ : LeafChoice
         By what, if it is; `methods.cascades.leaf_choice`.
     posterior_ : LeafPosterior
-        The posterior; not there in a model read from a file, which holds no data.
+        The posterior. A model read from a file does not have it, because files contain no rows.
     run_ : PosteriorRun
         Draws, traces, acceptance; see `PosteriorRun.to_inference_data`. Not in a loaded model.
     exact_ : ExactPosterior, SummedPosterior, StoppedPosterior, TiltedPosterior or ShallowTrees
@@ -177,12 +181,12 @@ class BranchCascade(Cascade):
     expected_branches
         Mean of the Poisson; of no effect with another prior.
     feature_inclusion
-        Probability that a column is used at all, the thesis's optional upper level; None for none,
-        as the generative prior needs.
+        Prior probability that a column is in the tree, the thesis's optional upper level; None for
+        none, which the generative prior needs.
     concentration
         Dirichlet parameter of every branch.
     max_branches
-        Most branches of a split; None for as many as there are levels.
+        Maximum number of branches per split. None: the number of levels.
     max_depth
         Of an exact search with `partitions` "levels": most columns that a path fixes. None: any
         number; of dependent leaves as many as take seconds, and in wide tables three, of the
@@ -233,7 +237,7 @@ n_features_in_, feature_names_in_
     def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
         value = parameters[name]
         if name == "temper" and value == "auto":
-            return "temper chosen by held-out rows, which is not Bayes"
+            return "temper chosen on held-out rows, which is not Bayes"
         if name == "temper" and value not in (None, "none"):
             return f"tempered at {value:g} rows, which is no posterior"
         return super()._words_of(name, parameters)

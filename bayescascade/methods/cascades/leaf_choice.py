@@ -144,7 +144,7 @@ def sum_up(
 
     if posterior.model.leaf == "dependent":
         needed = 'a branch cascade with partitions "levels" and no feature_inclusion'
-        raise TooLargeError(f'search "exact" with leaf "dependent" takes {needed}', needed)
+        raise TooLargeError(f'search "exact" with leaf "dependent" needs {needed}', needed)
 
     def report_pass(n_passes: int, share: float, best: "BestTree | None") -> None:
         gap = {} if best is None else {"gap": best.gap}

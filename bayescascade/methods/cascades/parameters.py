@@ -64,13 +64,13 @@ class TreeParameters(ShownParameters, LearnedDensityParameters, MemoryParameters
     )
     search = Choice(
         "auto",
-        "How to search: exact proves that nothing is more probable, the others look for the best "
-        "by chains; auto: exact where that is quick",
+        "How to search: exact proves that nothing is more probable, the others use chains; auto: "
+        "exact if that is quick",
         words=SEARCHES,
     )
     scratch = Other(
         None,
-        "Directory for what an exact search cannot keep in memory",
+        "Directory for the parts of an exact search that do not fit into memory",
         none="none",
         metavar="DIR",
         typed="str, Path or None",
@@ -94,18 +94,22 @@ class BranchParameters(TreeParameters):
     expected_branches = Real(2.0, "Expected number of branches per node (prior mean)", above=0.0)
     max_branches = Integer(None, _BRANCHES, minimum=2, none="all")
     feature_inclusion = Real(
-        None, "Probability that a column is used at all", above=0.0, below=1.0, none="no such prior"
+        None,
+        "Prior probability that a column is in the tree",
+        above=0.0,
+        below=1.0,
+        none="no such prior",
     )
     max_depth = Integer(
         None,
-        "Most splits above a dependent leaf, in an exact search",
+        "Maximum number of splits above a dependent leaf, in an exact search",
         minimum=0,
         none="what takes seconds",
     )
     temper = Real(
         None,
         "Cap on the number of rows that count when a split above dependent leaves is chosen; auto: "
-        "the cap that scores held-out rows best",
+        "chosen on held-out rows",
         words=("auto",),
         above=0.0,
         none="all",
@@ -117,7 +121,8 @@ class AutoParameters(ShownParameters, DensityParameters, MemoryParameters, Chain
 
     effort = Choice(
         "normal",
-        "How long to look for a suitable kind: seconds, a minute, or half an hour",
+        "Time to look for a suitable kind: seconds (quick), a minute (normal), or half an hour "
+        "(thorough)",
         words=("quick", "normal", "thorough"),
     )
     predictive = Choice("average", ChainParameters.predictive.about, words=("map", "average"))
@@ -126,14 +131,14 @@ class AutoParameters(ShownParameters, DensityParameters, MemoryParameters, Chain
 class DetParameters(LearnedDensityParameters):
     """Of greedy trees; see `DensityEstimationTree`."""
 
-    min_leaf_size = Real(0.0, "Least weight of a leaf", minimum=0.0)
-    max_leaf_size = Real(10.0, "Nodes of at most this weight are not split", minimum=0.0)
+    min_leaf_size = Real(0.0, "Minimum weight of a leaf", minimum=0.0)
+    max_leaf_size = Real(10.0, "Nodes with at most this weight are not split", minimum=0.0)
     complexity = Real(
-        None, "Least gain in squared error for a leaf to be kept", minimum=0.0, none="by folds"
+        None, "Minimum gain in squared error to keep a leaf", minimum=0.0, none="by folds"
     )
     choose_by = Choice(
         "likelihood",
-        "Score by which folds choose the complexity",
+        "Score by which cross-validation chooses the complexity",
         words=("likelihood", "squared_error"),
     )
     n_folds = Integer(10, "Folds of the cross-validation", minimum=2)
@@ -148,7 +153,7 @@ AUTO = ListedDensity(
     "auto",
     "AutoCascade",
     AutoParameters,
-    "what suits the table",
+    "the kind that suits the table best",
     among=[{"effort": "quick"}],
     is_quick=True,
 )

@@ -87,7 +87,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
     model : LeafModel or BranchModel
         Prior and likelihood.
     max_branches : int >= 2 or None
-        Most branches of a split; None for as many as there are levels.
+        Maximum number of branches per split. None: the number of levels.
     move_weights : mapping of str to float, optional
         Selection weights of the moves by name, grow and prune equal; by default MOVE_WEIGHTS, those
         of whole subtrees less in tables of many rows.

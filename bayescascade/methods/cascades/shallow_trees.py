@@ -55,7 +55,7 @@ Floats = NDArray[np.float64]
 Subset = tuple[int, ...]
 
 TEMPERS = (None, 400.0, 200.0, 100.0, 50.0, 25.0, 12.5)
-"""Of which one is chosen by held-out rows."""
+"""Of which one is chosen on held-out rows."""
 
 _LEAST, _LEAST_CHOOSING = 1e-9, 1e-5
 """Of a row's density, how much all boxes that are passed over may make, or to choose a temper."""

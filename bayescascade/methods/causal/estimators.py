@@ -64,16 +64,16 @@ class DirectionModel(ReadableModel):
         return [
             (
                 "",
-                "Each column is predicted from the other. Of the right direction, what is left "
-                "over does not depend on the cause: the lower the score, the less it does.",
+                "Each column is predicted from the other. In the right direction, the residuals "
+                "do not depend on the cause. A lower score means less dependence.",
             )
         ]
 
     def _cannot_tell(self) -> list[str]:
         return [
-            "It takes for granted that one of the two columns causes the other, that nothing "
-            "causes both, and that chance is added to what the cause does. Where that is not so, "
-            "the answer means nothing, and the scores cannot say.",
+            "It assumes that one of the two columns causes the other, that nothing causes both, "
+            "and that noise is added to the effect of the cause. If this is not true, the answer "
+            "means nothing, and the scores do not show it.",
             *OF_ROWS[:1],
         ]
 
@@ -100,7 +100,8 @@ class AdditiveNoiseModel(DirectionModel):
         `bayescascade.methods.causal.scores`. Rank scores see monotone dependence only; the spreads
         compare how much is explained, which is right for noise of few shapes.
     regression : "kernel_ridge" or scikit-learn regressor
-        Of the effect on the cause. "kernel_ridge" chooses bandwidth and lambda by rows left out.
+        Regression of the effect on the cause. "kernel_ridge" chooses bandwidth and lambda by
+        leave-one-out errors.
     bandwidth : "half median" or float > 0
         Of the Gaussian kernels of "hsic", in standard deviations of each variable; "half median"
         takes half the median distance.
@@ -199,7 +200,7 @@ class AdditiveNoiseModel(DirectionModel):
 
     @property
     def margin_(self) -> float:
-        """By how much the score of the direction found is lower."""
+        """Difference between both scores."""
         return abs(self.scores_[DIRECTIONS[0]] - self.scores_[DIRECTIONS[1]])
 
     @property
@@ -237,8 +238,8 @@ class AdditiveNoiseModel(DirectionModel):
                 [
                     f"a lower score: {lower}",
                     f"right in {scored.n_right} of {N_MEASURED} measured pairs with known causes, "
-                    "hardly more often where scores differ widely; not a probability",
-                    "assumption: nothing causes both",
+                    "hardly more often if scores differ widely; not a probability",
+                    "assumption: no common cause",
                 ],
                 "dim",
             ),

@@ -72,7 +72,7 @@ class Pair:
                 raise DataError(
                     f"{name} must not hold one value in more than a tenth of its rows, got "
                     f"{values[counts.argmax()]:g} in {most:,} of {n:,}: an additive noise model "
-                    "takes columns of few values for the cause, whatever is true"
+                    "often calls columns with few values the cause, even if they are not"
                 )
 
     def within(self, x_bounds: tuple[float, float], y_bounds: tuple[float, float]) -> "Pair":
@@ -84,8 +84,8 @@ def declared_bounds(name: str, bounds: Any) -> tuple[float, float]:
     """Return declared bounds; raises ParameterError, which says why they are needed, without."""
     if bounds is None:
         raise ParameterError(
-            f"{name} must be declared, such as (0, 90), from what is known of the variable and not "
-            "from the data, whose least and largest numbers are somebody's own, got None"
+            f"{name} must be declared, such as (0, 90), from general knowledge and not from the "
+            "data (the smallest and largest number belong to somebody), got None"
         )
     return check_bounds(name, bounds)
 

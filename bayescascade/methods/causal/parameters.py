@@ -22,19 +22,27 @@ PROTECTED = ("both", "test", "train")
 class DirectionParameters(Parameters):
     """Of both models."""
 
-    score = Choice("hsic", "Measure of how residuals depend on the cause", words=SCORE_NAMES)
+    score = Choice("hsic", "Score for the dependence of residuals on the cause", words=SCORE_NAMES)
     random_state = LooseInteger(
-        None, "Seed for splitting the rows; the noise has none", minimum=0, none="", option="seed"
+        None,
+        "Seed for splitting the rows; the noise has no seed",
+        minimum=0,
+        none="",
+        option="seed",
     )
 
 
 class AdditiveNoiseParameters(DirectionParameters):
     """Of `AdditiveNoiseModel`."""
 
-    regression = Other("kernel_ridge", "Of the effect on the cause")
-    bandwidth = Real("half median", "Of the kernels of hsic", words=("half median",), minimum=0.01)
-    n_folds = Integer(5, "Parts that rows are split into, for a regressor", minimum=2)
-    temperature = Real(None, "Of the posterior", above=0.0, none="as for independent rows")
+    regression = Other("kernel_ridge", "Regression of the effect on the cause")
+    bandwidth = Real(
+        "half median", "Bandwidth of the kernels of hsic", words=("half median",), minimum=0.01
+    )
+    n_folds = Integer(5, "Number of folds, for a regressor", minimum=2)
+    temperature = Real(
+        None, "Temperature of the posterior", above=0.0, none=("the score of independent rows")
+    )
 
 
 class PrivateNoiseParameters(DirectionParameters):
@@ -43,17 +51,15 @@ class PrivateNoiseParameters(DirectionParameters):
     score = Choice("hsic", DirectionParameters.score.about, words=PRIVATE_SCORES)
     epsilon: Real[Any] = Real(
         1.0,
-        "Publish with differential privacy, with this budget",
+        "Publish with differential privacy, with this privacy budget",
         minimum=1e-8,
         maximum=1e6,
         in_commands=None,
     )
-    delta = Real(
-        0.0, "Delta of the privacy budget, for the test of stability", minimum=0.0, below=1.0
-    )
+    delta = Real(0.0, "Delta of the privacy budget, for the stability test", minimum=0.0, below=1.0)
     protect = Choice(
         "both",
-        "Rows to protect: all (both), those that test, or those that are learned from (train)",
+        "Rows to protect: all (both), the test rows (test), or the training rows (train)",
         words=PROTECTED,
     )
     publish = Choice(
@@ -61,19 +67,19 @@ class PrivateNoiseParameters(DirectionParameters):
         "Publish both scores with noise, or only the direction",
         words=("scores", "direction"),
     )
-    x_bounds = Interval(None, "Bounds of column x; they must not be taken from the rows", none="")
+    x_bounds = Interval(None, "Bounds of column x; they must not come from the rows", none="")
     y_bounds = Interval(None, "Bounds of column y", none="")
     regularization = Real(
         None, "Lambda of kernel ridge regression", minimum=1e-6, maximum=1e6, none="chosen"
     )
-    bandwidth = Real(0.1, "Of the kernels of hsic", minimum=0.02, maximum=1e3)
+    bandwidth = Real(0.1, "Bandwidth of the kernels of hsic", minimum=0.02, maximum=1e3)
     proposed = Real(
         None,
-        "By how much a row is proposed to change a score, where stability is tested",
+        "Proposed bound on the change of a score by one row, for the stability test",
         minimum=1e-9,
         maximum=1e3,
         none="as for normal rows",
     )
     test_share = Real(0.5, "Share of the rows for the test", above=0.0, below=1.0)
-    noise = Choice("opendp", "Where noise comes from", words=("opendp", "simulated"))
-    ledger = Other(None, "Whose budget is spent", none="its own")
+    noise = Choice("opendp", "Source of the noise", words=("opendp", "simulated"))
+    ledger = Other(None, "Ledger whose budget is spent", none="its own")

@@ -80,7 +80,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         test rows, whose stability is tested.
     protect : {"both", "test", "train"}
         Whose rows are protected: all, those that test, or those that regressions are learned from.
-        Each fit splits anew: over several, all rows are protected only by "both".
+        Each fit splits the rows again. Over several fits, only "both" protects all rows.
     publish : {"scores", "direction"}
         Both scores, or the direction alone, which is hardly more often right for the same epsilon.
     x_bounds, y_bounds : (float, float)
@@ -102,12 +102,12 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         Whose budget fits are paid from; by default one of its own, for one fit. It is not saved or
         pickled with the model, which then cannot fit until it is given another.
     random_state : int, SeedSequence, Generator or None
-        Splits the rows, and seeds simulated noise; nothing seeds other noise.
+        Seed for splitting the rows, and for simulated noise. Real noise has no seed.
 
     Attributes
     ----------
     release_ : DirectionRelease
-        All that was published; the model keeps nothing else of the rows.
+        All that was published. The model keeps nothing else about the rows.
     direction_ : {"x->y", "y->x"} or None
         See `DirectionRelease`.
     epsilon_, delta_ : float
@@ -169,7 +169,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
             If a cell is no finite number (names the row), the lengths differ, or rows are fewer
             than 20. Nothing is spent then.
         PrivacyError
-            If the budget is spent, as by an earlier fit; nothing is published.
+            If the budget is spent, for example by an earlier fit. Then nothing is published.
         """
         protection = self._protection(self.epsilon)
         x_bounds = declared_bounds("x_bounds", self.x_bounds)
@@ -180,9 +180,9 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         n_rows = len(read.x)
         if not protection.can_pass(n_rows):
             raise ParameterError(
-                f"epsilon must be larger, or rows more, for score {self.score!r} with "
-                f"protect={self.protect!r}: no {n_rows:,} rows would pass its test of stability, "
-                f"got epsilon {self.epsilon:g}"
+                f"epsilon must be larger, or there must be more rows, for score {self.score!r} "
+                f"with protect={self.protect!r}: no {n_rows:,} rows would pass its test of "
+                f"stability, got epsilon {self.epsilon:g}"
             )
         self._spend(protection, read.names)
         n_test = protection.n_test(n_rows)
@@ -255,8 +255,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         missing = [name for name in (*given, "epsilon") if name not in known]
         if len(missing) != 1:
             raise ParameterError(
-                "exactly one of n_rows, margin, epsilon and probability must be left out, to be "
-                f"found, got {', '.join(known) or 'none'}"
+                "exactly one of n_rows, margin, epsilon and probability must be left out (it is "
+                f"computed), got {', '.join(known) or 'none'}"
             )
         return planned(self._protection, missing[0], known)
 
@@ -330,8 +330,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     def _protection(self, epsilon: float) -> Protection:
         if self.score == "variance":
             raise ParameterError(
-                f"score must be one of {', '.join(PRIVATE_SCORES)}, got 'variance', which one row "
-                "can change without bound; 'iqr' measures spread, too"
+                f"score must be one of {', '.join(PRIVATE_SCORES)}, got 'variance', which one "
+                "row can change without bound; 'iqr' also measures spread"
             )
         self.declares.check(self)
         self.declares.check_values(epsilon=epsilon)
@@ -347,9 +347,9 @@ class PrivateAdditiveNoiseModel(DirectionModel):
                 self.ledger.spend(protection.cost, what)
             elif self._is_spent:
                 raise PrivacyError(
-                    "the budget of this model is spent: each release reveals more about the "
-                    "same rows; use a ledger with a larger budget, or make another model if the "
-                    "budget of these people allows for it"
+                    "the privacy budget of this model is spent: each release reveals more about "
+                    "the same rows; use a ledger with a larger budget, or a new model if you may "
+                    "spend more privacy of these people"
                 )
             self._is_spent = True
 

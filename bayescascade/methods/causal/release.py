@@ -33,12 +33,12 @@ from bayescascade.report.page import (
 from bayescascade.report.printed import Readable
 
 _UNSTABLE = (
-    "no answer: the rows did not pass the private test of stability, so nothing is published but "
-    "that; more rows, a larger epsilon or another score may pass"
+    "no answer: the rows did not pass the private test of stability, and nothing else is "
+    "published; use more rows, a larger epsilon or another score"
 )
 _UNDEFINED = (
-    "no answer: half of the rows that test, or of their residuals, are one number, so their log "
-    "interquartile range is -inf; another score can do with that"
+    "no answer: half of the test rows, or of their residuals, have the same value, so the log "
+    "interquartile range is -inf; use another score"
 )
 
 _WHOSE = {
@@ -120,12 +120,12 @@ class DirectionRelease(Readable):
     def guarantee(self) -> str:
         """Who is protected, against whom, and how much, as a sentence."""
         if not self.is_private:
-            return "Simulated, not private: whoever knows the seed can take the noise away."
+            return "Simulated, not private: anyone who knows the seed can remove the noise."
         whose, others = _WHOSE[self.protects]
         whose = whose.format(n_test=self.n_test, n_training=self.n_training)
-        delta = f", but for a probability of {self.delta:g}" if self.delta else ""
+        delta = f", except with probability {self.delta:g}" if self.delta else ""
         return (
-            f"Whatever else somebody knows, replacing {whose} makes no result more than "
+            f"Whatever else an observer knows, replacing {whose} makes no result more than "
             f"{times_text(self.epsilon)} times as probable{delta} (epsilon "
             f"{self.epsilon:g}, delta {self.delta:g})."
         ) + (f" {others} not protected." if others else "")
@@ -141,7 +141,7 @@ class DirectionRelease(Readable):
             return (heading, Pieces([why]), BLANK, *table, guarantee)
         found = [arrow(self.direction, self.names)]
         if self.scores is None:
-            found.append("drawn by the exponential mechanism, which gives no probability")
+            found.append("drawn by the exponential mechanism (no probability is available)")
         elif self.scale and self.probability is not None:
             found.append(
                 f"without noise the answer would be the same (probability {self.probability:.3f})"
@@ -151,8 +151,8 @@ class DirectionRelease(Readable):
         if self.regression_error > MOST_ERROR:
             blocks.append(
                 warning(
-                    f"{error} half widths of the bounds, too much to rely on the direction: "
-                    "use more rows or a larger epsilon"
+                    f"{error} half widths of the bounds; this is too much to rely on the "
+                    "direction: use more rows or a larger epsilon"
                 )
             )
         blocks.append(BLANK)

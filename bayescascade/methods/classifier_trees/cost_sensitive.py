@@ -76,7 +76,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
     Notes
     -----
     Kusner and others (2014), equations 2 and 3; `cost_sensitive_posterior` has the formula and the
-    departures. What is found is a local maximum: it depends on where it is begun, a soft tree of
+    departures. What is found is a local maximum: it depends on the start, a soft tree of
     `SubmodularTreeClassifier` with least squares at its nodes.
 
     Examples
@@ -92,7 +92,7 @@ class CostSensitiveTreeClassifier(TriedClassifier):
     model_name: ClassVar[str] = "CostSensitiveTreeClassifier"
     title: ClassVar[str] = "cost-sensitive tree"
     purpose: ClassVar[str] = (
-        "Which class a row is of, by a tree of linear classifiers that were learned together by "
+        "The class of a row, by a tree of linear classifiers that were learned together from "
         "loss and cost."
     )
     declares = CostSensitiveTreeParameters
@@ -188,8 +188,8 @@ class CostSensitiveTreeClassifier(TriedClassifier):
         check_is_fitted(self)
         if "_found" not in self.__dict__:
             raise AttributeError(
-                f"{name} is not in a model that was read from a file, nor where nothing is within "
-                "the budget"
+                f"{name} needs a fit (a model that was read from a file has none) and a result "
+                "within the budget"
             )
         return self._found
 
@@ -210,10 +210,15 @@ class CostSensitiveTreeClassifier(TriedClassifier):
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:
         nodes = (
-            "The first table has a line for each node, with what it reads beside what was read "
-            "above it. A node scores a row by what it reads, and sends it to its high or low child."
+            "The first table has a line for each node, with the features that it reads in "
+            "addition to those above it. A node computes a score from its features, and sends "
+            "the row to its high or low child."
         )
-        return (("", nodes), ("adds", "what a row pays more at this node"), *super()._how_to_read())
+        return (
+            ("", nodes),
+            ("adds", "the additional cost of a row at this node"),
+            *super()._how_to_read(),
+        )
 
     # -- files -------------------------------------------------------------------------------------
 

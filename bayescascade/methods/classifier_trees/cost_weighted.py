@@ -109,7 +109,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
     model_name: ClassVar[str] = "CostWeightedLogisticClassifier"
     title: ClassVar[str] = "cost-weighted logistic"
     purpose: ClassVar[str] = (
-        "Which class a row is of, by a linear classifier that weighs what its features cost."
+        "The class of a row, by a linear classifier that takes the costs of features into account."
     )
     declares = CostWeightedParameters
 
@@ -236,8 +236,12 @@ class CostWeightedLogisticClassifier(TriedClassifier):
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:
         return (
-            ("", "Each line is a column that the classifier weighs; every row reads all of them."),
-            ("per unit", "what one more of it adds to the log odds, or to a class's score"),
+            ("", "Each line is a column that the classifier uses. Every row needs all of them."),
+            (
+                "per unit",
+                "the change of the log odds (or of the score of a class) if the column "
+                "increases by one",
+            ),
         )
 
     # -- files -------------------------------------------------------------------------------------

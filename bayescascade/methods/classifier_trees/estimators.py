@@ -83,8 +83,8 @@ class SubmodularTreeClassifier(TriedClassifier):
     model_name: ClassVar[str] = "SubmodularTreeClassifier"
     title: ClassVar[str] = "tree of classifiers"
     purpose: ClassVar[str] = (
-        "Which class a row is of, by a tree of linear classifiers that buys more features only "
-        "where they are worth their cost."
+        "The class of a row, by a tree of linear classifiers that buys more features only if "
+        "they are worth their cost."
     )
     declares = SubmodularTreeParameters
 
@@ -176,7 +176,9 @@ class SubmodularTreeClassifier(TriedClassifier):
         """
         check_is_fitted(self)
         if "_trial" not in self.__dict__:
-            raise AttributeError("posterior_ is not in a model read from a file: no data is")
+            raise AttributeError(
+                "posterior_ needs the rows: a model that was read from a file has none"
+            )
         rows = self._trial.everything
         tradeoff = self.tradeoff * float(rows.weights.sum())
         return SubmodularTreePosterior(self.tree_, rows, self.items_, tradeoff, self.feature_texts)

@@ -9,9 +9,9 @@ from bayescascade.model.parameters import missing_choice, unknown_choice
 class SubmodularTreeParameters(BudgetedParameters):
     """Of `SubmodularTreeClassifier`."""
 
-    tradeoff = Real(0.0, "Errors of a row that a unit of cost is worth", minimum=0.0)
-    node_budget = Other(None, "What a node may spend, or one number for each, breadth first")
-    max_depth = Integer(5, "Nodes on a path at most", minimum=1, maximum=10)
+    tradeoff = Real(0.0, "Errors per row that a unit of cost is worth", minimum=0.0)
+    node_budget = Other(None, "Budget of each node, or one number per node, breadth first")
+    max_depth = Integer(5, "Maximum number of nodes on a path", minimum=1, maximum=10)
     basis = Choice(
         "bins", "Columns as they are, or also steps at their quantiles", words=("bins", "linear")
     )
@@ -21,9 +21,9 @@ class SubmodularTreeParameters(BudgetedParameters):
         "paper: by gain per cost up to the first that does not fit",
         words=("auto", "exact", "greedy", "paper"),
     )
-    leaf = Choice("logistic", "What leaves answer by", words=("logistic", "least_squares"))
-    weights = Choice("hard", "Which rows a node learns from", words=("hard", "soft"))
-    prune = Flag(True, "Cut what is not worth its cost on other rows")
+    leaf = Choice("logistic", "How leaves predict", words=("logistic", "least_squares"))
+    weights = Choice("hard", "Rows that a node learns from", words=("hard", "soft"))
+    prune = Flag(True, "Prune nodes that are not worth their cost on other rows")
     missing = missing_choice()
     unknown = unknown_choice(ignore="counts as the mean of its column")
 
@@ -33,12 +33,12 @@ class CostWeightedParameters(BudgetedParameters):
 
     penalty = Real(
         None,
-        "Nats a row that a unit of cost is worth, for a coefficient of 1",
+        "Nats per row that a unit of cost is worth, for a coefficient of 1",
         minimum=0.0,
         none="several are tried",
     )
-    penalties = Other(None, "Those to try in place of a path of 30")
-    refit = Flag(True, "Fit the features chosen anew, without the penalty")
+    penalties = Other(None, "Penalties to try in place of a path of 30")
+    refit = Flag(True, "Fit the chosen features again, without the penalty")
     basis = Choice(
         "linear",
         "Columns as they are, or also steps at their quantiles",
@@ -57,7 +57,7 @@ class CostSensitiveTreeParameters(BudgetedParameters):
         minimum=0.0,
         none="several are tried",
     )
-    max_depth = Integer(3, "Nodes on a path at most", minimum=1, maximum=8)
+    max_depth = Integer(3, "Maximum number of nodes on a path", minimum=1, maximum=8)
     loss_at = Choice("all", "Nodes whose loss counts", words=("all", "leaves"))
     penalty = Real(1e-3, "Squared loss that a coefficient of 1 is worth", minimum=0.0)
     smoothing = Real(1e-3, "Coefficients below which norms are smooth", above=0.0)

@@ -14,12 +14,16 @@ from bayescascade.report.page import Numbers, Page, PrintedTable
 HOW_TO_READ = (
     (
         "",
-        "The first table has a line for each node, with what it buys beside what was bought above "
-        "it. A node scores a row by all of these, and sends it to its high or its low child.",
+        "The first table has a line for each node, with the features that it buys in addition to "
+        "those above it. A node computes a score from all of them, and sends the row to its high "
+        "or its low child.",
     ),
     ("R²", "the share of the variance of the classes that the score explains there"),
-    ("at most", "what no other choice within the node's budget exceeds; = where that is proved"),
-    ("adds", "what a row pays more at this node"),
+    (
+        "at most",
+        "an upper bound for all choices within the node's budget; = means that it is reached",
+    ),
+    ("adds", "the additional cost of a row at this node"),
 )
 """Terms of the page, or nothing, and what they mean."""
 

@@ -19,7 +19,7 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """What leaves answer by, c outputs of p columns of a basis, in the columns' units.
+    """How leaves predict, c outputs of p columns of a basis, in the columns' units.
 
     columns (p,) int64; coefficients (c, p); intercepts (c,); kind: "softmax" of the outputs, one of
     all but the first class if c is one less than the classes; "shares", outputs clipped at 0.

@@ -51,7 +51,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     tree_ : ClassifierTree
         `tree_.nodes[0]` is the root.
     is_interrupted_ : bool
-        Whether Ctrl-C ended the fit, which then kept what had been tried.
+        Whether Ctrl-C ended the fit. Then the best of the finished candidates is kept.
 
     The others are those of every `BudgetedClassifier`.
     """
@@ -89,7 +89,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def _price(self) -> float:
-        """Errors of a row that a unit of cost is worth."""
+        """Errors per row that a unit of cost is worth."""
         return 0.0
 
     def _become(self, candidate: Candidate) -> None:
@@ -243,7 +243,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         ParameterError
             If the label is none of the classes.
         DataError
-            If a name, level or class holds a NUL character.
+            If a name, level or class contains a NUL character.
         """
         check_is_fitted(self)
         reader = self._reader

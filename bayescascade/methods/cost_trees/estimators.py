@@ -56,17 +56,18 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         average is exp(tradeoff) times less probable a priori; None is 1, or what a `budget` leads
         to.
     predictive : {"map", "average"}
-        The most probable tree, or the mean of 100 draws: a row pays whatever any of them reads.
+        The most probable tree, or the mean of 100 draws: a row pays for all features that any of
+        them reads.
     search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit, until
         See `explore`. With a budget, the six trees, and those of folds, share the time, `n_steps`
-        is 10,000 by default whatever `until` says, and there is no checkpoint. Trees of folds are
+        is 10,000 by default (for any `until`), and there is no checkpoint. Trees of folds are
         annealed, by one chain, if `predictive` is "map". Where chains stay in different trees,
         neither further rounds nor replicas make them agree, and the print warns.
 
     Attributes
     ----------
     tree_ : BudgetTree
-        The most probable tree found; splits are candidates of `posterior_`.
+        The most probable tree that was found; its splits are candidates of `posterior_`.
     forest_ : Forest
         What predicts: that tree, or those drawn.
     tradeoff_ : float
@@ -176,7 +177,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         NotFittedError
             Before `fit` with a budget, and if the model was read from a file.
         """
-        message = "%(name)s must be fitted within a budget, and not read from a file"
+        message = "%(name)s must be fitted with a budget, and not read from a file"
         check_is_fitted(self, "_tried", msg=message)
         check_real("budget", budget, minimum=0.0)
         possible = [one for one in self._tried if is_within(one[0].validation_cost_, budget)]

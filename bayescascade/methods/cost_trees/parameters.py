@@ -12,7 +12,7 @@ class TreeParameters(Parameters):
     concentration = Real(1.0, "Dirichlet parameter of a class", above=0.0)
     split_probability = Real(0.5, "Probability of a split", above=0.0, below=1.0)
     max_leaves = Integer(32, "Maximum number of leaves", minimum=1)
-    min_leaf_weight = Real(1.0, "Least weight of a leaf", above=0.0)
+    min_leaf_weight = Real(1.0, "Minimum weight of a leaf", above=0.0)
     n_thresholds = Integer(32, "Thresholds of a column of numbers", minimum=1, maximum=65_536)
 
 

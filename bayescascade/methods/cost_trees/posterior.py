@@ -61,7 +61,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     y : (n_rows,) array
         Labels, of at least two classes.
     sample_weight : (n_rows,) array of float >= 0, optional
-        Weights of the rows, 1 each by default; a row of weight 0 counts for nothing.
+        Weights of the rows, 1 each by default. Rows with weight 0 do not count.
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     tradeoff : float >= 0

@@ -18,7 +18,7 @@ LEAF = -1
 class BudgetTree:
     """A binary tree in preorder: every node is followed by its left, then its right subtree.
 
-    Equal trees are equal, and hash alike: there is one way to write each.
+    Equal trees compare equal and have the same hash, because each tree has only one form.
 
     Parameters
     ----------

@@ -213,14 +213,17 @@ class EffectAnswers(MatrixEstimator):
     def _how_to_read(self) -> list[tuple[str, str]]:
         return [
             ("above 0", "rows for which the good outcome is more probable with the treatment"),
-            ("average effect", "what treatment adds to the probability of the good outcome"),
-            ("effective", "how many rows of equal weight would say as much"),
+            (
+                "average effect",
+                "the change of the probability of the good outcome by the treatment",
+            ),
+            ("effective", "the number of rows with equal weights that have the same information"),
         ]
 
     def _cannot_tell(self) -> list[str]:
         return [
-            "It takes for granted that nothing outside of its columns decides both who is treated "
-            "and the outcome. The rows cannot say whether that is so.",
+            "It assumes that nothing outside its columns influences both the treatment and the "
+            "outcome. The rows cannot show whether this is true.",
             *OF_ROWS,
         ]
 

@@ -40,7 +40,7 @@ class EffectModel(EffectAnswers):
 
     It learns one function h(x). Its sign says whether treatment makes the good outcome more
     probable. A row shows only the outcome of its own arm; comparable rows show the other. So
-    whatever decides who is treated must be in X.
+    everything that influences who is treated must be in X.
 
     With ``combine="max"``, the minimax of the thesis, the function minimizes the larger of two
     risks. It may miss an effect that everyone has: if the good outcome has probability .9 with
@@ -50,7 +50,7 @@ class EffectModel(EffectAnswers):
     Parameters
     ----------
     adjust
-        "auto": doubly robust for the square and the mean, else "none", as False is.
+        "auto": doubly robust for the square and the mean, otherwise "none". False means "none".
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class EffectModel(EffectAnswers):
         y : (n_rows,) array, or str of files
             Outcomes, of two classes; see `good`.
         treatment : (n_rows,) array, or str
-            Arms, two, see `treated`; or the column of X that holds them.
+            Arms (two values, see `treated`), or the name of their column in X.
         propensity : float, or (n_rows,) array, optional
             The probability of being treated, in (0, 1), where it is known by design.
 

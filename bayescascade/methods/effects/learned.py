@@ -89,7 +89,7 @@ class LearnedEffects:
         if scaled is None or not self.has_sizes:
             raise ParameterError(
                 'surrogate must not be "hinge" and combine must be "mean" for sizes of effects: '
-                "else h says their sign alone"
+                "otherwise h is only their sign"
             )
         return np.clip(scaled(h), -1.0, 1.0)
 
@@ -131,10 +131,12 @@ class LearnedEffects:
             proved.append(f"no function of the kernel is lower by over {self.gap:.1g}")
         blocks: list[Any] = [Pieces(found), Pieces([*proved, self._kind(), *self._held()])]
         if self.is_treated_alone:
-            blocks.append(Pieces(["the risk of the treated alone decides: propensities do not"]))
+            blocks.append(
+                Pieces(["only the risk of the treated counts, so propensities have no effect"])
+            )
         if self.combine == "max":
             blocks.append(warning(
-                'combine "max" may find no effect where all rows gain: "mean" has the right sign'
+                'combine "max" may miss an effect that all rows have: "mean" has the right sign'
             ))  # fmt: skip
         return tuple(blocks)
 

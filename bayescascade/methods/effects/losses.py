@@ -72,7 +72,7 @@ def conditional_difference_loss(
     y_treated, y_control : (n_rows,) array of -1 and 1
         Both outcomes, 1 the good one.
     theta : float >= 0
-        From which on ``|h|`` says that there is an effect, so that it is an error where there is
+        Smallest ``|h|`` that means that there is an effect, so that it is an error where there is
         none; an effect is missed where h is as far on the wrong side. With 0, it is the loss
         l_{0-1}: an effect is missed where h is on the wrong side or 0, and ``|h| >= 1`` says that
         there is one.

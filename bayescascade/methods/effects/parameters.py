@@ -24,23 +24,25 @@ class EffectParameters(Parameters):
     treated = Label(None, "The arm of the treated", none="the second in order", metavar="LABEL")
 
     surrogate = Choice(
-        "square", "The loss that stands in for wrong signs",
+        "square", "Loss used in place of wrong signs",
         words=("square", "logistic", "exponential", "hinge"),
     )  # fmt: skip
     combine = Choice(
-        "mean", "The mean of the risks of both arms, or the larger, which may miss effects",
+        "mean", "Combination of the risks of both arms: their mean, or the larger one, "
+        "which may miss effects",
         words=COMBINATIONS,
     )  # fmt: skip
     adjust = Other(
         AUTO, "Labels are doubly robust or residual pseudo-outcomes, or as seen",
         typed='{"auto", "doubly_robust", "residuals", "none"} or False',
-        more='"auto": doubly robust for the square and the mean, else "none", as False is.',
+        more='"auto": doubly robust for the square and the mean, otherwise "none". '
+        'False means "none".',
     )  # fmt: skip
     learner = Other(
-        AUTO, "A kernel, a forest, or a mixture by held-out rows",
+        AUTO, "A kernel, a forest, or a mixture of both with weights from held-out rows",
         typed='{"auto", "kernel", "forest"} or scikit-learn estimator',
-        more="Any learner of scikit-learn's that takes `sample_weight`: a classifier with "
-        '`adjust` "none", else a regressor.',
+        more="Any scikit-learn estimator that accepts `sample_weight`: a classifier with "
+        '`adjust` "none", otherwise a regressor.',
     )  # fmt: skip
     kernel = Choice(
         AUTO, "Of the function; auto: by the marginal likelihood, or rbf where there is none",
@@ -51,7 +53,7 @@ class EffectParameters(Parameters):
     )
     penalty = Real(AUTO, "Of the squared norm; auto: chosen", above=0.0, words=(AUTO,))
     target = Other(
-        "overlap", "Which population risks are of", typed='{"overlap", "treated", "population"} '
+        "overlap", "Population of the risks", typed='{"overlap", "treated", "population"} '
         "or (n_rows,) array of float > 0",
         more='"treated" is the thesis\'s. "overlap" counts x by e (1 - e), most where arms are '
         "alike. An array weighs rows within each arm.",
@@ -81,7 +83,7 @@ class EffectRulesParameters(MemoryParameters):
     max_size = Integer(2, "Maximum number of conditions per rule", minimum=1)
     min_support = Real(0.1, "Minimum share of the rows that satisfy a rule", above=0.0, below=1.0)
     n_bins = Integer(4, "Number of quantile bins for numbers", minimum=2, maximum=65_535)
-    n_associations = Integer(5, "Most associations shown of each side", minimum=0)
+    n_associations = Integer(5, "Maximum number of associations shown for each side", minimum=0)
     random_state = RunParameters.random_state
 
 

@@ -111,13 +111,13 @@ def check_overlap(propensity: Floats, treatment: Flags, is_estimated: bool) -> N
     other = np.where(treatment, 1.0 - propensity, propensity)
     if is_estimated and np.mean(other < _EXTREME) > _NO_OVERLAP:
         raise DataError(
-            "arms must overlap, got columns that tell who is treated in nearly every row: no "
-            "row of one arm can be compared with one of the other"
+            "arms must overlap, got columns that determine the arm of nearly every row: rows of "
+            "one arm cannot be compared with rows of the other"
         )
     extreme = float(np.mean(edge < _EXTREME))
     if extreme > _MOST_EXTREME:
         warn_user(UserWarning(
-            f"arms hardly overlap: {share_text(extreme)} of rows have a probability under "
+            f"arms overlap little: {share_text(extreme)} of rows have a probability under "
             f"{_EXTREME:g} of one arm, so effects there rest on few rows; target \"overlap\" "
             "counts them least"
         ))  # fmt: skip

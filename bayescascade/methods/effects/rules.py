@@ -106,9 +106,9 @@ class EffectRules(ReadableModel):
         h : (n_rows,) array of float
             Of each row, such as the estimated effect.
         held_out : (X, h) or (X, h, outcomes), optional
-            Other rows, to say how well the rules do. Outcomes (n_rows,) are such that their mean is
-            the effect, as doubly robust ones are; they must not depend on h. By default one row of
-            five is held out, and no effects are measured.
+            Held-out rows, to measure the rules. Outcomes (n_rows,) must have the effect as their
+            mean, as doubly robust ones are; they must not depend on h. By default one row of five
+            is held out, and no effects are measured.
 
         Raises
         ------
@@ -230,14 +230,19 @@ class EffectRules(ReadableModel):
 
     def _how_to_read(self) -> list[tuple[str, str]]:
         return [
-            ("", "Read the list downward: the first line whose conditions a row fulfills counts."),
+            (
+                "",
+                "Read the list from the top: the first line whose conditions a row "
+                "satisfies counts.",
+            ),
             ("h > 0", "the share of a line's rows for which the model estimates a gain"),
-            ("effect", "what treatment does in a line's rows, measured on held-out rows"),
+            ("effect", "the effect of the treatment in a line's rows, measured on held-out rows"),
         ]
 
     def _cannot_tell(self) -> list[str]:
         return [
-            "Rules say what a model's h goes with, and not what causes the effect to differ.",
+            "Rules describe what a model's h is associated with. They do not say why the effect "
+            "differs.",
             *OF_ROWS,
         ]
 

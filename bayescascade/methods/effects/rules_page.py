@@ -28,7 +28,7 @@ def rules_page(told: Any) -> Page:
         BLANK,
         PrintedTable(labels, columns, hanging=3, least_label=0, stacks=True),
     ]
-    for side, words in ((True, "goes with h > 0"), (False, "goes with h <= 0")):
+    for side, words in ((True, "associated with h > 0"), (False, "associated with h <= 0")):
         places = [i for i, one in enumerate(told.associations_) if one.is_positive == side]
         if places:
             chosen = slice(n_parts + places[0], n_parts + places[-1] + 1)
@@ -75,9 +75,9 @@ def _effect_columns(told: Any, chosen: slice) -> list[Numbers]:
 
 def _key(told: Any) -> list[str]:
     if told.effects_ is None:
-        return ["no effects measured: give outcomes of held-out rows"]
+        return ["no effects measured: pass held-out rows with outcomes (held_out)"]
     return [
-        "effect: of treatment, on held-out rows",
-        "intervals: each by itself",
-        f"* excludes 0 even if all {len(told.effects_.effects)} are read together",
+        "effect: of the treatment, on held-out rows",
+        "intervals: 95 %, each on its own",
+        f"* excludes 0 even after correction for all {len(told.effects_.effects)} intervals",
     ]

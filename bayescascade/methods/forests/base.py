@@ -56,8 +56,8 @@ class ForestClassifier(BudgetedClassifier):
     """
 
     purpose: ClassVar[str] = (
-        "Which class a row is of, by decision trees that ask only for features that are worth "
-        "what they cost."
+        "The class of a row, by decision trees that ask only for features that are worth their "
+        "cost."
     )
 
     cells: ClassVar[CellPolicy] = CELLS
@@ -222,7 +222,7 @@ class ForestClassifier(BudgetedClassifier):
         ParameterError
             If the label is none of the classes, or there is none and several trees vote.
         DataError
-            If a name, level or class holds a NUL character.
+            If a name, level or class contains a NUL character.
         """
         check_is_fitted(self, "forest_")
         return label_sql(self.forest_, self._encoder, self.classes_, label)

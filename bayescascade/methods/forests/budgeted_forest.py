@@ -123,9 +123,9 @@ class BudgetedForestClassifier(ForestClassifier):
         Trees grown at a time, in threads; the result does not depend on it.
     random_state : int, SeedSequence, Generator or None
     time_limit : float > 0 or None
-        Seconds after which no tree is begun, from the beginning of `fit`; several forests that are
-        compared share them. A first tree of each that is begun is finished, as is compiling at the
-        first fit. How many trees there are then depends on the machine.
+        Seconds after which no new tree is grown, from the beginning of `fit`; several forests that
+        are compared share them. A first tree of each that is begun is finished, as is compiling at
+        the first fit. How many trees there are then depends on the machine.
 
     Attributes
     ----------

@@ -5,7 +5,7 @@ from bayescascade.costs.parameters import BudgetedParameters
 from bayescascade.model.listed import ListedBudgetLearner
 
 THRESHOLDS = ("exact", "histogram", "random")
-"""Where numbers may be split."""
+"""Candidate thresholds for numbers."""
 
 
 class ForestParameters(BudgetedParameters):
@@ -22,10 +22,10 @@ class BudgetedForestParameters(ForestParameters):
     order = Integer(2, "Order of a polynomial impurity", minimum=2, maximum=30)
     cost_exponent = Other("auto", "Exponent of costs; of several, the best is chosen")
     max_trees = Integer(100, "Maximum number of trees to grow", minimum=1)
-    thresholds = Choice("exact", "Where numbers may be split", words=THRESHOLDS)
-    reuse_is_free = Flag(True, "A feature that a row has paid for is free after that")
+    thresholds = Choice("exact", "Candidate thresholds for numbers", words=THRESHOLDS)
+    reuse_is_free = Flag(True, "A feature is free after a row has paid for it")
     max_features = Other("auto", "Number of features that a split chooses among")
-    max_depth = Integer(None, "Most splits of a path", minimum=1, none="any")
+    max_depth = Integer(None, "Maximum number of splits on a path", minimum=1, none="any")
     bootstrap = Flag(True, "Trees are grown on rows drawn with replacement")
 
 
@@ -33,7 +33,7 @@ class SelectedForestParameters(ForestParameters):
     """Of `SelectedForestClassifier`."""
 
     n_trees = Integer(40, "Trees of the forest", minimum=1)
-    min_samples_leaf = Integer(3, "Least rows of a leaf", minimum=1)
+    min_samples_leaf = Integer(3, "Minimum number of rows in a leaf", minimum=1)
 
 
 GROWN = ListedBudgetLearner(

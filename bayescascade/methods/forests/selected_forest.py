@@ -54,7 +54,7 @@ class SelectedForestClassifier(ForestClassifier):
         What features cost; None: 1 each. See `FeatureCosts`.
     budget : float >= 0 or None
         The most that any row may cost; None: all that there is. What costs at most 5 % of it
-        together, the cheapest first, is bought unasked, and then whatever lessens the error.
+        together, the cheapest first, is always bought, and then all features that reduce the error.
     n_trees : int >= 1
     min_samples_leaf : int >= 1
         Rows at a leaf, at least.

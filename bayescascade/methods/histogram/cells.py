@@ -119,7 +119,7 @@ class CellDensity(DensityParts):
         return gains.clip(min=0.0)
 
     def _table(self, columns: list[Numbers]) -> Page:
-        won = "the log likelihood that cells win"
+        won = "the log likelihood that cells gain"
         fold = Fold(
             self.gains.tolist(), won, ("cell", "cells"), self.counts.tolist(), keeps_last=True
         )
@@ -129,8 +129,9 @@ class CellDensity(DensityParts):
     def how_to_read(self) -> list[tuple[str, str]]:
         """How the cells are read."""
         read = (
-            "Each group is one combination of levels that some row has, by itself; the last is all "
-            "others, no row of which was seen: they are equally probable."
+            "Each group is one combination of levels that occurs in the rows. The last group "
+            "contains all other combinations. They do not occur in the rows, and are equally "
+            "probable."
         )
         return [("", read)]
 

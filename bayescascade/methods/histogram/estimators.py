@@ -85,8 +85,7 @@ class SmoothedHistogram(Baseline[CellDensity]):
     model_name: ClassVar[str] = "histogram"
     title: ClassVar[str] = "smoothed histogram"
     purpose: ClassVar[str] = (
-        "How common every combination of levels is, each by itself: what other models are "
-        "compared with."
+        "How common each single combination of levels is. Other models are compared with this one."
     )
 
     declares = HistogramParameters
@@ -187,7 +186,7 @@ class SmoothedHistogram(Baseline[CellDensity]):
         if not ((codes >= 0) & (codes < n_levels)).all():
             raise ModelFileError("the codes of saved cells must be those of levels")
         if np.unique(codes, axis=0).shape != codes.shape:
-            raise ModelFileError("no two saved cells must be equal")
+            raise ModelFileError("saved cells must be different")
         if not (weights > 0).all() or not 0 < math.fsum(weights) < math.inf:
             raise ModelFileError("the counts of saved cells must be finite and > 0")
         log_evidence = float(record["log_evidence"])

@@ -8,14 +8,14 @@ from bayescascade.model.parameters import DensityParameters
 class HistogramParameters(DensityParameters):
     """Of `SmoothedHistogram`."""
 
-    pseudo_count = Real(None, "Rows imagined in each cell", above=0.0, none="most probable")
+    pseudo_count = Real(None, "Pseudo-rows in each cell", above=0.0, none="most probable")
 
 
 HISTOGRAM = ListedDensity(
     "histogram",
     "SmoothedHistogram",
     HistogramParameters,
-    "every cell by itself",
+    "each cell on its own",
     is_quick=True,
     is_fitted=False,
 )

@@ -42,7 +42,7 @@ class BoxPolicy(Printed):
     error, cost : float
         Share of the training rows that are wrong, and what a row pays on average.
     tradeoff : float
-        Errors of a row that a unit of cost is worth.
+        Errors per row that a unit of cost is worth.
     objective : float
         ``error + tradeoff * cost``.
     greedy_gap : float
@@ -262,7 +262,7 @@ class BoxPolicy(Printed):
         ParameterError
             If the label is none of the classes.
         DataError
-            If a name, level or class holds a NUL character.
+            If a name, level or class contains a NUL character.
         """
         return label_sql(self.forest, self.encoder, self.classes, label)
 

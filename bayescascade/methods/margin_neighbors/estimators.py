@@ -81,7 +81,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     that are measured. The policy is then exact, of the tradeoff that is given or that other rows
     choose within a budget; its leaves name the commonest class, or with ``predict_by="margin"``
     what the classifier's mean in their bins says. `n_neighbors`, `stop` and what goes with them,
-    `margins`, `rest` and `ties` are of no effect.
+    `margins`, `rest` and `ties` have no effect.
 
     Features that cost the same are asked for as printed with ``margins="in_sample"``,
     ``ties="first"``, ``stop="threshold"`` and ``predict_by="margin"``.
@@ -104,8 +104,8 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     model_name: ClassVar[str] = "MarginNeighborsClassifier"
     title: ClassVar[str] = "margins of neighbors"
     purpose: ClassVar[str] = (
-        "Which class a row is of, by asking for one feature after the other: that which would "
-        "settle most of the training rows that are like it so far."
+        "The class of a row. The classifier asks for one feature after the other, and always for "
+        "the one that would decide most of the similar training rows."
     )
     ignored: ClassVar[str] = "missing"
     missing: ClassVar[str] = "level"  # type: ignore[misc] # not a parameter here
@@ -302,7 +302,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def tradeoff_(self) -> float:
-        """Share of neighbors that must be right beside for a unit of cost."""
+        """Additional share of right neighbors that a unit of cost is worth."""
         return self._rule.tradeoff
 
     @property

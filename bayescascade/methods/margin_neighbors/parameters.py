@@ -13,40 +13,41 @@ class MarginNeighborsParameters(BudgetedParameters):
     n_neighbors = Integer(None, "Neighbors, by weight", minimum=1, none="chosen of 8, 25 and 75")
     tradeoff = Real(
         None,
-        "Share of neighbors that must be right beside for a unit of cost",
+        "Additional share of right neighbors that a unit of cost is worth",
         minimum=0.0,
         none="chosen of several",
     )
     stop = Choice(
         "auto",
-        "A row stops at an estimated accuracy, where nothing promises to be worth its price, after "
-        "a number of features, or by whichever of these is chosen",
+        "A row stops at an estimated accuracy, if no feature is expected to be worth its price, or "
+        "after a number of features; auto: the best of these is chosen",
         words=("auto", "threshold", "gain", "number"),
     )
     threshold = Real(
         None,
-        "Share of neighbors right above which a row stops",
+        "A row stops if the share of right neighbors is above this",
         minimum=0.0,
         maximum=1.0,
         none="chosen",
     )
     max_features = Integer(
-        None, 'Features of a row where stop is "number"', minimum=0, none="chosen"
+        None, 'Number of features per row if stop is "number"', minimum=0, none="chosen"
     )
     predict_by = Choice(
         "auto",
-        "What predicts: the classifier's sum over what is measured, or the neighbors' labels",
+        "How to predict: by the classifier's sum over the measured features, or by the labels of "
+        "the neighbors",
         words=("auto", "margin", "vote"),
     )
     margins = Choice(
         "auto",
-        "Neighbors are right by a classifier that was fitted without them, or with them, or by "
-        "whichever of these is chosen",
+        "Whether neighbors are right is judged by a classifier that was fitted without them, or "
+        "with them; auto: the better one is chosen",
         words=("auto", "out_of_fold", "in_sample"),
     )
     rest = Choice(
         "zero",
-        "What is not measured counts its mean in all rows, or among the neighbors",
+        "A feature that is not measured counts as its mean in all rows, or among the neighbors",
         words=("zero", "neighbors"),
     )
     ties = Choice(
@@ -73,6 +74,6 @@ FMCC = ListedBudgetLearner(
     "fmcc",
     "MarginNeighborsClassifier",
     MarginNeighborsParameters,
-    "ask for what a row's neighbors need",
+    "ask for the features that a row's neighbors need",
     of_trees=lambda _: {},
 )

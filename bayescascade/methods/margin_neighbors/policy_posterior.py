@@ -32,7 +32,7 @@ class PolicyPosterior:
     boxes : BoxTable
         The rows, by box.
     tradeoff : float >= 0
-        Errors of a row that a unit of cost is worth.
+        Errors per row that a unit of cost is worth.
     temperature : float > 0
         A policy that is wrong in as many rows more is e times less probable.
     """

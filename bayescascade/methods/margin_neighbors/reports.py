@@ -11,10 +11,10 @@ _MOST_LINES = 12
 HOW_TO_READ = (
     (
         "",
-        "The first table follows rows that judge to the end, wherever they would stop, and "
-        "compares what their neighbors say with what is so.",
+        "The first table follows validation rows through all features, even if they would stop "
+        "earlier. It compares the estimate from their neighbors with the truth.",
     ),
-    ("go so far", "the share of rows that measure as many features before they stop"),
+    ("go so far", "the share of rows that measure this number of features before they stop"),
     ("estimated", "the share of their neighbors that the measured features classify rightly"),
     ("actual", "the share of the rows that the measured features classify rightly"),
 )

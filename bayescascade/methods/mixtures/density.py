@@ -284,9 +284,9 @@ class MixtureDensity(DensityParts):
     def how_to_read(self) -> list[tuple[str, str]]:
         """How classes are read."""
         read = (
-            "Each group is a class of rows that are alike. Nobody has said of which class a row "
-            "is: the model gives probabilities. Under each class are the levels whose share inside "
-            "differs most from that of all rows."
+            "Each group is a class of similar rows. The classes are not recorded in the table, "
+            "so the model gives probabilities. Under each class are the levels whose share in "
+            "the class differs most from their share in all rows."
         )
         return [("", read)]
 
@@ -331,7 +331,7 @@ class MixtureDensity(DensityParts):
 
     def _sql(self) -> list[str]:
         raise ParameterError(
-            "SQL must be of a density in parts that exclude each other, got classes that overlap"
+            "SQL needs a density in parts that exclude each other, got classes that overlap"
         )
 
     def _own_dict(self) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class NeighborCompressionClassifier(
     """Nearest-neighbor classification by a few learned prototypes in place of all rows.
 
     Prototypes move until rows are most probably of the class of their nearest prototypes (Kusner
-    2016, chapter 3). The metric is chosen first, by held-out rows, and then kept.
+    2016, chapter 3). The metric is chosen first, on held-out rows, and then kept.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class NeighborCompressionClassifier(
         Only climb, or also sample from where each chain has climbed to.
     n_steps : int >= 1, optional
         Of each chain that samples; 2,000 by default, and no more where chains do not agree,
-        which four times as many did not mend. A chain keeps 100 draws.
+        even with four times as many. A chain keeps 100 draws.
     n_chains : int >= 1
         Starts to climb from, and chains to sample by; take 4 for R-hat.
     n_jobs, random_state, checkpoint, resume, progress
@@ -110,8 +110,8 @@ class NeighborCompressionClassifier(
     missing : {"level", "error"}
         What a missing cell is in rows to learn from: a level of its own in text and categories, and
         in numbers and ranks their median, with a column of 0 and 1 that says so; or an error. Rows
-        to classify are read alike; where there was none, it is as a level that fit has not seen:
-        see `unknown`.
+        to classify are read in the same way; where there was none, it is as a level that fit has
+        not seen: see `unknown`.
 
     Attributes
     ----------
@@ -144,9 +144,7 @@ class NeighborCompressionClassifier(
 
     model_name: ClassVar[str] = "NeighborCompressionClassifier"
     title: ClassVar[str] = "neighbor compression"
-    purpose: ClassVar[str] = (
-        "Which class a row is of, by a few prototypes that stand in for all rows."
-    )
+    purpose: ClassVar[str] = "The class of a row, by a few prototypes in place of all rows."
 
     declares = CompressionParameters
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "n_prototypes")  # whose labels JSON
@@ -179,7 +177,7 @@ class NeighborCompressionClassifier(
     _units: Units = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override] # rows have no weights
-        """Learn prototypes; Ctrl-C ends it with those found so far.
+        """Learn prototypes. Ctrl-C ends it with the best prototypes so far.
 
         Parameters
         ----------

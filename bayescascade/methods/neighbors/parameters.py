@@ -23,12 +23,12 @@ class CompressionParameters(ChainParameters):
         "Distances have one scale (scaled), a scale per column (diagonal), or a matrix (linear)",
         words=METRICS,
     )
-    rank = Other(None, "Rows of the matrix", none="all")
+    rank = Other(None, "Number of rows of the matrix", none="all")
     start = Choice("kmeans", "Prototypes start as centers or rows", words=("kmeans", "sample"))
     standardize = Choice(
         "auto", "Divide columns by their standard deviations", words=("auto", "yes", "no")
     )
-    joint = Flag(False, "The metric is learned with the prototypes")
+    joint = Flag(False, "Learn the metric together with the prototypes")
     prior_scale = Real(
         AUTO,
         "Prior scale of prototypes around their class mean, in standard deviations; auto: 2 or "
@@ -47,7 +47,7 @@ class CompressionParameters(ChainParameters):
     optimizer = Choice("lbfgs", "How to climb", words=("lbfgs", "cg", "minibatch"))
     max_iter = Integer(100, "Iterations of an ascent", minimum=1)
     batch_size = Integer(4096, "Rows of a minibatch", minimum=1)
-    dtype = Choice("float64", "Of what is computed", words=("float64", "float32"))
+    dtype = Choice("float64", "Precision of the computations", words=("float64", "float32"))
     search = Choice("ascent", "How to search", words=("ascent", "ascent+langevin"))
     n_chains = Integer(1, ChainParameters.n_chains.about, minimum=1)
     n_jobs = Jobs(-1, "Cores to use; -1: all", none="")

@@ -51,7 +51,7 @@ class PrototypePosterior(ContinuousPosterior):
     metric : {"scaled", "diagonal", "linear"}
         See `prototypes`.
     rank : int >= 1, optional
-        Rows of a linear metric's matrix; by default as many as there are columns.
+        Rows of a linear metric's matrix; by default the number of columns.
     fixed_metric : (n_metric,) array, optional
         The metric's numbers, see `Layout`, where they are given; states are then prototypes alone.
     prior_scale : float > 0 or None

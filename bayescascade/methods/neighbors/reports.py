@@ -13,22 +13,23 @@ from bayescascade.report.page import Numbers, Page, PrintedTable
 HOW_TO_READ = (
     (
         "",
-        "A few prototypes stand in for all rows: a new row is of the class whose prototypes are "
-        "nearest to it. The table has a line for each class.",
+        "A few prototypes are used in place of all rows. A new row gets the class of the nearest "
+        "prototypes. The table has a line for each class.",
     ),
-    ("misclassified", "the share of its rows that are predicted to be of another class"),
+    ("misclassified", "the share of its rows for which another class is predicted"),
 )
 """Terms of the page, or nothing, and what they mean."""
 
 CANNOT_TELL = (
-    "Misclassified rows are counted among the training rows; of other rows more will be.",
-    "A prototype is no row, but may be close to one where a class has few rows.",
+    "Misclassified rows are counted among the training rows. The share will be larger for other "
+    "rows.",
+    "A prototype is not a row. But it may be close to a row if a class has few rows.",
     *OF_ROWS,
 )
 """What prototypes are not to be asked."""
 
 WORSE = (
-    "the prototypes misclassify more rows than the most frequent class alone would: change "
+    "the prototypes misclassify more rows than always predicting the most common class: change "
     "n_prototypes, random_state or rule"
 )
 """What is objected to prototypes that are of no use."""
@@ -58,5 +59,5 @@ def prior_texts(scale: float | None, n_choosing: int | None) -> list[str]:
         return []
     by = f"chosen on {n_choosing:,} held-out rows"
     if not n_choosing:
-        by = "not chosen: prototypes leave no rows to hold out"
+        by = "not chosen: there are too few rows to hold some out"
     return [f"prior scale {scale:g}, {by}"]

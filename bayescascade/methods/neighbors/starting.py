@@ -1,4 +1,4 @@
-"""Where a climb starts: prototypes from the rows; metric and prior, chosen by held-out rows.
+"""Where a climb starts: prototypes from the rows; metric and prior, chosen on held-out rows.
 
 A metric that is free to grow while prototypes move ends too large: every row is then taken right
 by some prototype near it, and new rows by accident. One that is too small makes prototypes that are

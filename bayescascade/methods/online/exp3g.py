@@ -110,7 +110,7 @@ class Exp3G:
         seen = played @ shows
         if not (seen > 0).all():
             raise DataError(
-                f"every action must be shown by one that may be played, got none for "
+                "every action must be observable by an action that may be played, got none for "
                 f"action {int(np.argmin(seen > 0))}"
             )
         self.estimated_losses += np.where(np.isnan(lost), 0.0, lost / seen)

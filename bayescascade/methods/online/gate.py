@@ -186,7 +186,7 @@ class OnlineGate(Printed):
         self.known_cost = check_flag("known_cost", known_cost)
         if (horizon is None) == (rates == "horizon"):
             raise ParameterError(
-                f'horizon must be given for rates "horizon" and for no others, got {horizon!r}'
+                f'horizon must be given exactly if rates is "horizon", got {horizon!r}'
             )
         self.horizon = horizon
         self._rng = np.random.default_rng(random_state)
@@ -209,7 +209,7 @@ class OnlineGate(Printed):
         """
         if not isinstance(self._pool, ConfidentModels):
             raise ParameterError(
-                "start needs a gate of models (of_models): given experts do not learn"
+                "start needs a gate from OnlineGate.of_models: other experts do not learn"
             )
         given = GivenRows.labeled(X, y, None)
         self._encoder = MatrixEncoder.learn(given, _POLICY)
@@ -247,7 +247,7 @@ class OnlineGate(Printed):
         return self._outcome(self._stream.play(rows, np.full(len(rows), ASKS, np.int64), code))
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Play rows whose labels are at hand: each is looked at only where the gate asks.
+        """Play rows with known labels. The gate uses only the labels that it asks for.
 
         The rounds are those of `play` with the same labels. `played_` has them.
         """
@@ -277,10 +277,10 @@ class OnlineGate(Printed):
         """
         if decision.round != self.n_rounds_:
             raise DataError(
-                f"decision must be of round {self.n_rounds_}, got one of round {decision.round}"
+                f"decision must be from round {self.n_rounds_}, got one of round {decision.round}"
             )
         if decision.asks == (label is None):
-            raise DataError(f"label must be given where the gate asks alone, got {label!r}")
+            raise DataError(f"label must be given exactly if the gate asks, got {label!r}")
         made, rows = self._pending
         if decision.asks:
             made.labels[0] = self._code(label)

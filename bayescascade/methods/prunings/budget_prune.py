@@ -67,7 +67,7 @@ class BudgetPruneClassifier(ForestPruner):
         that becomes the least one at which a best pruning is within the budget, and what is left
         of the budget is spent on more of the forest; see `bayescascade.methods.prunings.frontier`.
     errors : {"in_bag", "out_of_bag", "validation"}
-        The rows that errors are measured on: those each tree was grown on, the others (which a
+        Rows on which errors are measured: those each tree was grown on, the others (which a
         forest with bootstrap has), or the validation rows.
     split_cost : float >= 0
         Cost of a row passing a split of a tree, besides features: the computation. A `budget` is
@@ -88,8 +88,8 @@ class BudgetPruneClassifier(ForestPruner):
         At most by this is the mean error rate of the trees above that of the best pruning within
         the budget; without one, above that of the best one that costs no more. 0 is as above.
     tree_error_ : float
-        Mean error rate of the trees, each by itself, on the rows that `errors` says: what is
-        minimized. Not of models read from a file.
+        Mean error rate of the single trees, on the rows that `errors` says: what is minimized. Not
+        of models read from a file.
     is_interrupted_ : bool
         Whether Ctrl-C ended the search; the pruning is then the best one known by then.
     kept_ : (n_splits,) bool
@@ -183,7 +183,7 @@ class BudgetPruneClassifier(ForestPruner):
     def path(
         self, tradeoffs: Sequence[float] | None = None, *, budgets: Sequence[float] | None = None
     ) -> PruningPath[Self]:
-        """Return the forest pruned for several tradeoffs or budgets, each begun where others ended.
+        """Return the forest pruned for several tradeoffs or budgets, each from the one before.
 
         Parameters
         ----------

@@ -39,9 +39,9 @@ _HOTTEST = 1000.0  # times the tolerance: if that is not hot enough, all pruning
 
 _APART = 1.1  # R-hat of chains that were hardly ever in the same place
 _GROUPS = (
-    "chains are far apart: there may be groups of prunings, such as cheap and expensive "
-    "ones, between which they hardly pass; every draw is near-optimal, but how probable each group "
-    "is stays unknown"
+    "chains do not agree: there may be groups of prunings, such as cheap and expensive ones, and "
+    "chains rarely move between groups; every draw is near-optimal, but the probability of each "
+    "group is not known"
 )
 
 

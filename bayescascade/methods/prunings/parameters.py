@@ -20,7 +20,7 @@ class BudgetPruneParameters(PrunerParameters):
     """Of `BudgetPruneClassifier`."""
 
     tradeoff = Real(None, "Error rate that a unit of cost is worth", minimum=0.0, none="by rows")
-    errors = Choice("in_bag", "The rows that errors are measured on", words=ERRORS)
+    errors = Choice("in_bag", "Rows on which errors are measured", words=ERRORS)
     split_cost = Real(0.0, "Cost of a row passing a split", minimum=0.0)
 
 

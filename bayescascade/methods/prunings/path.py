@@ -26,7 +26,7 @@ class PruningPath(Printed, Generic[P]):
     ----------
     models : tuple of classifiers
     interrupted : bool
-        Whether Ctrl-C came before all were found.
+        Whether Ctrl-C ended it before all were found.
     strength : str
         The parameter that they differ by, if it is not the budget. Only of "tradeoff", that is of
         `BudgetPruneClassifier`, there are tradeoffs, objectives, gaps and errors.
@@ -80,7 +80,7 @@ class PruningPath(Printed, Generic[P]):
 
     @property
     def budgets(self) -> NDArray[np.float64] | None:
-        """The most that a row may cost on average, (n_models,); None if tradeoffs were given."""
+        """Limit on the mean cost of a row, (n_models,); None if tradeoffs were given."""
         budgets = self._each("budget")
         return None if None in budgets.tolist() else budgets.astype(np.float64)
 

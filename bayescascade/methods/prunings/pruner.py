@@ -296,8 +296,7 @@ class ForestPruner(ForestClassifier):
     def _check_unpruned(self) -> None:
         """Raise if there is nothing to prune anew: before `fit`, or after a file was read."""
         message = (
-            "%(name)s must be fitted, and not read from a file, which has only what is left of the "
-            "forest"
+            "%(name)s must be fitted, and not read from a file, which has only the pruned forest"
         )
         check_is_fitted(self, "whole_forest_", msg=message)
 

@@ -47,7 +47,7 @@ class RadoBoostClassifier(MatrixClassifier):
         Each round picks the feature that is best, or the median one, which the paper takes where
         noise is on the rados. On four public sets with noise it erred more.
     kappa : float >= 1
-        Divides the coefficients that boosting finds; see `boosting`.
+        Divisor of the coefficients that boosting finds; see `boosting`.
     learner : {"auto", "boost", "map", "moments"}
         RadoBoost; the maximum of `posterior_`; or that of its approximation by mean and covariance
         of the rados, which is nearly least squares. Of rados of many rows the last errs least: on
@@ -100,7 +100,7 @@ class RadoBoostClassifier(MatrixClassifier):
     model_name: ClassVar[str] = "RadoBoostClassifier"
     title: ClassVar[str] = "rado classifier"
     purpose: ClassVar[str] = (
-        "Which of two classes a row is of, learned from sums of rows instead of rows."
+        "Which of two classes a row belongs to, learned from sums of rows in place of rows."
     )
 
     declares = RadoParameters
@@ -154,7 +154,7 @@ class RadoBoostClassifier(MatrixClassifier):
         return self._learn(rados, watch, is_late=len(rados) < self.n_rados)
 
     def fit_rados(self, rados: Rados) -> Self:
-        """Learn from rados that were made elsewhere; what is said of making them is not used.
+        """Learn from rados that were made elsewhere; parameters for making them are not used.
 
         Raises
         ------
@@ -212,7 +212,7 @@ class RadoBoostClassifier(MatrixClassifier):
     # -- classifying -------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
-        """Return what is positive for rows of the second class, (n_rows,) float64.
+        """Return scores, positive for rows of the second class, (n_rows,) float64.
 
         Raises
         ------
@@ -251,7 +251,7 @@ class RadoBoostClassifier(MatrixClassifier):
         for row in self._reading.scaled(self._matrix(X)) * self.theta_:
             most = np.argsort(-np.abs(row), kind="stable")[:_MOST_REASONS].tolist()
             parts = [f"{names[j]} {row[j]:+.2f}" for j in most if row[j] != 0.0]
-            told.append(f"decision {row.sum():+.2f}: {', '.join(parts) or 'nothing speaks'}")
+            told.append(f"decision {row.sum():+.2f}: {', '.join(parts) or 'all terms are zero'}")
         return told
 
     @property
@@ -295,7 +295,11 @@ class RadoBoostClassifier(MatrixClassifier):
     def _how_found(self) -> Page:
         about = self._about
         if self.learner_ == "boost" and (about["support"] or about["n_rows"] / 2) > _MANY:
-            return (Pieces(['for sums of this many rows learner "moments" errs less'], "dim"),)
+            return (
+                Pieces(
+                    ['for sums of this many rows, learner "moments" has a smaller error'], "dim"
+                ),
+            )
         return ()
 
     def _page(self) -> Page:
@@ -323,19 +327,20 @@ class RadoBoostClassifier(MatrixClassifier):
     def _how_to_read(self) -> list[tuple[str, str]]:
         no, yes = (level_text(label) for label in self.classes_.tolist())
         return [
-            ("", "Each line is a feature, or a level of one; those that say most come first."),
+            ("", "Each line is a feature, or a level of one. The most important lines come first."),
             (
                 "coefficient",
-                f'one > 0 speaks for "{yes}" where the feature is large, or is so, one < 0 for '
-                f'"{no}"; the further from 0, the more',
+                f'above 0, a large value (or this level) makes "{yes}" more probable, below 0 it '
+                f'makes "{no}" more probable; values far from 0 have a strong effect',
             ),
         ]
 
     def _cannot_tell(self) -> list[str]:
         return [
-            "Features count each by itself: what two say only together it does not see.",
-            "Sums of rows tell about single rows, too, unless what is promised above says "
-            "otherwise.",
+            "Each feature counts on its own. Information that two features have only together is "
+            "not used.",
+            "Sums of rows also reveal something about single rows, except for what is guaranteed "
+            "above.",
             *OF_ROWS,
         ]
 

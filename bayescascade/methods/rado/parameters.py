@@ -29,7 +29,7 @@ class LearnerParameters(TimeParameters):
     learner = Choice(
         "auto",
         "Boosting (boost), the posterior maximum (map), or least squares by mean and covariance "
-        "(moments); auto: moments if sums are of over 50 rows, else boost",
+        "(moments); auto: moments if sums have more than 50 rows, otherwise boost",
         words=LEARNERS,
     )
     n_rounds = Integer(1000, "Rounds of boosting", minimum=1)
@@ -54,7 +54,7 @@ class PlainParameters(MadeParameters):
     support: Integer[Any] = Integer(
         None, "Number of rows in each rado", words=("auto",), minimum=1, none=_FAIR_COIN
     )
-    standardize = Flag(True, "Columns in standard deviations")
+    standardize = Flag(True, "Divide columns by their standard deviations")
     missing = missing_choice()
 
 
@@ -62,11 +62,11 @@ class SampleParameters(PlainParameters):
     """Of `Rados.sample`."""
 
     time_limit = Real(
-        None, "Make no more rados after this time", above=0.0, none="no limit", metavar="SECONDS"
+        None, "Stop making rados after this time", above=0.0, none="no limit", metavar="SECONDS"
     )
     random_state = LooseInteger(
         None,
-        "Same seed, same sums; signatures and noise that protect privacy take none",
+        "Same seed, same sums; signatures and noise that protect privacy have no seed",
         minimum=0,
         none="",
         option="seed",
@@ -85,16 +85,19 @@ class FeatureParameters(PrivateParameters):
 
     n_rados = Integer(100, MadeParameters.n_rados.about, minimum=1, option="n")
     feature = Other(
-        None, "Hide this boolean feature's coordinate", option="private-feature", metavar="NAME"
+        None,
+        "Protect the coordinate of this boolean feature",
+        option="private-feature",
+        metavar="NAME",
     )
     standardize = PlainParameters.standardize
     values = TwoLevels(
         None, "The two values of that feature, such as no,yes, even if only one occurs", none=""
     )
     truncation = Real(
-        0.0, "Tails of that feature to cut off, the paper's beta", minimum=0.0, below=0.5
+        0.0, "Truncation of that feature's tails (beta in the paper)", minimum=0.0, below=0.5
     )
-    noise = Choice("system", "Where signatures come from", words=("system", "simulated"))
+    noise = Choice("system", "Source of the signatures", words=("system", "simulated"))
 
 
 class GaussianParameters(PrivateParameters):
@@ -105,14 +108,14 @@ class GaussianParameters(PrivateParameters):
     noise_on = Choice(
         "edges", "Add noise to each row (edges), or to the sums (rados)", words=("edges", "rados")
     )
-    noise = Choice("opendp", "Where noise comes from", words=("opendp", "simulated"))
+    noise = Choice("opendp", "Source of the noise", words=("opendp", "simulated"))
     random_state = SampleParameters.random_state
 
 
 class RadoParameters(LearnerParameters, PlainParameters, RunParameters):
     """Of `RadoBoostClassifier`."""
 
-    kappa = Real(1.0, "Divides the coefficients that boosting finds", minimum=1.0)
+    kappa = Real(1.0, "Divisor of the coefficients that boosting finds", minimum=1.0)
     prior_scale = Real(1.0, "Prior standard deviation of coefficients", above=0.0)
     support = Integer(
         "auto", PlainParameters.support.about, words=("auto",), minimum=1, none=_FAIR_COIN

@@ -180,7 +180,7 @@ def _numbers(label: str, cells: Cells) -> Floats:
     try:
         numbers = to_numbers(label, with_truth_values(cells))
     except OverflowError:
-        raise DataError(f"{label} must hold numbers that floats hold, got larger ones") from None
+        raise DataError(f"{label} must be numbers that fit into floats, got larger ones") from None
     except DataError as error:
         raise DataError(
             f"{error}; levels must be those of a Categorical, which declares them"

@@ -82,17 +82,17 @@ class Promise(Printed):
     def guarantee(self) -> str:
         """Who is protected, and how much, as a sentence."""
         if not self.is_private:
-            return "Simulated, not private: whoever knows the seed can undo it."
+            return "Simulated, not private: anyone who knows the seed can undo it."
         budget = f"(epsilon {self.epsilon:g}, delta {self.delta:.3g})"
         times = f"{times_text(self.epsilon)} times as probable"
         if self.protects == "rows":
             return (
-                f"Whatever else somebody knows, replacing one row, its label included, makes no "
-                f"result more than {times}, but for a probability of {self.delta:.3g} {budget}."
+                f"Whatever else an observer knows, replacing one row, its label included, makes no "
+                f"result more than {times}, except with probability {self.delta:.3g} {budget}."
             )
         return (
             f'Changing "{self.feature}" in one row makes no values of its coordinate in the rados '
-            f"more than {times}, but for a probability of {self.delta:.3g} {budget}. The other "
+            f"more than {times}, except with probability {self.delta:.3g} {budget}. The other "
             "coordinates are not protected, and together with them the cell may be recovered."
         )
 
@@ -237,7 +237,7 @@ def check_budget(
     raise PrivacyError(
         f"{n_rados:,} rados of {n_rows:,} rows must be within epsilon {epsilon:g} and delta "
         f"{delta:g}, got delta {reached:.3g}; "
-        + (" or ".join(hints) or "these rows are too few, or cut too narrowly")
+        + (" or ".join(hints) or "there are too few rows, or the truncation is too narrow")
     )
 
 

@@ -51,7 +51,7 @@ class Rados(Printed):
     reading : Reading
         Columns, classes and units.
     promise : Promise or None
-        What they promise about single rows; None is nothing.
+        Guarantee about single rows; None if there is none.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Rados(Printed):
             Whose columns, classes and units to use, in place of the three above; without that,
             rados of different rows cannot be merged.
         time_limit : float > 0 or None
-            Seconds after which no more are begun, and a warning says how many there are. Private
+            Seconds after which no more are made, and a warning says how many there are. Private
             siblings have none: that number would tell of the rows, as time does.
         random_state : int, SeedSequence, Generator or None
 
@@ -205,8 +205,8 @@ class Rados(Printed):
     ) -> "Rados":
         """Make rados that hide one boolean feature of each row, in its own coordinate (DP-Feat).
 
-        The law of that coordinate is known whatever the rows are (see `protection`); the others are
-        not protected. The feature is taken as -1 and 1, and nothing else that is printed or saved
+        The law of that coordinate is known for any rows (see `protection`); the others are not
+        protected. The feature is taken as -1 and 1, and nothing else that is printed or saved
         depends on it. A cell that is neither of its two declared values is an error.
 
         Parameters
@@ -301,7 +301,7 @@ class Rados(Printed):
         noise : {"opendp", "simulated"}
             "simulated" can be seeded, and protects nobody.
         ledger : PrivacyLedger, optional
-            Whose budget is spent.
+            Ledger whose budget is spent.
         random_state : int, SeedSequence, Generator or None
             Of the signatures, which are no secret here, and of simulated noise.
 
@@ -444,7 +444,7 @@ class Rados(Printed):
         )
 
     def promise_page(self) -> Page:
-        """Return what is promised about single rows."""
+        """Return the guarantee about single rows."""
         if self.promise is None:
             return (Pieces(["no privacy is promised: sums can reveal single rows"], "dim"),)
         return self.promise.page()

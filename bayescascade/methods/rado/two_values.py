@@ -46,8 +46,8 @@ def two_levels(name: str, given: Any) -> Two:
             raise wrong from None
         if not is_exact(center, unit) or (center - unit, center + unit) != (low, high):
             raise ParameterError(
-                f"{name} must be numbers of which floats hold the middle and half the difference "
-                f"exactly, such as 0 and 1, got {low!r} and {high!r}"
+                f"{name} must be numbers whose mean and half difference are exact as floats, "
+                f"such as 0 and 1, got {low!r} and {high!r}"
             )
     return low, high
 
@@ -61,7 +61,7 @@ def declared_two(name: str, what: str, of: str, given: Any, cells: Cells) -> Two
     if found is None:
         raise ParameterError(
             f"{name} must be {what}, such as ('no', 'yes'), unless {of} is of truth values or two "
-            "categories: which of them occur is not public, got None"
+            "categories: the values that occur are not public, got None"
         )
     return two_levels(name, found)
 

@@ -208,7 +208,7 @@ def mine_antecedents(
         raise ParameterError(
             f"memory_limit must be at least {n_bytes / _GIGABYTE:.2g} GB for the rows of "
             f"{sum(n_items):,} conditions, got {memory_limit:g}: use fewer levels or bins, drop "
-            "columns, or raise memory_limit"
+            "columns, or increase memory_limit"
         )
     bytes_each = 3 * 4 * max_size + 16  # while it is found, copied and kept, at most
     most = int((memory_limit * _GIGABYTE - n_bytes) // bytes_each)
@@ -273,7 +273,7 @@ def _too_many(
     return ParameterError(
         f"max_size must leave at most {most:,} candidates, for which memory_limit "
         f"{memory_limit:g} GB has room, got {known} with max_size {max_size}: lower max_size, "
-        f"{support}use fewer levels or bins, drop columns, or raise memory_limit"
+        f"{support}use fewer levels or bins, drop columns, or increase memory_limit"
     )
 
 

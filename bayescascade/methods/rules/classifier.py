@@ -48,7 +48,7 @@ _SHARE_OF_REPLICAS, _ROWS_OF_REPLICAS, _USUAL_RULES = 0.25, 10_000, 15
 
 @dataclass(eq=False, repr=False)
 class RuleListClassifier(LabeledFiles, RuleListEstimator[LabelList]):
-    """Classifier that is a list of rules, "if ..., else if ..., else", with probabilities.
+    """A classifier by a list of rules, "if ..., else if ..., else", with probabilities.
 
     Parameters
     ----------
@@ -56,30 +56,30 @@ class RuleListClassifier(LabeledFiles, RuleListEstimator[LabelList]):
 time_limit, until, checkpoint, resume, progress
         As in `DensityRuleList`.
     concentration
-        Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
-        "auto": 1 of two classes; of more, that of 1, 1/2, 1/4, .. >= 1 / n_classes that makes the
-        labels most probable, given a list that is quickly found.
+        Dirichlet parameter of each class: the number of pseudo-rows of each class in each part.
+        "auto": 1 for two classes; for more classes, the value of 1, 1/2, 1/4, .. >= 1 / n_classes
+        with the largest evidence, given a list from a short annealing.
     min_support
-        Share of the rows, by weight, that a candidate for a rule captures at least.
+        Minimum share of the rows, by weight, that satisfy a candidate rule.
     n_bins
-        Quantiles that columns of numbers are cut at, unless declared otherwise; columns of no more
-        different numbers than that are ordinal. The outer bins are open: a value beyond the range
-        seen in fit belongs to them.
+        Number of quantile bins for columns of numbers that are not declared. Columns with at most
+        this number of different values are ordinal. The outer bins are open: values outside the
+        range of the training rows belong to them.
     n_steps
-        Proposals per chain in each of annealing and sampling. None: 1,000,000, and for more than
-        200,000 distinct rows fewer, so that the work stays about the same; half of that for
-        "tempering", per temperature. Sampling goes on after it, as `until` says.
+        Proposals per chain, both in annealing and in sampling. None: 1,000,000, and fewer for more
+        than 200,000 distinct rows, so that the work stays about the same; half of that per
+        temperature for "tempering". Sampling may continue after these steps, see `until`.
     nominal, ordinal, continuous
         How to read columns, by name or, of an array, by number; see `data.table.Table`.
         Truth values, text and categories are nominal by default. The outer bins of declared edges
         are open as well.
     missing
-        What a missing cell is: a level of its own in the columns that have some in fit, and as an
-        unknown level in others; or an error.
+        "level": missing cells are a separate level in columns that have some in fit, and are
+        treated as an unknown level in other columns. "error": missing cells are an error.
     unknown
-        What a level is that fit has not seen: a cell that satisfies no condition, which is said in
-        an `UnknownLevelWarning`, or an error. In cross-validation a rare level may be in a test
-        fold only.
+        How to treat a level that fit has not seen. "ignore": the cell satisfies no condition, and
+        an `UnknownLevelWarning` says so. "error": it is an error. In cross-validation a rare level
+        may be in a test fold only.
 
     Attributes
     ----------
@@ -90,11 +90,12 @@ time_limit, until, checkpoint, resume, progress
     target_ : str
         Name of the column of labels; "label" if `y` had none.
     rules_ : LabelList
-        The most probable list found.
+        The most probable list that was found.
     n_candidates_, log_posterior_, run_, summary_, schema_, n_features_in_, feature_names_in_
         As in `DensityRuleList`; the schema is that of the features.
     posterior_ : LabelListPosterior
-        The posterior; not there in a model read from a file, which holds no data.
+        The posterior. A model that was read from a file does not have it, because files contain no
+        rows.
 
     Examples
     --------
@@ -111,7 +112,7 @@ time_limit, until, checkpoint, resume, progress
     model_name: ClassVar[str] = "rule_classifier"
     title: ClassVar[str] = "rule list classifier"
     purpose: ClassVar[str] = (
-        "How probable each class is for a row, as a list of rules that is read downward."
+        "How probable each class is for a row, as a list of rules. Read it from the top."
     )
     takes_texts: ClassVar[bool] = True
 
@@ -150,7 +151,7 @@ time_limit, until, checkpoint, resume, progress
             Labels: text, whole numbers or truth values. With files or a Table, the name of the
             column that holds them; of a Table, its levels are the classes.
         sample_weight : (n_rows,) array of float >= 0, optional
-            How many rows each row stands for; nothing is learned from those of weight zero.
+            Number of rows that each row counts as. Rows with weight zero are not used.
 
         Returns
         -------
@@ -280,7 +281,7 @@ time_limit, until, checkpoint, resume, progress
         ParameterError
             If the label is none of the classes, or `predictive` is "average".
         DataError
-            If a name, level or class holds a NUL character.
+            If a name, level or class contains a NUL character.
         """
         rules = self.rules_
         if not self._is_map():
@@ -423,25 +424,25 @@ time_limit, until, checkpoint, resume, progress
     def _how_to_read(self) -> list[tuple[str, str]]:
         is_binary = len(self.classes_) == 2
         read = (
-            "Read it downward. The first line whose conditions a row fulfills decides, whatever "
-            "stands below; rows that fulfill none are under else."
+            "Read it from the top. For each row, the first line whose conditions it satisfies "
+            "decides, and all lines below are ignored. Rows that satisfy no line are under else."
         )
-        share = ("classes", "how probable each is for such a row")
+        share = ("classes", "the probability of each class for such a row")
         if is_binary:
-            share = ("P", "how probable the class is for such a row")
-        told = [("", read), ("rows", "how many of the rows a line decided"), share]
+            share = ("P", "the probability of the class for such a row")
+        told = [("", read), ("rows", "the number of rows that a line decided"), share]
         interval = (
-            "what holds that probability 95 times out of 100, if other rows are like these: where "
-            "it is wide, there were few rows"
+            "a range that contains this probability 95 times out of 100, if other rows are like "
+            "these. It is wide if there were few rows"
         )
         return [*told, ("95 % interval", interval)] if is_binary else told
 
     def _cannot_tell(self) -> list[str]:
         return [
-            "The probability is that of rows like one, not of this one: who decides about a person "
-            "should look at what no column says.",
-            "Conditions are what the classes go together with here. To change them need not "
-            "change the class.",
+            "The probability is that of similar rows, and not of this single row. Anyone who "
+            "decides about a person should also consider what is in no column.",
+            "Conditions are associated with the classes in these rows. If you change a "
+            "condition, the class may stay the same.",
             *OF_ROWS,
         ]
 

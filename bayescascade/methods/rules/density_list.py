@@ -100,15 +100,16 @@ class LearnedDensityList(ListedRules, DensityParts):
     # -- words -------------------------------------------------------------------------------------
 
     def _table(self, columns: list[Numbers]) -> Page:
-        won = "the log likelihood that rules win"
+        won = "the log likelihood that rules gain"
         return (self._listed(columns, weights=self.gains, measure=won),)
 
     @property
     def how_to_read(self) -> list[tuple[str, str]]:
         """How the list is read."""
         read = (
-            "Read it downward. The first line whose conditions a row fulfills is its group, "
-            "whatever stands below; rows that fulfill none are in the last group, else."
+            "Read it from the top. The group of a row is the first line whose conditions it "
+            "satisfies, and all lines below are ignored. Rows that satisfy no line are in the "
+            "last group, else."
         )
         return [("", read), ("", "Inside a group all combinations are equally probable.")]
 

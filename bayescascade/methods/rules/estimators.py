@@ -94,7 +94,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     @property
     def rules_(self) -> L:
-        """The most probable list found."""
+        """The most probable list that was found."""
         return self.learned_
 
     @property
@@ -201,7 +201,7 @@ class DensityRuleList(
     RuleListEstimator[LearnedDensityList],
     DensityEstimator[RuleList, LearnedDensityList, LearnedDensityList],
 ):
-    """Density as a list of rules, "if ..., else if ..., else" (Goh 2018, Model III).
+    """A density by a list of rules, "if ..., else if ..., else" (Goh 2018, Model III).
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class DensityRuleList(
     expected_size
         Mean of the Poisson on the number of conditions of a rule.
     concentration
-        Dirichlet parameter of every part: as if that many rows had been seen in each.
+        Dirichlet parameter of each part: the number of pseudo-rows in each part.
     max_size
         Most conditions of a rule; no more than there are columns are ever used. All conjunctions up
         to that size are candidates: their number grows quickly with it.
@@ -245,13 +245,13 @@ class DensityRuleList(
     Attributes
     ----------
     rules_ : LearnedDensityList
-        The most probable list found.
+        The most probable list that was found.
     n_candidates_ : (min(max_size, n_columns) + 1,) int64
         Number of candidates for rules of 0 (none), 1, .. conditions.
     log_posterior_ : float
         Log posterior density of `rules_`, nats, unnormalized.
     posterior_ : DensityListPosterior
-        The posterior; not there in a model read from a file, which holds no data.
+        The posterior. A model read from a file does not have it, because files contain no rows.
     run_ : PosteriorRun
         Draws, traces, acceptance; see `PosteriorRun.to_inference_data`. Not in a loaded model.
     summary_ : FitSummary
@@ -283,8 +283,8 @@ class DensityRuleList(
         **DensityEstimator._later_parameters,
     }
     purpose: ClassVar[str] = (
-        "Which groups of rows are common and which are rare, as a list of rules that is read "
-        "downward."
+        "Which groups of rows are common and which are rare, as a list of rules. Read it from "
+        "the top."
     )
 
     declares = DensityListParameters

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 _REMEDIES: Final = {
     "error": ': fill it, or fit with missing="level" (--missing level)',
-    "level": ': fill it, or let it pass with unknown="ignore" (--unknown ignore)',
+    "level": ': fill it, or accept it with unknown="ignore" (--unknown ignore)',
 }
 _LEAST_LABEL = 24  # columns that a part's conditions have at least beside classes
 _MOST_BARS = 4  # classes whose probabilities have bars
@@ -210,7 +210,7 @@ class LabelList(ListedRules):
         ParameterError
             If the label is none of the classes.
         DataError
-            If a name, level or class holds a NUL character.
+            If a name, level or class contains a NUL character.
         """
         if label is None:
             best = self.probabilities.argmax(axis=1)
@@ -381,7 +381,7 @@ class LabelList(ListedRules):
     # -- rows --------------------------------------------------------------------------------------
 
     def part_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return the part that each row is in, (n_rows,) int64 from 0 to `n_rules`, the `else`.
+        """Return the part of each row, (n_rows,) int64 from 0 to `n_rules`, the `else`.
 
         Parameters
         ----------

@@ -38,8 +38,7 @@ class ListParameters(PriorParameters, MemoryParameters, SearchParameters):
     max_size = Integer(2, "Maximum number of conditions per rule", minimum=1)
     search = Choice(
         SAMPLED[0],
-        "How to search: exact proves that nothing is more probable, the others look for the best "
-        "by chains",
+        "How to search: exact proves that nothing is more probable, the others use chains",
         words=("exact", *SAMPLED),
     )
 
@@ -53,8 +52,8 @@ class LabelListParameters(ListParameters):
 
     concentration = Real(
         "auto",
-        "Dirichlet parameter per class; auto: 1 for two classes, else the one with the largest "
-        "evidence",
+        "Dirichlet parameter per class; auto: 1 for two classes, otherwise the value with the "
+        "largest evidence",
         words=("auto",),
         above=0.0,
     )

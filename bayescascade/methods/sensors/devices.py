@@ -1,4 +1,4 @@
-"""Sensors: which columns each has, and what it costs that it speaks."""
+"""Sensors: which columns each has, and the cost of speaking once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -94,9 +94,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
 
     model_name: ClassVar[str] = "GatedSensorsClassifier"
     title: ClassVar[str] = "gated sensors"
-    purpose: ClassVar[str] = (
-        "Which class a row is of, by sensors that stay silent unless they are needed."
-    )
+    purpose: ClassVar[str] = "The class of a row, by sensors that send only if they are needed."
     declares = SensorClassifierParameters
 
     method: str = SensorClassifierParameters.method.default
@@ -168,7 +166,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
 
     @property
     def nothing_read_text(self) -> str:
-        """What is said where nothing is bought: never, as gates below a budget are an error."""
+        """Always empty: a budget below the cost of all gates is an error."""
         return ""
 
     @property
@@ -223,7 +221,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
     -----
     Nan (2018), (7.1)-(7.3). With ``method="smooth"`` and no budget, what sensors send is multiplied
     by sigmoid(z), which is (7.1); then every sensor speaks of every row a little, and the cost
-    counts z > 0, as (7.2) does. Within a budget gates are hard, whatever they were trained by.
+    counts z > 0, as (7.2) does. Within a budget, gates are hard for all kinds of training.
 
     Examples
     --------
@@ -240,7 +238,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
 
     model_name: ClassVar[str] = "GatedSensorsRegressor"
     title: ClassVar[str] = "gated sensors of numbers"
-    purpose: ClassVar[str] = "A number of each row, by sensors that stay silent unless needed."
+    purpose: ClassVar[str] = "A number for each row, by sensors that send only if they are needed."
     declares = SensorRegressorParameters
 
     method: str = SensorRegressorParameters.method.default

@@ -12,14 +12,12 @@ class SensorParameters(RunParameters):
     sensors = Other(
         None, "Columns of each sensor, by its name", none="each column is a sensor of its own"
     )
-    costs = Other(None, "What it costs that a sensor speaks", none="1 each")
-    budget = Real(
-        None, "The most that a row may cost on average", minimum=0.0, none="the least error"
-    )
+    costs = Other(None, "Cost of speaking, for each sensor", none="1 each")
+    budget = Real(None, "Limit on the mean cost of a row", minimum=0.0, none="the least error")
     features = Choice(
         "linear",
-        "What gates and predictors see of a sensor's columns: the columns, their squares too, or "
-        "random Fourier features too",
+        "Features for gates and predictors: a sensor's columns, also their squares, or also "
+        "random Fourier features",
         words=("linear", "squared", "fourier"),
     )
     n_fourier = Integer(100, "Random Fourier features of a sensor", minimum=1)
@@ -33,7 +31,7 @@ class SensorParameters(RunParameters):
         None,
         "Weight of half the squares of the predictors' coefficients, of all rows together",
         above=0.0,
-        none="chosen by held-out rows",
+        none="chosen on held-out rows",
     )
     n_steps = Integer(800, "Steps of the training at each tradeoff", minimum=1)
     missing = Choice(

@@ -41,7 +41,7 @@ class GatePosterior(ContinuousPosterior):
     costs : (n_sensors,) array of float >= 0, optional
         1 each by default.
     tradeoff : float >= 0
-        Nats a row that a unit of cost is worth.
+        Nats per row that a unit of cost is worth.
     ridge, gate_ridge : float > 0
         Of predictors and of gates, half the squares.
     noise : float > 0

@@ -10,13 +10,13 @@ from bayescascade.report.page import Fold, Numbers, Page, PrintedTable
 HOW_TO_READ = (
     (
         "",
-        "Each line is a sensor, those on which most is spent first. A sensor looks at its own "
-        "columns alone, and stays silent unless its gate finds that it is needed.",
+        "Each line is a sensor, sorted by what is spent on it. A sensor uses only its own "
+        "columns, and sends only if its gate decides that it is needed.",
     ),
-    ("columns", "how many columns it reads"),
-    ("cost", "what it costs that it speaks"),
-    ("speaks", "the share of the rows of which it speaks"),
-    ("spent", "what that comes to for a row on average"),
+    ("columns", "the number of its columns"),
+    ("cost", "the cost of speaking once"),
+    ("speaks", "the share of the rows about which it speaks"),
+    ("spent", "the mean cost per row"),
 )
 """Terms of the page, or nothing, and what they mean."""
 
@@ -32,10 +32,10 @@ def found_texts(model: Any) -> list[list[str]]:
     costs = [f"cost {spent} a row on average", f"{all_of_them} if all speak"]
     if model.budget is not None:
         costs.append(f"budget {model.budget:.12g}")
-    chosen = [f"rows that chose: {model._error_text(found.error)} at cost {judged}"]
+    chosen = [f"validation rows: {model._error_text(found.error)} at cost {judged}"]
     ended = []
     if model.is_interrupted_:
-        ended.append("interrupted: best of what had been tried")
+        ended.append("interrupted: best candidate so far")
     if model.stopped_after_ is not None:
         ended.append(f"stopped at the time limit of {model.stopped_after_:g} s")
     return [one for one in (told, costs, chosen, ended) if one]

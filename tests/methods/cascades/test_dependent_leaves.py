@@ -115,7 +115,7 @@ def test_the_temper_is_chosen_by_rows_held_out(monkeypatch):
         model.score_samples(weather()), fitted(temper=50.0, max_depth=2).score_samples(weather())
     )
     told = " ".join(str(model).split())
-    assert "temper chosen by held-out rows, which is not Bayes" in told
+    assert "temper chosen on held-out rows, which is not Bayes" in told
     assert "tempered at 50 rows, is more probable" in told
     assert "log evidence" not in told
     few = BranchCascade(**DEPENDENT, temper="auto").fit(weather().head(3))
@@ -324,7 +324,7 @@ def test_forged_counts_of_pairs_are_refused(words):
         ({"feature_inclusion": 0.5, "temper": 3.0}, "max_depth and temper must be None but for"),
         (
             {"partitions": "subsets", "search": "exact"},
-            'search "exact" with leaf "dependent" takes',
+            'search "exact" with leaf "dependent" needs',
         ),
         ({"max_depth": 4, "memory_limit": 1e-9}, "max_depth must be at most 0"),
         ({"leaf": "uniform", "temper": 3.0}, "temper without max_depth but for leaf"),
@@ -351,7 +351,7 @@ def test_chains_find_what_exact_searches_cannot(estimator, tmp_path):
     """Where a split may group levels there are too many trees; draws are averaged and saved."""
     model = estimator(leaf="dependent", n_steps=1000, n_chains=1, random_state=0, max_branches=2)
     model.set_params(predictive="average").fit(weather())
-    assert "exact would take a branch cascade" in " ".join(str(model).split())
+    assert "an exact search needs a branch cascade" in " ".join(str(model).split())
     assert model.tree_.n_leaves > 1
     assert model.log_posterior_ == pytest.approx(model.posterior_.log_density(model.tree_))
     cells, _ = cells_of(model.schema_)

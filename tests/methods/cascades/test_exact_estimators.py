@@ -45,7 +45,7 @@ def test_large_tables_are_sampled_and_the_print_says_why(estimator):
     """A silent change of method would be read as a proof."""
     model = estimator(**{**QUICK, "search": "auto"}, **TINY).fit(rows())
     assert model.summary_.method == "anneal+metropolis"
-    assert model.summary_.reason.startswith("exact would take ")
+    assert model.summary_.reason.startswith("an exact search needs ")
     assert "boxes" in model.summary_.reason
     assert model.summary_.reason.split()[0] in str(model)
     with pytest.raises(AttributeError, match=r'exact_ needs search "exact"'):

@@ -183,5 +183,5 @@ def test_intervals_that_cannot_be_are_errors():
             model.credible_interval(people(3), level)
     annealed = copy.copy(fitted(ESTIMATORS[0], search="anneal"))
     annealed.set_params(predictive="average")
-    with pytest.raises(ParameterError, match='predictive must be "map" where no draws were kept'):
+    with pytest.raises(ParameterError, match='predictive must be "map" for a model without draws'):
         annealed.credible_interval(people(3))

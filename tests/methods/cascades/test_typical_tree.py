@@ -100,6 +100,6 @@ def test_there_must_be_draws():
         AutoCascade(tree="worst").fit(frame())
     annealed = LeafCascade(search="anneal", n_steps=500, random_state=0).fit(frame())
     annealed.tree = "typical"
-    with pytest.raises(ParameterError, match='"best" where no draws were kept'):
+    with pytest.raises(ParameterError, match='"best" for a model without draws'):
         str(annealed)
     assert not hasattr(DensityRuleList(), "tree")

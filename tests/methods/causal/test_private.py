@@ -439,7 +439,7 @@ def test_exact_scores_that_are_infinite_are_no_direction(publish, tmp_path):
     assert ledger.spent.epsilon == model.epsilon_ == 1.0
     both = {"x->y": -np.inf, "y->x": -np.inf}
     assert model.release_.scores == (both if publish == "scores" else None)
-    assert "no answer: half of the rows" in " ".join(str(model).split())
+    assert "no answer: half of the test rows" in " ".join(str(model).split())
     model.save(tmp_path / "m.json")
     loaded = bayescascade.load(tmp_path / "m.json")
     assert loaded.release_ == model.release_

@@ -103,7 +103,7 @@ def test_a_file_keeps_what_was_chosen(tmp_path):
     again = bayescascade.load(tmp_path / "tree.json")
     assert (again.budget, again.tradeoff_) == (2.0, fitted.tradeoff_)
     assert (again.choice_, str(again)) == (fitted.choice_, str(fitted))
-    with pytest.raises(NotFittedError, match="must be fitted within a budget, and not read"):
+    with pytest.raises(NotFittedError, match="must be fitted with a budget, and not read"):
         again.within(3.0)
     fitted.set_params(budget=None).fit(X, y)
     assert (fitted.tradeoff_, fitted.choice_) == (1.0, None)

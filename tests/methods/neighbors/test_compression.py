@@ -166,7 +166,7 @@ def test_whoever_is_worse_than_the_most_frequent_class_is_told():
     X[y == "a"] += 5.0
     chosen = np.concatenate([np.flatnonzero(y == "a")[:15], np.flatnonzero(y == "b")])
     model = NeighborCompressionClassifier(n_prototypes=2, rule="neighbors", n_neighbors=2, **QUICK)
-    words = "misclassify more rows than the most frequent class alone"
+    words = "misclassify more rows than always predicting the most common class"
     with pytest.warns(ConvergenceWarning, match=words) as caught:
         model.fit(X[chosen], y[chosen])
     assert caught[0].filename == __file__

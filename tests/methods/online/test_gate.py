@@ -92,7 +92,7 @@ def test_a_stream_in_parts_is_the_stream_at_once(rng, learns) -> None:
     assert found == played.predictions.tolist()
     np.testing.assert_array_equal(parts.estimated_losses_, once.estimated_losses_)
     assert (once.n_rounds_, once.n_asked_) == (840, len(calls))
-    with pytest.raises(DataError, match="decision must be of round 840"):
+    with pytest.raises(DataError, match="decision must be from round 840"):
         parts.learn(decision)
 
 
@@ -255,7 +255,7 @@ def test_ctrl_c_keeps_the_rounds(rng) -> None:
         (lambda: gate_of().partial_fit([[0, 0, 0, -1]], [0, 1]), DataError, "y must have a label"),
         (lambda: OnlineGate.of_models([]), ParameterError, "models must be at least one"),
         (lambda: OnlineGate.of_models([3]), ParameterError, "models must be classifiers"),
-        (lambda: gate_of().start([[0]], [0]), ParameterError, "start needs a gate of models"),
+        (lambda: gate_of().start([[0]], [0]), ParameterError, "start needs a gate from Onl"),
     ],
 )  # fmt: skip
 def test_bad_input_is_named(make, error, message) -> None:

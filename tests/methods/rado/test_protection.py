@@ -179,7 +179,7 @@ def test_budgets_that_cannot_be_met_are_errors():
     assert rados.promise.delta <= 1e-6
     assert rados.promise.is_private
     assert "other coordinates are not protected" in " ".join(str(rados).split())
-    with pytest.raises(PrivacyError, match="cut too narrowly"):
+    with pytest.raises(PrivacyError, match="the truncation is too narrow"):
         Rados.sample_feature_private(X, y, epsilon=1.0, n_rados=3, truncation=0.4999, **private)
     with pytest.raises(PrivacyError, match="n_rados at most") as caught:
         Rados.sample_feature_private(X, y, epsilon=needed, n_rados=900, **private)
@@ -200,7 +200,7 @@ def test_budgets_that_cannot_be_met_are_errors():
         ({"values": None}, "values must be the two values of the feature"),
         ({"values": (0, 1, 2)}, "values must be two different"),
         ({"values": (1, True)}, "values must be two different"),
-        ({"values": (0.1, 0.3)}, "values must be numbers of which floats hold the middle"),
+        ({"values": (0.1, 0.3)}, "values must be numbers whose mean and half difference"),
         ({"feature": 7}, "feature must be one of 0, 1, got 7"),
         ({"feature": "hiv"}, "feature must be one of"),
         ({"epsilon": 0.0}, "epsilon must be"),

@@ -156,7 +156,7 @@ def test_an_interrupt_keeps_the_best_tree_and_its_gap(monkeypatch):
     with pytest.raises(ParameterError, match="not interrupted"):
         found.sample(1)
     monkeypatch.setattr(recursion, "evaluate_lines", interrupted(1))
-    with pytest.raises(KeyboardInterrupt):  # nothing was found yet
+    with pytest.raises(KeyboardInterrupt):  # there is no result yet
         solve_by_tilts(posterior)
 
 
