@@ -25,6 +25,7 @@ from .data.table import Table as Table
 from .methods.adaptive.estimators import AdaptiveClassifier as AdaptiveClassifier
 from .methods.adaptive.greedy_miser import GreedyMiserClassifier as GreedyMiserClassifier
 from .methods.adaptive.posterior import AdaptivePosterior as AdaptivePosterior
+from .methods.auto_budget.estimators import AutoBudgetClassifier as AutoBudgetClassifier
 from .methods.boxes.estimators import BoxClassifier as BoxClassifier
 from .methods.boxes.fast_estimator import FastBoxes as FastBoxes
 from .methods.boxes.measures import (

@@ -17,6 +17,7 @@ _TITLES = {
     "methods.comparing": "Comparisons",
     "methods.rules": "Rule lists",
     "methods.adaptive": "Feature budgets",
+    "methods.auto_budget": "Feature budgets",
     "methods.forests": "Feature budgets",
     "methods.prunings": "Feature budgets",
     "methods.classifier_trees": "Feature budgets",

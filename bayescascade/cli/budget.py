@@ -20,6 +20,7 @@ from bayescascade.cli.options import (
 from bayescascade.cli.output import interrupted, note, shown_count
 from bayescascade.cli.reading import with_reading
 from bayescascade.cli.splitting import SPLIT_SEED, test_share_option
+from bayescascade.methods.auto_budget.parameters import AUTO, AutoBudgetParameters
 from bayescascade.methods.forests.parameters import ForestParameters
 from bayescascade.methods.listed import BUDGET_LEARNERS
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from bayescascade.data.splitting import SplitRows
     from bayescascade.report.page import Page
 
-MODELS: Models = {"": ForestParameters}
+LEARNERS = {each.name: each for each in (AUTO, *BUDGET_LEARNERS.values())}
+MODELS: Models = {AUTO.name: AutoBudgetParameters, "others": ForestParameters}
 _TREES = 40
 
 
@@ -52,10 +54,10 @@ _TREES = 40
 )
 @click.option(
     "--method",
-    type=click.Choice(list(BUDGET_LEARNERS)),
-    default="prune",
+    type=click.Choice(list(LEARNERS)),
+    default=AUTO.name,
     show_default=True,
-    help=f"{words_of(BUDGET_LEARNERS.values())}.",
+    help=f"{words_of([*BUDGET_LEARNERS.values(), AUTO])}.",
 )
 @click.option(
     "--trees",
@@ -90,15 +92,26 @@ def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     asked = {name: options[name] for name in ("target", "method")}
     task = outputs_of(options, {"DATA": data, "--costs": options["costs"]})
     parts, costs = _read(data, options)
-    learner = BUDGET_LEARNERS[asked["method"]]
+    learner = LEARNERS[asked["method"]]
     common = {name: options[name] for name in ("n_jobs", "time_limit", "unknown")}
     given = {**learner.given, **learner.of_trees(options["n_trees"])}
-    given |= parameters_of(common, ForestParameters)
+    given |= parameters_of(common, MODELS.get(learner.name, ForestParameters))
     model = learner.made(costs=costs, random_state=parts.seed, **given)
-    learn = FoundWithin(parts, asked).learn
-    rows = (model, budgets)
-    task = task._replace(model=model)
-    return task, Lesson(rows, fit=learn, figure=FoundWithin.figure, ended=lambda found: found.ended)
+    task, learn = task._replace(model=model), FoundWithin(parts, asked).learn
+    return task, Lesson(
+        (model, budgets),
+        [_how_long(model, parts)] if learner is AUTO else [],
+        fit=learn,
+        figure=FoundWithin.figure,
+        ended=lambda found: found.ended,
+    )
+
+
+def _how_long(model: Any, parts: "SplitRows") -> str:
+    """Return how many methods are tried, and for how long."""
+    seconds = model.seconds(parts.n_rows[0], parts.X[0].shape[1])
+    limit = "without a limit of time" if seconds is None else f"for up to {seconds:,.0f} s"
+    return f"{len(model.tried_methods)} methods are tried, {limit} (--time-limit); Ctrl-C ends that"
 
 
 def budgets_of(text: str) -> list[float]:
@@ -162,6 +175,8 @@ class FoundWithin:
         except KeyboardInterrupt:
             n_done = len(self.fitted) + len(told)
             self.ended = f"{n_done} of {len(budgets)} fits were finished"
+            if self._is_auto:
+                self.ended = "these are the best of the methods that were tried"
         if told and not self.fitted:
             raise click.ClickException(told[-1])
         if not self.fitted:
@@ -222,8 +237,27 @@ class FoundWithin:
         few = () if measured else (Pieces([self._chooses_text]),)
         measured_on = "measured on the test rows; ±: standard error"
         told = Pieces([measured_on, *curve.nothing_texts], "dim")
-        table = curve.table(curve.labels, "budget")
-        return (Heading(heading), Pieces([split]), *few, BLANK, table, BLANK, told)
+        table = curve.table(curve.labels, "budget", self._choices() if self._is_auto else None)
+        page = (Heading(heading), Pieces([split]), *few, BLANK, table, BLANK, told)
+        if not self._is_auto:
+            return page
+        settings = [f"{amount:.12g}: {one.settings_text}" for amount, one in self.fitted]
+        skipped = [model.skipped_text] if model.skipped_ else []
+        return (*page, BLANK, *(Pieces([text], "dim") for text in (*settings, *skipped)))
+
+    @property
+    def _is_auto(self) -> bool:
+        """Whether each budget has a method of its own."""
+        return self.asked["method"] == AUTO.name and bool(self.fitted)
+
+    def _choices(self) -> dict[str, list[str]]:
+        """Return the method of each budget, and its error on the rows that chose."""
+        models = [model for _, model in self.fitted]
+        errors = [
+            f"{100 * one.validation_error_:.2f} % ± {100 * one.validation_error_error_:.2f}"
+            for one in models
+        ]
+        return {"error in choosing": errors, "method": [one.method_ for one in models]}
 
     @property
     def _chooses_text(self) -> str:
@@ -240,6 +274,7 @@ class FoundWithin:
                 "budget": amount,
                 "validation_cost": model.validation_cost_,
                 "choice": None if model.choice_ is None else model.choice_.to_dict(),
+                **({"chosen": model.to_dict()["candidates"]} if self._is_auto else {}),
                 **_measured(point),
             }
             for (amount, model), point in zip(self.fitted, curve.points, strict=True)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.labels import TrainingRows
-from bayescascade.data.levels import level_text
+from bayescascade.data.levels import Level, level_text
 from bayescascade.data.splitting import split_by_class
 
 N_FOLDS = 5
@@ -52,11 +52,16 @@ class Choice:
     @classmethod
     def of(cls, rows: str, wrong: Bools, nothing: Bools, training: TrainingRows) -> Self:
         """Return the choice by rows that are taken wrong, (n_rows,) bool each."""
-        commonest = level_text(training.classes.tolist()[training.commonest])
+        return cls.between(rows, wrong, nothing, training.classes.tolist()[training.commonest])
+
+    @classmethod
+    def between(cls, rows: str, wrong: Bools, nothing: Bools, commonest: Level) -> Self:
+        """Return the same, given the commonest class."""
         gains = nothing.astype(np.float64) - wrong
         n_rows = gains.size
         error = float(gains.std(ddof=1) / math.sqrt(n_rows)) if n_rows > 1 else math.inf
-        return cls(rows, n_rows, float(wrong.mean()), float(nothing.mean()), error, commonest)
+        errors = float(wrong.mean()), float(nothing.mean())
+        return cls(rows, n_rows, *errors, error, level_text(commonest))
 
     @property
     def is_better(self) -> bool:

@@ -38,7 +38,7 @@ from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.model.matrix_classifier import MatrixClassifier
-from bayescascade.model.record import NOT_SAVED
+from bayescascade.model.record import NOT_SAVED, model_class
 from bayescascade.report.page import Page
 
 if TYPE_CHECKING:
@@ -358,3 +358,12 @@ class BudgetedClassifier(MatrixClassifier):
     def may_know_validation_labels(self) -> bool:
         """Whether `fit` may have chosen something by the labels of validation rows."""
         return False
+
+
+def budgeted_from_record(record: Mapping[str, Any]) -> BudgetedClassifier:
+    """Return the classifier that another one's record has; ModelFileError if it is none."""
+    found = model_class(record.get("model"))
+    if found is None or not issubclass(found, BudgetedClassifier):
+        raise ModelFileError("a saved model must have a classifier that pays for features")
+    model: BudgetedClassifier = found.from_record(record)
+    return model

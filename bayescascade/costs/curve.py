@@ -161,10 +161,13 @@ class CostAccuracyCurve(Printed):
         label = level_text(self.commonest)
         return [] if self.nothing is None else [f"{NOTHING}: every row is classified as {label}"]
 
-    def table(self, labels: Sequence[str], header: str) -> PrintedTable:
+    def table(
+        self, labels: Sequence[str], header: str, more: Mapping[str, Sequence[str]] | None = None
+    ) -> PrintedTable:
         """Return the table of the points, each with a label, and what is above the labels.
 
-        The line of buying nothing is the first; a column that no model fills is left out.
+        The line of buying nothing is the first; a column that no model fills is left out. `more`
+        has further columns, a text for each point, in place of those on what was learned.
         """
         points = self._all
         labels = [NOTHING] * (len(points) - len(self.points)) + list(labels)
@@ -172,18 +175,26 @@ class CostAccuracyCurve(Printed):
         errors = _with_errors(
             [f"{100 * p.error:.2f} %" for p in points], [100 * p.error_error for p in points]
         )
-        columns = {
-            "cost": costs,
-            "error": errors,
+        columns = {"cost": costs, "error": errors}
+        n_more = len(points) - len(self.points)
+        if more is not None:
+            columns |= {name: [""] * n_more + list(texts) for name, texts in more.items()}
+        else:
+            columns |= self._sizes(points)
+        is_said = [any(texts[-len(self.points) :]) for texts in columns.values()]
+        shown = compress(columns.items(), is_said)
+        return PrintedTable(labels, [Numbers(*column) for column in shown], header)
+
+    @staticmethod
+    def _sizes(points: Sequence[CurvePoint]) -> dict[str, list[str]]:
+        """Return how large what was learned is, in columns."""
+        return {
             "features": [
                 "" if math.isnan(p.n_features) else f"{p.n_features:,.1f}" for p in points
             ],
             "trees": ["" if p.n_trees is None else f"{p.n_trees:,}" for p in points],
             "splits": ["" if p.n_splits is None else f"{p.n_splits:,}" for p in points],
         }
-        is_said = [any(texts[-len(self.points) :]) for texts in columns.values()]
-        shown = compress(columns.items(), is_said)
-        return PrintedTable(labels, [Numbers(*column) for column in shown], header)
 
 
 def cost_accuracy_curve(

@@ -148,6 +148,11 @@ class GivenRows:
             raise DataError(f"X must have at least one row and column, got shape {shape}")
         return self.named(None).set_axis(columns, axis=1)
 
+    def plain(self) -> Any:
+        """Return rows as a table, or as an array if their columns have no names."""
+        frame = self.frame()
+        return frame if self.is_named else frame.to_numpy()
+
     def _array(self) -> NDArray[Any]:
         from sklearn.utils import (
             check_array,  # which a Table, whose rows have names, can do without

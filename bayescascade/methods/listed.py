@@ -20,5 +20,9 @@ _LEARNERS = (*_TREES, ASTC, CSTC, L1, FMCC, ADAPT_GBRT, ADAPT_LIN, ADAPT_LSTSQ)
 BUDGET_LEARNERS = {each.name: each for each in _LEARNERS}
 """What `budget` learns."""
 
+_QUICK = ("astc", "l1", "prune", "miser", "fmcc", "adapt-lin", "adapt-gbrt")
+IN_TURN = (*_QUICK, "select", "forest", "adapt-lstsq", "cstc", "tree")
+"""Those that are tried where nobody says which, the quick and strong ones first."""
+
 COMMANDS = (BOXES,)
 """Commands of their own, made by what is declared of them."""

@@ -45,7 +45,7 @@ def test_rows_without_a_label_are_left_out_if_asked_for(tmp_path):
     scored = run("score", model, path, "--missing-labels", "drop", "--json")
     assert json.loads(scored.stdout)["rows"] == 588
     assert json.loads(scored.stdout)["rows_with_unknown_levels"] == 0
-    for learn in (("budget", "--budgets", 3), ("compress",)):
+    for learn in (("budget", "--budgets", 3, "--method", "prune"), ("compress",)):
         parts = run(*learn, path, "--target", "label", "--missing-labels", "drop", "--dates",
                     "parts", "--na", -9, "--seed", 0, "--json")  # fmt: skip
         assert parts.exit_code == 0, parts.stderr

@@ -14,6 +14,7 @@ import samplers
 from bayescascade import (
     AdaptiveClassifier,
     AdaptivePosterior,
+    AutoBudgetClassifier,
     AutoCascade,
     BoxClassifier,
     BranchCascade,
@@ -225,6 +226,18 @@ ESTIMATORS = {
     "miser": Case(
         GreedyMiserClassifier,
         {"costs": COSTS, "n_boosted": 6, "budget": 6.0, "random_state": 0},
+        True,
+    ),
+    "auto budget": Case(
+        AutoBudgetClassifier,
+        {
+            "costs": COSTS,
+            "methods": ("prune", "select"),
+            "n_trees": 2,
+            "budget": 6.0,
+            "time_limit": None,
+            "random_state": 0,
+        },
         True,
     ),
     "group lasso": Case(

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
+from bayescascade.costs.classifier import budgeted_from_record
 from bayescascade.costs.items import Costs
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
@@ -22,9 +23,8 @@ from bayescascade.methods.adaptive.fitting import (
     fit_budgeted,
     losses_of,
     own_estimator,
-    plain,
 )
-from bayescascade.methods.adaptive.full import OfAny, OfBudgeted, OfForest, budgeted_from_record
+from bayescascade.methods.adaptive.full import OfAny, OfBudgeted, OfForest
 from bayescascade.methods.adaptive.gated import Gated
 from bayescascade.methods.adaptive.linear import LinearLearner
 from bayescascade.methods.adaptive.linear_scores import Scaling
@@ -155,7 +155,7 @@ class AdaptiveClassifier(GatedClassifier):
             full = fit_any(estimator, training, source, in_sample)
         else:
             places = np.flatnonzero(read.weights > 0)
-            rows, labels = _safe_indexing(plain(given), places), training.classes[training.labels]
+            rows, labels = _safe_indexing(given.plain(), places), training.classes[training.labels]
             full = fit_budgeted(own, training, rows, labels, in_sample)
         is_given = self.budget is None and None not in (self.tradeoff, self.full_share, self.cut)
         judges = judges_of(training, full.model, full.chances, generator, is_given)
@@ -307,5 +307,5 @@ class AdaptiveClassifier(GatedClassifier):
     def _restore(self, record: Mapping[str, Any]) -> None:
         full = record["gated"]["full"]
         if "model" in full:
-            self._cells = budgeted_from_record(full).cells
+            self._cells = budgeted_from_record(full["model"]).cells
         super()._restore(record)

@@ -125,18 +125,12 @@ def own_estimator(estimator: Any, given: GivenRows) -> BudgetedClassifier | None
         return None
     own: BudgetedClassifier = estimator
     if not own.__sklearn_is_fitted__():
-        own = clone(own).fit(plain(given), given.labels)
+        own = clone(own).fit(given.plain(), given.labels)
     known = list(own._encoder.columns)
     columns = list(MatrixEncoder.learn(given, own._encoder.policy).columns)
     if known != columns:
         raise ParameterError(f"estimator must be fitted on the columns {columns}, got {known}")
     return own
-
-
-def plain(given: GivenRows) -> Any:
-    """Return rows as a table, or as an array if their columns have no names."""
-    frame = given.frame()
-    return frame if given.is_named else frame.to_numpy()
 
 
 def _by_folds(

@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.costs.acquisition import Walk
-from bayescascade.costs.classifier import BudgetedClassifier
+from bayescascade.costs.classifier import BudgetedClassifier, budgeted_from_record
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.walk import ForestWalk
-from bayescascade.model.record import model_class
 
 Numbers = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -162,19 +161,10 @@ def full_from_record(
     """Return what `to_record` of a full model returned; ModelFileError if its parts do not fit."""
     if "forest" in record:
         return OfForest(Forest.from_dict(record["forest"], source.size, n_classes), source)
-    model = budgeted_from_record(record)
+    model = budgeted_from_record(record["model"])
     if not np.array_equal(model._encoder.source, source) or len(model.classes_) != n_classes:
         raise ModelFileError("a saved full model must be of the columns and classes of all")
     return OfBudgeted(model)
-
-
-def budgeted_from_record(record: Mapping[str, Any]) -> BudgetedClassifier:
-    """Return the classifier that a full model's record has; ModelFileError if it is none."""
-    found = model_class(record["model"].get("model"))
-    if found is None or not issubclass(found, BudgetedClassifier):
-        raise ModelFileError("a saved full model must be a classifier that pays for features")
-    model: BudgetedClassifier = found.from_record(record["model"])
-    return model
 
 
 def decisions(fitted: Any, rows: Matrix) -> Numbers:

@@ -1,0 +1,1 @@
+"""The method that suits a budget, chosen among all classifiers within budgets."""

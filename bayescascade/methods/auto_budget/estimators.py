@@ -1,0 +1,397 @@
+"""AutoBudgetClassifier: for a budget, the classifier of whichever method suits the rows best."""
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+import samplers
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.validation import check_real, check_weights
+from bayescascade.base.watch import Watch
+from bayescascade.costs.acquisition import Walk
+from bayescascade.costs.choice import Choice
+from bayescascade.costs.classifier import BudgetedClassifier, budgeted_from_record
+from bayescascade.costs.items import Costs, FeatureCosts
+from bayescascade.costs.limits import BudgetError
+from bayescascade.costs.tried import TriedWithinBudgets
+from bayescascade.data.cell_policy import CellPolicy, Matrix
+from bayescascade.data.given import GivenRows
+from bayescascade.data.labels import check_labels, find_classes, label_codes
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.auto_budget.choosing import Candidate, Judged, best_within, judged
+from bayescascade.methods.auto_budget.parameters import AutoBudgetParameters
+from bayescascade.methods.auto_budget.trying import Judging, Rows, Tried, Trying, seconds_for
+from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
+from bayescascade.model.listed import ListedBudgetLearner
+from bayescascade.report.numbers import cost_texts
+from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
+
+_ANY = CellPolicy(missing="level")
+_FEWEST_BUDGETS = 3
+_OF_CHOSEN = (
+    "_encoder", "n_features_in_", "feature_names_in_", "n_rows_", "classes_", "costs_", "items_",
+    "validation_cost_", "feature_shares_", "item_shares_",
+)  # fmt: skip
+
+
+class _Trial(NamedTuple):
+    """What was fitted, and what it was judged by."""
+
+    found: list[Judged]
+    errors: list[BudgetError]  # why methods have nothing within a budget
+    judging: Judging
+    watch: Watch
+    skipped: tuple[str, ...]
+
+
+@dataclass(eq=False, repr=False)
+class AutoBudgetClassifier(TriedWithinBudgets):
+    """Tries the classifiers within budgets, and keeps the one that suits the rows.
+
+    Methods are tried one after the other, the quick and strong ones first, each for half of the
+    time left. Validation rows choose; of fewer than 1,000 rows without such, 5-fold
+    cross-validation of whole methods; else a quarter of the rows, held out.
+
+    Parameters
+    ----------
+    costs : FeatureCosts, mapping, sequence of float or None
+        What features cost; None: 1 each. See `FeatureCosts`.
+    methods : sequence of str or None
+        Such as ``("prune", "miser")``: names of `bayescascade budget --method`.
+    progress : function or None
+        Called with a `samplers.Progress` as each fit begins, whose phase is the method.
+
+    Attributes
+    ----------
+    model_ : BudgetedClassifier
+        What was chosen.
+    method_ : str
+        Its method.
+    validation_error_, validation_error_error_ : float
+        Share of the rows that chose which it gets wrong, and the standard error of that. As the
+        least of several it is low by chance.
+    candidates_ : DataFrame
+        What was tried within the budget, the best first: method, the budget that it was fitted for,
+        error, its standard error, and mean cost of a row.
+    skipped_ : tuple of str
+        Methods that the time did not allow.
+    is_interrupted_ : bool
+        Whether Ctrl-C ended it.
+
+    The others are those of every `BudgetedClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayescascade import AutoBudgetClassifier
+    >>> X = np.random.default_rng(0).normal(size=(300, 4))
+    >>> model = AutoBudgetClassifier(budget=1.0, methods=("l1", "astc"), random_state=0)
+    >>> model = model.fit(X, X[:, 2] > 0.5)
+    >>> np.flatnonzero(model.feature_shares_).tolist()
+    [2]
+    """
+
+    model_name: ClassVar[str] = "AutoBudgetClassifier"
+    title: ClassVar[str] = "auto classifier"
+    purpose: ClassVar[str] = (
+        "Which class a row is of, by the method that suits the rows best within the budget."
+    )
+    declares = AutoBudgetParameters
+
+    _not_saved: ClassVar[tuple[str, ...]] = (*BudgetedClassifier._not_saved, "methods")
+
+    costs: Costs = AutoBudgetParameters.costs.default
+    _: KW_ONLY
+    budget: float | None = AutoBudgetParameters.budget.default
+    methods: Sequence[str] | None = AutoBudgetParameters.methods.default
+    n_trees: int = AutoBudgetParameters.n_trees.default
+    unknown: str = AutoBudgetParameters.unknown.default
+    time_limit: float | str | None = AutoBudgetParameters.time_limit.default
+    n_jobs: int | None = AutoBudgetParameters.n_jobs.default
+    random_state: Any = AutoBudgetParameters.random_state.default
+    progress: Callable[[samplers.Progress], object] | None = None
+
+    model_: BudgetedClassifier = field(init=False)
+    method_: str = field(init=False)
+    validation_error_: float = field(init=False)
+    validation_error_error_: float = field(init=False)
+    skipped_: tuple[str, ...] = field(init=False)
+    _candidates: tuple[Candidate, ...] = field(init=False)
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    def seconds(self, n_rows: int, n_features: int) -> float | None:
+        """Return how long methods are tried for rows of this size; None for no limit."""
+        if self.time_limit == "auto":
+            return seconds_for(n_rows, n_features)
+        limit: float | None = self.declares.time_limit.check(self.time_limit)
+        return limit
+
+    @property
+    def tried_methods(self) -> list[ListedBudgetLearner]:
+        """The methods that are tried; ParameterError if one is not known."""
+        names = IN_TURN if self.methods is None else self.methods
+        if isinstance(names, str) or not names or not set(names) <= set(BUDGET_LEARNERS):
+            raise ParameterError(
+                f"methods must be some of {', '.join(BUDGET_LEARNERS)}, got {names!r}"
+            )
+        return [BUDGET_LEARNERS[name] for name in names]
+
+    def _try(
+        self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
+        X_val: Any = None, y_val: Any = None,
+    ) -> _Trial:  # fmt: skip
+        """Return what methods make of some budgets; None is what all features cost."""
+        self.declares.check(self)
+        methods = self.tried_methods
+        rows, validation, total = self._rows(X, y, sample_weight, X_val, y_val)
+        asked = {total if one is None else one for one in budgets}
+        if len(asked) < _FEWEST_BUDGETS:  # of which several tell more of a method
+            asked |= {max(asked) / 2, max(asked) / 4}
+        limits = sorted(asked)
+        n_features = GivenRows.of(rows.X).frame().shape[1]
+        watch = Watch(self.seconds(len(rows.y), n_features))
+        judging = Judging.of(rows, validation, np.random.default_rng(self.random_state))
+        given = {k: getattr(self, k) for k in ("costs", "unknown", "n_jobs", "random_state")}
+        trying = Trying(judging, limits, given, self.n_trees, self.progress)
+        tried: list[Tried] = []
+        self.is_interrupted_ = False
+        try:
+            for one in trying.each(methods, watch):
+                tried.append(one)
+        except KeyboardInterrupt:
+            if not tried:
+                raise
+            self.is_interrupted_ = True
+        if not tried:
+            raise ParameterError(
+                f"time_limit must be enough for one of the methods, got {watch.seconds:g}"
+            )
+        skipped = {each.name for each in methods} - {one.method for one in tried}
+        if skipped and not self.is_interrupted_:
+            watch.is_up = True
+        errors = [one for each in tried for one in each.found if isinstance(one, BudgetError)]
+        found = judged(tried, limits, judging.judges.weights)
+        in_order = tuple(each.name for each in methods if each.name in skipped)
+        return _Trial(found, errors, judging, watch, in_order)
+
+    def _rows(
+        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
+    ) -> tuple[Rows, Rows | None, float]:
+        """Return rows to learn from and to validate by, and what all features cost."""
+        owner = type(self).__name__
+        given = GivenRows.labeled(X, y, sample_weight)
+        if X_val is not None and y_val is None:
+            raise ParameterError("y_val must have the labels of X_val, got None")
+        validation = GivenRows.validating(X_val, y_val)
+        encoder = MatrixEncoder.learn(given, _ANY)
+        total = float(
+            FeatureCosts.of(self.costs, encoder.columns).resolve(encoder.columns).costs.sum()
+        )
+        labels = check_labels(given.labels, "y", owner)
+        classes, _ = find_classes(labels, "y")
+        weights = given.weights
+        if weights is not None:
+            weights = check_weights("sample_weight", weights, len(labels))
+        rows = Rows(given.plain(), labels, weights)
+        if len(rows.X) != len(labels):
+            raise DataError(f"y must have a label per row, {len(rows.X)}, got {len(labels)}")
+        if validation is None:
+            return rows, None, total
+        judges = check_labels(validation.labels, "y_val", owner)
+        label_codes(judges, classes, "y_val")
+        return rows, Rows(validation.plain(), judges), total
+
+    def _chosen(self, budget: float | None) -> Self:
+        """Return the classifier that suits a budget; BudgetError if there is none."""
+        trial = self._trial
+        most = float("inf") if budget is None else budget
+        best = best_within(trial.found, most)
+        if best is None:
+            raise min(trial.errors, key=lambda error: error.least)
+        model = copy.copy(self)
+        model.budget = budget
+        model._become(best.candidate.method, best.model)
+        model.validation_error_ = best.candidate.error
+        model.validation_error_error_ = best.candidate.standard_error
+        model.stopped_after_ = trial.watch.seconds if trial.watch.is_up else None
+        model.skipped_ = trial.skipped
+        possible = [one for one in trial.found if one.candidate.budget <= most]
+        model._candidates = tuple(
+            sorted((one.candidate for one in possible), key=lambda one: (one.error, one.cost))
+        )
+        if not best.model._reads_nothing:
+            judges = trial.judging.judges
+            learning = trial.judging.learning
+            model.choice_ = Choice.between(
+                trial.judging.words, best.wrong, judges.y != learning.commonest, learning.commonest
+            )
+        return model
+
+    def _become(self, method: str, model: BudgetedClassifier) -> None:
+        """Be a classifier that was chosen."""
+        self.method_, self.model_ = method, model
+        for name in _OF_CHOSEN:
+            self.__dict__.pop(name, None)
+            if name in vars(model):
+                setattr(self, name, vars(model)[name])
+        self.choice_ = model.choice_
+
+    def fit_budgets(
+        self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
+    ) -> Iterator[tuple[float, Self | BudgetError]]:
+        """Yield for each budget the best of what is tried once for all of them, or why not.
+
+        After Ctrl-C, the best of what was tried by then, and KeyboardInterrupt at last.
+        """
+        model: Any = clone(self)
+        model.progress = self.progress
+        model._trial = model._try(budgets, X, y, None, X_val, y_val)
+        for budget in budgets:
+            try:
+                yield budget, model._chosen(budget)
+            except BudgetError as error:
+                yield budget, error
+        if model.is_interrupted_:
+            raise KeyboardInterrupt
+
+    # -- hooks of budgeted classifiers: those of what was chosen ----------------------------------
+
+    @property
+    def cells(self) -> CellPolicy:  # type: ignore[override] # those of what was chosen
+        """What it takes for a cell."""
+        return self.model_.cells if "model_" in vars(self) else _ANY
+
+    @property
+    def ignored(self) -> str:  # type: ignore[override] # as cells
+        """What an unknown level counts as; see `MatrixEstimator`."""
+        return self.model_.ignored
+
+    @property
+    def _means(self) -> NDArray[np.float64] | None:
+        return self.model_._means
+
+    def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
+        return self.model_._features_read(rows)
+
+    def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
+        return self.model_._walk(encoder)
+
+    @property
+    def _reads_nothing(self) -> bool:
+        return self.model_._reads_nothing
+
+    def _cut_down(self) -> None:
+        self.model_._cut_down()
+
+    def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
+        return self.model_._probabilities(rows)
+
+    def _reasons(self, X: Any) -> list[str]:
+        return self.model_._reasons(X)
+
+    def _first_features(self) -> tuple[str, NDArray[np.int64]]:
+        return self.model_._first_features()
+
+    @property
+    def may_know_validation_labels(self) -> bool:
+        """Whether `fit` may have chosen something by the labels of validation rows."""
+        return True
+
+    @property
+    def commonest_class_(self) -> Any:  # a label
+        """The commonest class of the rows that it was learned from."""
+        check_is_fitted(self)
+        return self.model_.commonest_class_
+
+    # -- what a user sees --------------------------------------------------------------------------
+
+    @property
+    def candidates_(self) -> pd.DataFrame:
+        """What was tried within the budget, the best first."""
+        check_is_fitted(self)
+        return pd.DataFrame([one.to_dict() for one in self._candidates])
+
+    @property
+    def skipped_text(self) -> str:
+        """Which methods were not tried; empty if all were."""
+        names = ", ".join(self.skipped_)
+        why = "it was interrupted" if self.is_interrupted_ else "the time was up"
+        return names and f"not tried, as {why}: {names}"
+
+    @property
+    def settings_text(self) -> str:
+        """What was chosen, its size and settings in words."""
+        told = [*self.model_._size_facts(), *self.model_.certificate_texts]
+        return ", ".join([self.model_.title, *told])
+
+    @property
+    def certificate_texts(self) -> list[str]:
+        """What was chosen, and what the text says of how good that is known to be."""
+        return [
+            f"chosen: {self.model_.title} ({self.method_})",
+            *self.model_.certificate_texts,
+            *super().certificate_texts,
+        ]
+
+    def _size_facts(self) -> list[str]:
+        return self.model_._size_facts()
+
+    def _page(self) -> Page:
+        """Return the features by what is spent on them, then the best of each method."""
+        firsts: dict[str, Candidate] = {}
+        for one in self._candidates:
+            firsts.setdefault(one.method, one)
+        errors = [
+            f"{100 * one.error:.1f} % ± {100 * one.standard_error:.1f}" for one in firsts.values()
+        ]
+        costs = cost_texts([one.cost for one in firsts.values()])
+        table = PrintedTable(
+            list(firsts), [Numbers("error", errors), Numbers("cost", costs)], "method"
+        )
+        told: Page = (Pieces([self.skipped_text], "dim"),) if self.skipped_ else ()
+        return (*super()._page(), BLANK, table, *told)
+
+    def _how_to_read(self) -> Sequence[tuple[str, str]]:
+        return self.model_._how_to_read()
+
+    def _cannot_tell(self) -> Sequence[str]:
+        return self.model_._cannot_tell()
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _own_record(self) -> dict[str, Any]:
+        return {
+            "method": self.method_,
+            "validation": [self.validation_error_, self.validation_error_error_],
+            "candidates": [one.to_dict() for one in self._candidates],
+            "skipped": list(self.skipped_),
+            "chosen": self.model_.to_record(),
+        }
+
+    def _restore(self, record: Mapping[str, Any]) -> None:
+        self.model_ = budgeted_from_record(record["chosen"])
+        super()._restore(record)
+
+    def _read_own(self, record: Mapping[str, Any]) -> None:
+        own, model = self._encoder.columns, self.model_
+        if model._encoder.columns != own or not np.array_equal(model.classes_, self.classes_):
+            raise ModelFileError("a saved chosen model must be of the columns and classes of all")
+        self.method_, skipped = record["method"], record["skipped"]
+        if not all(isinstance(name, str) for name in (self.method_, *skipped)):
+            raise ModelFileError("a saved model must name its methods")
+        self.skipped_, self.is_interrupted_ = tuple(skipped), False
+        error, deviation = record["validation"]
+        self.validation_error_ = check_real("validation_error", error, minimum=0.0, maximum=1.0)
+        self.validation_error_error_ = check_real("validation_error", deviation, minimum=0.0)
+        self._candidates = tuple(Candidate.from_dict(one) for one in record["candidates"])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")

@@ -1,0 +1,36 @@
+"""Parameters of the choice among all classifiers within budgets, declared once."""
+
+from typing import Any
+
+from bayescascade.base.parameters import Integer, Jobs, Other, Real
+from bayescascade.costs.parameters import BudgetedParameters
+from bayescascade.model.listed import ListedBudgetLearner
+from bayescascade.model.parameters import unknown_choice
+
+
+class AutoBudgetParameters(BudgetedParameters):
+    """Of `AutoBudgetClassifier`."""
+
+    methods = Other(None, "Names of the methods that are tried, in this order", none="all")
+    n_trees = Integer(40, "Trees of a forest that is pruned, or the most that are grown", minimum=1)
+    n_jobs = Jobs(-1, "Trees learned at the same time; -1: one per core", none="")
+    time_limit: Real[Any] = Real(
+        "auto",
+        "Stop after this time, with the best found so far",
+        above=0.0,
+        words=("auto",),
+        none="no limit",
+        metavar="SECONDS",
+        more='In seconds from the beginning of fit; "auto" is 40 to 600, by the number of cells. '
+        "What is chosen may then depend on the machine.",
+    )
+    unknown = unknown_choice(ignore="counts as the chosen method has it")
+
+
+AUTO = ListedBudgetLearner(
+    "auto",
+    "AutoBudgetClassifier",
+    AutoBudgetParameters,
+    "choose among all of these for each budget",
+    of_trees=lambda n: {"n_trees": n},
+)

@@ -1,0 +1,187 @@
+"""Trying one method after the other within budgets, each for its share of the time.
+
+Validation rows judge, which each method chooses its settings by, too. Of few rows, each is judged
+by models of the other folds, for which a method is fitted as often as there are folds, and once to
+all rows: what that learned is kept.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+import samplers
+from bayescascade.base.watch import OutOfTime, Watch
+from bayescascade.costs.choice import CROSSED, FEW_ROWS, N_FOLDS, fold_of_rows
+from bayescascade.costs.classifier import BudgetedClassifier
+from bayescascade.costs.limits import BudgetError
+from bayescascade.data.splitting import split_by_class
+from bayescascade.model.listed import ListedBudgetLearner
+
+_HELD_OUT = 0.25  # of many rows, where none are given to choose by
+_SHARE = 0.7  # of the time left, for each method but the last
+_LEAST_SHARE = 0.02  # of all time: with less left, nothing more is tried
+_LEAST_SECONDS, _CELLS_A_SECOND, _MOST_SECONDS = 40.0, 1_200.0, 600.0
+
+Found = BudgetedClassifier | BudgetError
+
+
+class Tried(NamedTuple):
+    """What a method made of each budget, and which judging rows that gets wrong."""
+
+    method: str
+    found: Sequence[Found]  # by budget
+    wrong: NDArray[np.bool_]  # (n_budgets, n_judging_rows)
+
+
+class Rows(NamedTuple):
+    """Rows with labels, and perhaps weights."""
+
+    X: Any
+    y: NDArray[Any]
+    weights: NDArray[np.float64] | None = None
+
+    def part(self, chosen: NDArray[np.bool_]) -> "Rows":
+        """Return some of the rows."""
+        places = np.flatnonzero(chosen)
+        weights = None if self.weights is None else self.weights[places]
+        return Rows(_safe_indexing(self.X, places), self.y[places], weights)
+
+    @property
+    def commonest(self) -> Any:
+        """The commonest label, the first of equals."""
+        labels, counts = np.unique(self.y, return_counts=True)
+        return labels.tolist()[int(counts.argmax())]
+
+
+class Judging(NamedTuple):
+    """Rows to learn from, and rows that judge: of few, the same in cross-validation."""
+
+    learning: Rows
+    validation: Rows | None
+    words: str  # what the rows that judge are
+
+    @classmethod
+    def of(cls, rows: Rows, validation: Rows | None, generator: np.random.Generator) -> "Judging":
+        """Return how rows are judged, given rows to validate by or none."""
+        if validation is not None:
+            return cls(rows, validation, "validation rows")
+        if len(rows.y) < FEW_ROWS:
+            return cls(rows, None, CROSSED)
+        codes = np.unique(rows.y, return_inverse=True)[1]
+        is_out = split_by_class(codes, [1 - _HELD_OUT, _HELD_OUT], generator) == 1
+        return cls(rows.part(~is_out), rows.part(is_out), "held-out rows")
+
+    @property
+    def judges(self) -> Rows:
+        """The rows that judge."""
+        return self.learning if self.validation is None else self.validation
+
+    @property
+    def n_fits(self) -> int:
+        """How often a method is fitted."""
+        return N_FOLDS + 1 if self.validation is None else 1
+
+
+def seconds_for(n_rows: int, n_features: int) -> float:
+    """Return how long may be tried, by the size of a table."""
+    seconds = _LEAST_SECONDS + n_rows * n_features / _CELLS_A_SECOND
+    return min(5.0 * math.ceil(seconds / 5.0), _MOST_SECONDS)
+
+
+@dataclass(frozen=True, eq=False)
+class Trying:
+    """How methods are tried.
+
+    Attributes
+    ----------
+    judging : Judging
+    budgets : sequence of float
+        Ascending.
+    given : mapping
+        Parameters of every method that has them.
+    n_trees : int
+    report : callable or None
+        Takes a `samplers.Progress` as each fit begins.
+    """
+
+    judging: Judging
+    budgets: Sequence[float]
+    given: Mapping[str, Any]
+    n_trees: int
+    report: Callable[[samplers.Progress], object] | None
+
+    def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
+        """Yield what methods come to, until the time is up; one that it ends early is left out."""
+        for place, listed in enumerate(methods):
+            if watch.left <= _LEAST_SHARE * (watch.seconds or 0.0):
+                return
+            share = 1.0 if place == len(methods) - 1 else _SHARE
+            limit = None if watch.seconds is None else share * watch.left
+            try:
+                with warnings.catch_warnings():  # of what takes long, or is unknown in a fold
+                    warnings.simplefilter("ignore")
+                    yield self._tried(listed, limit, place, len(methods))
+            except OutOfTime:
+                continue
+
+    def _tried(
+        self, listed: ListedBudgetLearner, limit: float | None, place: int, n_methods: int
+    ) -> Tried:
+        watch, n_fits = Watch(limit), self.judging.n_fits
+
+        def fit(rows: Rows, number: int) -> list[Found]:
+            if self.report is not None:
+                done, total = place * n_fits + number, n_methods * n_fits
+                nan = math.nan
+                self.report(samplers.Progress(listed.name, done, total, nan, nan, nan, {}))
+            watch.check()
+            return self._fitted(listed, rows, watch.left / (n_fits - number))
+
+        learning, validation = self.judging.learning, self.judging.validation
+        found = fit(learning, 0)
+        if validation is not None:
+            return Tried(
+                listed.name, found, np.array([_wrong(f, validation, learning) for f in found])
+            )
+        wrong = np.empty((len(found), len(learning.y)), np.bool_)
+        folds = fold_of_rows(np.unique(learning.y, return_inverse=True)[1])
+        for number in range(N_FOLDS):
+            inside = folds == number
+            others, judged = learning.part(~inside), learning.part(inside)
+            of_fold: list[Any] = [None] * len(found)
+            if inside.any() and np.unique(others.y).size > 1:
+                of_fold = fit(others, number + 1)
+            for row, one in enumerate(of_fold):
+                wrong[row, inside] = _wrong(one, judged, others)
+        return Tried(listed.name, found, wrong)
+
+    def _fitted(self, listed: ListedBudgetLearner, rows: Rows, seconds: float) -> list[Found]:
+        """Return for each budget a classifier, or why there is none."""
+        given = {**listed.given, **listed.of_trees(self.n_trees), **self.given}
+        if math.isfinite(seconds):
+            given["time_limit"] = seconds
+        model, validation = listed.made(**given), self.judging.validation
+        beside = () if validation is None else (validation.X, validation.y)
+        if rows.weights is None:
+            return [found for _, found in model.fit_budgets(self.budgets, rows.X, rows.y, *beside)]
+        found: list[Found] = []
+        for budget in self.budgets:
+            one = listed.made(**given, budget=budget)
+            try:
+                found.append(one.fit(rows.X, rows.y, *beside, sample_weight=rows.weights))
+            except BudgetError as error:
+                found.append(error)
+        return found
+
+
+def _wrong(found: Any, judged: Rows, learned: Rows) -> NDArray[np.bool_]:
+    """Return which rows a classifier gets wrong; without one, all are of the commonest class."""
+    if isinstance(found, BudgetedClassifier):
+        return np.asarray(found.predict(judged.X) != judged.y)
+    return np.asarray(judged.y != learned.commonest)

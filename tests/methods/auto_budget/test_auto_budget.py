@@ -1,0 +1,153 @@
+"""For a budget, whichever method suits the rows; in time, and whatever Ctrl-C leaves."""
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from bayescascade import (
+    AutoBudgetClassifier,
+    BudgetPruneClassifier,
+    CostWeightedLogisticClassifier,
+    ParameterError,
+    SubmodularTreeClassifier,
+)
+from bayescascade.costs.choice import FEW_ROWS
+from bayescascade.methods.auto_budget.trying import Judging, Rows, seconds_for
+from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
+
+QUICK = {"methods": ("l1", "astc"), "time_limit": None, "random_state": 0}
+
+
+def rows(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows whose label is that of an interval, which no line tells."""
+    X = np.random.default_rng(0).normal(size=(n, 4))
+    return X, np.abs(X[:, 2]) > 0.7
+
+
+@pytest.fixture(scope="module")
+def model() -> AutoBudgetClassifier:
+    return AutoBudgetClassifier(budget=1.0, **QUICK).fit(*rows())
+
+
+def test_the_method_that_can_tell_is_chosen(model: AutoBudgetClassifier) -> None:
+    """A linear score cannot, so that nobody should have to know which method to ask for."""
+    assert (model.method_, type(model.model_)) == ("astc", SubmodularTreeClassifier)
+    assert model.score(*rows()) > 0.9
+    assert np.flatnonzero(model.feature_shares_).tolist() == [2]
+    errors = model.candidates_.groupby("method")["error"].min()
+    assert errors["astc"] == model.validation_error_ < errors["l1"]
+    assert model.choice_ is not None
+    assert model.choice_.rows == "rows in 5-fold cross-validation"
+
+
+def test_rows_that_judge_are_not_learned_from() -> None:
+    """Else what learns by heart would be chosen."""
+    judging = Judging.of(Rows(*rows(2 * FEW_ROWS)), None, np.random.default_rng(0))
+    assert judging.validation is not None
+    learned, judges = (set(map(tuple, part.X)) for part in judging[:2])
+    assert not learned & judges
+    assert len(learned) + len(judges) == 2 * FEW_ROWS
+    assert abs(len(judges) - FEW_ROWS / 2) <= 1
+    assert Judging.of(Rows(*rows(FEW_ROWS - 1)), None, np.random.default_rng(0)).n_fits == 6
+
+
+def test_validation_rows_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are given, and each method is fitted once."""
+    fit, given = CostWeightedLogisticClassifier.fit_budgets, []
+
+    def spy(self, budgets, *arguments):
+        given.append([list(budgets), *map(len, arguments)])
+        return fit(self, budgets, *arguments)
+
+    monkeypatch.setattr(CostWeightedLogisticClassifier, "fit_budgets", spy)
+    X, y = rows()
+    model = AutoBudgetClassifier(budget=2.0, **QUICK).fit(X[:200], y[:200], X[200:], y[200:])
+    assert given == [[[0.5, 1.0, 2.0], 200, 200, 100, 100]]
+    assert model.validation_error_ == pytest.approx(1 - model.score(X[200:], y[200:]))
+    assert model.validation_cost_ == pytest.approx(model.acquisition_cost(X[200:]).mean())
+
+
+def test_a_budget_that_buys_nothing_has_no_method() -> None:
+    """All rows get the commonest class; it must not look learned."""
+    model = AutoBudgetClassifier(budget=0.5, **QUICK).fit(*rows())
+    assert model.nothing_read_text
+    assert model.validation_cost_ == 0.0
+    assert (model.predict(rows()[0]) == model.commonest_class_).all()
+
+
+def test_each_budget_has_its_own() -> None:
+    """One trial is enough for all, and more budget never errs more on the rows that chose."""
+    found = dict(AutoBudgetClassifier(**QUICK).fit_budgets([1.0, 2.0, 4.0], *rows()))
+    assert all(one.validation_cost_ <= budget for budget, one in found.items())
+    alone = AutoBudgetClassifier(budget=4.0, **QUICK).fit(*rows())
+    assert [one.budget for one in alone.path([1.0, 4.0])] == [1.0, 4.0]
+
+
+def test_what_time_does_not_allow_is_said() -> None:
+    """Within a stated time, and by name; none of the twelve would be missed otherwise."""
+    began = time.perf_counter()
+    model = AutoBudgetClassifier(budget=1.0, time_limit=3.0, random_state=0).fit(*rows())
+    assert time.perf_counter() - began < 8.0
+    assert model.skipped_
+    assert f"not tried, as the time was up: {', '.join(model.skipped_)}" in " ".join(
+        str(model).split()
+    )
+    assert "stopped at the time limit of 3 s" in " ".join(str(model).split())
+    assert set(IN_TURN) == set(BUDGET_LEARNERS)
+
+
+def test_larger_tables_have_more_time() -> None:
+    """Up to ten minutes, and never less than what small ones need."""
+    seconds = [seconds_for(n, 16) for n in (100, 12_000, 10**7)]
+    assert seconds == sorted(seconds)
+    assert 40 <= seconds[0] <= 60
+    assert seconds[-1] == 600
+
+
+def test_ctrl_c_keeps_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Minutes of fitting would be lost; what was cut short is not judged."""
+
+    def stop(*_: object) -> Iterator[object]:
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(BudgetPruneClassifier, "fit_budgets", stop)
+    auto = AutoBudgetClassifier(budget=1.0, **{**QUICK, "methods": ("astc", "prune", "l1")})
+    model = auto.fit(*rows())
+    assert model.is_interrupted_
+    assert model.skipped_ == ("prune", "l1")
+    assert set(model.candidates_["method"]) == {"astc"}
+    with pytest.raises(KeyboardInterrupt):
+        auto.set_params(methods=("prune", "astc")).fit(*rows())
+
+
+def test_progress_says_which_method_is_fitted() -> None:
+    """Whoever waits a minute wants to see that something happens."""
+    seen = []
+    AutoBudgetClassifier(budget=1.0, **QUICK, progress=seen.append).fit(*rows())
+    assert [report.phase for report in seen] == ["l1"] * 6 + ["astc"] * 6
+    assert [report.done for report in seen] == list(range(12))
+    assert seen[0].total == 12
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"methods": "prune"}, "methods must be some of forest, prune, .*, got 'prune'"),
+        ({"methods": ("no such",)}, "methods must be some of forest, prune, "),
+        ({"methods": ()}, "methods must be some of forest, prune, "),
+        ({"costs": {2: float("nan")}}, "cost"),
+        ({"budget": -1.0}, "budget must be a finite number >= 0, got -1"),
+    ],
+)
+def test_bad_parameters_are_named(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        AutoBudgetClassifier(**{**QUICK, **given}).fit(*rows())
+
+
+def test_rows_to_validate_by_need_labels() -> None:
+    X, y = rows()
+    with pytest.raises(ParameterError, match="y_val must have the labels of X_val, got None"):
+        AutoBudgetClassifier(**QUICK).fit(X, y, X)
