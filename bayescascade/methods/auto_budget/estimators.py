@@ -20,7 +20,7 @@ from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier, budgeted_from_record
 from bayescascade.costs.items import Costs, FeatureCosts
 from bayescascade.costs.limits import BudgetError
-from bayescascade.costs.tried import TriedWithinBudgets
+from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, find_classes, label_codes
@@ -44,15 +44,15 @@ _OF_CHOSEN = (
 class _Trial(NamedTuple):
     """What was fitted, and what it was judged by."""
 
+    tried: list[Tried]
     found: list[Judged]
-    errors: list[BudgetError]  # why methods have nothing within a budget
     judging: Judging
     watch: Watch
     skipped: tuple[str, ...]
 
 
 @dataclass(eq=False, repr=False)
-class AutoBudgetClassifier(TriedWithinBudgets):
+class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     """Tries the classifiers within budgets, and keeps the one that suits the rows.
 
     Methods are tried one after the other, the quick and strong ones first, each for half of the
@@ -177,10 +177,9 @@ class AutoBudgetClassifier(TriedWithinBudgets):
         skipped = {each.name for each in methods} - {one.method for one in tried}
         if skipped and not self.is_interrupted_:
             watch.is_up = True
-        errors = [one for each in tried for one in each.found if isinstance(one, BudgetError)]
         found = judged(tried, limits, judging.judges.weights)
         in_order = tuple(each.name for each in methods if each.name in skipped)
-        return _Trial(found, errors, judging, watch, in_order)
+        return _Trial(tried, found, judging, watch, in_order)
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
@@ -215,7 +214,10 @@ class AutoBudgetClassifier(TriedWithinBudgets):
         most = float("inf") if budget is None else budget
         best = best_within(trial.found, most)
         if best is None:
-            raise min(trial.errors, key=lambda error: error.least)
+            errors = [one for each in trial.tried for one in each.found]
+            raise min(
+                (one for one in errors if isinstance(one, BudgetError)), key=lambda one: one.least
+            )
         model = copy.copy(self)
         model.budget = budget
         model._become(best.candidate.method, best.model)

@@ -1,0 +1,80 @@
+"""Test accuracy of the method chosen for each budget, beside that of each method alone.
+
+    BAYESCASCADE_DATA=folder python -m tests.benchmarks.auto_budget [--data-sets hepatitis ...]
+        [--seeds 5] [--methods prune ...] [--time-limit SECONDS]
+
+Each method is fitted once to each split, and chosen from as `bayescascade budget` does: by
+validation rows, a fifth of all, or if fewer than 1,000 rows are not for the test, by
+cross-validation. The lines of a table: mean accuracy in percent and its standard error over splits,
+within 10, 20, 30, 50 and 100 % of what all columns cost, which is Turney's price or 1.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade import AutoBudgetClassifier
+from bayescascade.costs.choice import FEW_ROWS
+from bayescascade.costs.classifier import BudgetedClassifier
+from bayescascade.methods.listed import IN_TURN
+from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, costs_of, split
+from tests.benchmarks.figures import parser, say
+
+SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
+QUICK = ("astc", "l1", "prune", "miser", "fmcc", "adapt-lin", "adapt-gbrt")
+
+
+def main() -> None:
+    """Print the table of each data set."""
+    made = parser(__doc__, DATA_SETS, ("hepatitis", "pima"))
+    made.add_argument("--seeds", type=int, default=5)
+    made.add_argument("--methods", nargs="+", choices=IN_TURN, default=QUICK)
+    made.add_argument("--time-limit", type=float)
+    asked = made.parse_args()
+    for name in asked.data_sets:
+        tables: dict[str, list[NDArray[np.float64]]] = {}
+        for seed in range(asked.seeds):
+            found = accuracies(name, asked.data, seed, asked.methods, asked.time_limit)
+            for method, row in found.items():
+                tables.setdefault(method, []).append(row)
+        say(f"\n{name}, {asked.seeds} splits")
+        for method, rows in tables.items():
+            table = 100 * np.array(rows)
+            errors = table.std(axis=0, ddof=1) / np.sqrt(len(table)) if len(table) > 1 else 0.0
+            cells = zip(table.mean(axis=0), np.broadcast_to(errors, len(SHARES)), strict=True)
+            say(f"{method:12}" + "".join(f"{mean:8.1f} ± {error:3.1f}" for mean, error in cells))
+
+
+def accuracies(
+    name: str, folder: Path, seed: int, methods: list[str], limit: float | None
+) -> dict[str, NDArray[np.float64]]:
+    """Return test accuracies by budget, of each method and of what is chosen."""
+    problem = DATA_SETS[name](folder)
+    costs = costs_of(name, "real" if name in REAL_COSTS else "unit", problem, folder, seed)
+    total = float(costs.resolve(list(problem.features.columns)).costs.sum())
+    train, validation, test = split(problem, seed)
+    rows = [train.features, train.labels, validation.features, validation.labels]
+    if len(train.labels) + len(validation.labels) < FEW_ROWS:
+        rows = [pd.concat(rows[::2], ignore_index=True), pd.concat(rows[1::2], ignore_index=True)]
+    auto = AutoBudgetClassifier(
+        costs=costs, methods=methods, time_limit=limit, n_jobs=1, random_state=seed
+    )
+    budgets = [share * total for share in SHARES]
+    chosen = [model for _, model in auto.fit_budgets(budgets, *rows)]
+    commonest = train.labels.mode()[0]
+
+    def right(model: object) -> float:
+        is_one = isinstance(model, BudgetedClassifier)
+        said = model.predict(test.features) if is_one else commonest
+        return float((said == test.labels.to_numpy()).mean())
+
+    found: dict[str, NDArray[np.float64]] = {}
+    for one in chosen[0]._trial.tried:
+        found[one.method] = np.array([right(model) for model in one.found])
+    return {**found, "auto": np.array([right(model) for model in chosen])}
+
+
+if __name__ == "__main__":
+    main()
