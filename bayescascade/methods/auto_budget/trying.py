@@ -118,37 +118,49 @@ class Trying:
 
     def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
         """Yield what methods come to, until the time is up; one that it ends early is left out."""
+        n_fits = self.judging.n_fits
         for place, listed in enumerate(methods):
             if watch.left <= _LEAST_SHARE * (watch.seconds or 0.0):
                 return
             share = 1.0 if place == len(methods) - 1 else _SHARE
             limit = None if watch.seconds is None else share * watch.left
+
+            def begin(number: int, name: str = listed.name, before: int = place * n_fits) -> None:
+                self._say(name, before + number, len(methods) * n_fits, watch)
+
             try:
                 with warnings.catch_warnings():  # of what takes long, or is unknown in a fold
                     warnings.simplefilter("ignore")
-                    yield self._tried(listed, limit, place, len(methods))
+                    tried = self._tried(listed, Watch(limit), begin)
             except OutOfTime:
                 continue
+            yield tried
+
+    def _say(self, name: str, done: int, total: int, watch: Watch) -> None:
+        """Report which method is fitted, and how much of the time is gone, or of the fits done."""
+        if watch.seconds is not None:
+            gone = watch.seconds - watch.left
+            done, total = round(1e3 * gone), round(1e3 * watch.seconds)
+        if self.report is not None:
+            nan = math.nan
+            self.report(samplers.Progress(name, done, total, nan, nan, nan, {}))
 
     def _tried(
-        self, listed: ListedBudgetLearner, limit: float | None, place: int, n_methods: int
+        self, listed: ListedBudgetLearner, watch: Watch, begin: Callable[[int], object]
     ) -> Tried:
-        watch, n_fits = Watch(limit), self.judging.n_fits
+        """Return what a method comes to; OutOfTime if the watch ends it before all is judged."""
+        n_fits = self.judging.n_fits
 
         def fit(rows: Rows, number: int) -> list[Found]:
-            if self.report is not None:
-                done, total = place * n_fits + number, n_methods * n_fits
-                nan = math.nan
-                self.report(samplers.Progress(listed.name, done, total, nan, nan, nan, {}))
+            begin(number)
             watch.check()
             return self._fitted(listed, rows, watch.left / (n_fits - number))
 
         learning, validation = self.judging.learning, self.judging.validation
         found = fit(learning, 0)
         if validation is not None:
-            return Tried(
-                listed.name, found, np.array([_wrong(f, validation, learning) for f in found])
-            )
+            of_each = [_wrong(one, validation, learning) for one in found]
+            return Tried(listed.name, found, np.array(of_each))
         wrong = np.empty((len(found), len(learning.y)), np.bool_)
         folds = fold_of_rows(np.unique(learning.y, return_inverse=True)[1])
         for number in range(N_FOLDS):
