@@ -1,6 +1,7 @@
 """The documentation shows everything that there is, and nothing that is not."""
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -98,6 +99,19 @@ def test_pages_name_commands_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert {"test", "docs"} <= named
     assert named <= set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+
+
+def test_pages_and_notebooks_avoid_words_that_are_read_twice() -> None:
+    """They are the first that a reader sees."""
+    others = [*ROOT.glob("*.md"), ROOT / "data/README.md"]
+    texts = {**TEXTS, **{path.name: path.read_text(encoding="utf-8") for path in others}}
+    for path in (ROOT / "examples").glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        words = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+        texts[path.name] = "\n".join(words)
+    assert [
+        (name, READ_TWICE.findall(text)) for name, text in texts.items() if READ_TWICE.search(text)
+    ] == []
 
 
 def test_help_avoids_words_that_are_read_twice() -> None:
