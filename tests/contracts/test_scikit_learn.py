@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayescascade import (
     AdaptiveClassifier,
+    AutoBudgetClassifier,
     BoxClassifier,
     BudgetedForestClassifier,
     BudgetPruneClassifier,
@@ -45,6 +46,7 @@ OF_RARE_CLASSES = [
     FastBoxes(n_clusters=1, expansion=1.0, random_state=0),
 ]
 OTHER_WAYS = [
+    AutoBudgetClassifier(methods=("l1",), time_limit=None, random_state=0),
     AdaptiveClassifier(n_trees=3, learner="linear", full_share=0.3, random_state=0),
     *(RadoBoostClassifier(learner=one, random_state=0) for one in ("map", "moments")),
     RuleListClassifier(
@@ -61,7 +63,7 @@ def _own_faults(estimator: Any) -> dict[str, str]:
     if RELEASE < (1, 7) and classes is not None and not classes.multi_class:
         # the first label against the others, which shuffling makes another one
         found["check_sample_weight_equivalence_on_dense_data"] = "compares other labels"
-    if isinstance(estimator, AdaptiveClassifier | GreedyMiserClassifier):
+    if isinstance(estimator, AdaptiveClassifier | AutoBudgetClassifier | GreedyMiserClassifier):
         # a row twice may be in both parts, one of weight 2 is in one
         found["check_sample_weight_equivalence_on_dense_data"] = "rows that judge are drawn"
     return found

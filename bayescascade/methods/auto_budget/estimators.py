@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 import samplers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
@@ -64,7 +64,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     methods : sequence of str or None
-        Such as ``("prune", "miser")``: names of `bayescascade budget --method`.
+        Such as ``("prune", "miser")``: names of `bayescascade budget --method`. Those that take no
+        weights are left out where rows have `sample_weight`.
     progress : function or None
         Called with a `samplers.Progress` as each fit begins, whose phase is the method.
 
@@ -103,6 +104,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     purpose: ClassVar[str] = (
         "Which class a row is of, by the method that suits the rows best within the budget."
     )
+    missing: ClassVar[str] = "level"  # type: ignore[misc] # not a parameter here
     declares = AutoBudgetParameters
 
     _not_saved: ClassVar[tuple[str, ...]] = (*BudgetedClassifier._not_saved, "methods")
@@ -156,6 +158,10 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         if len(asked) < _FEWEST_BUDGETS:  # of which several tell more of a method
             asked |= {max(asked) / 2, max(asked) / 4}
         limits = sorted(asked)
+        if rows.weights is not None:
+            methods = [each for each in methods if has_fit_parameter(each.made(), "sample_weight")]
+            if not methods:
+                raise ParameterError("sample_weight must be None for these methods, got weights")
         n_features = GivenRows.of(rows.X).frame().shape[1]
         watch = Watch(self.seconds(len(rows.y), n_features))
         judging = Judging.of(rows, validation, np.random.default_rng(self.random_state))
@@ -195,10 +201,11 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             FeatureCosts.of(self.costs, encoder.columns).resolve(encoder.columns).costs.sum()
         )
         labels = check_labels(given.labels, "y", owner)
-        classes, _ = find_classes(labels, "y")
-        weights = given.weights
+        weights, counted = given.weights, labels
         if weights is not None:
             weights = check_weights("sample_weight", weights, len(labels))
+            counted = labels[weights > 0]
+        classes, _ = find_classes(counted, "y")
         rows = Rows(given.plain(), labels, weights)
         if len(rows.X) != len(labels):
             raise DataError(f"y must have a label per row, {len(rows.X)}, got {len(labels)}")

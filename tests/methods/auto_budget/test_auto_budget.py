@@ -151,3 +151,14 @@ def test_rows_to_validate_by_need_labels() -> None:
     X, y = rows()
     with pytest.raises(ParameterError, match="y_val must have the labels of X_val, got None"):
         AutoBudgetClassifier(**QUICK).fit(X, y, X)
+
+
+def test_weights_leave_out_methods_that_take_none() -> None:
+    """Forests count rows; to ignore the weights would learn from other rows than those given."""
+    X, y = rows()
+    weights = np.where(X[:, 2] > 0, 1.0, 2.0)
+    auto = AutoBudgetClassifier(budget=1.0, **{**QUICK, "methods": ("prune", "l1")})
+    model = auto.fit(X, y, sample_weight=weights)
+    assert set(model.candidates_["method"]) == {"l1"}
+    with pytest.raises(ParameterError, match="sample_weight must be None for these methods"):
+        auto.set_params(methods=("prune",)).fit(X, y, sample_weight=weights)
