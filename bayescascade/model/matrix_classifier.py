@@ -1,7 +1,7 @@
 """Classifiers: how errors are weighed, and those whose rows are a matrix."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
     """A classifier of scikit-learn's that weighs errors, and tells its accuracy of files, too."""
 
     classes_: NDArray[Any]
+    predict_block: Callable[..., Predicted]  # see `bayescascade.model.roles.Predictor`
 
     @abstractmethod
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -60,18 +61,6 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
         decision = Decision.of(self.classes_, threshold, class_costs)
         labels: NDArray[Any] = self.classes_[decision.choose(probabilities)]
         return labels
-
-    @abstractmethod
-    def predict_block(
-        self,
-        cells: Any,
-        first_row: int,
-        *,
-        intervals: bool = False,
-        explain: bool = False,
-        unknown: UnknownCells | None = None,
-    ) -> Predicted:
-        """Return what is predicted of rows; see `bayescascade.model.roles.Predictor`."""
 
     @abstractmethod
     def _reasons(self, X: Any) -> list[str]:
@@ -163,18 +152,8 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
         """
         return self._probabilities(self._matrix(X))
 
-    def predict_block(
-        self,
-        cells: pd.DataFrame,
-        first_row: int,
-        *,
-        intervals: bool = False,
-        explain: bool = False,
-        unknown: UnknownCells | None = None,
-    ) -> Predicted:
-        """Return what rows of a file are; see `bayescascade.model.roles.Predictor`."""
-        del first_row, intervals  # files are one block; none says yet how sure it is
-        rows = self._matrix(cells, unknown)
+    def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
+        del intervals  # none says yet how sure it is
         told = self._block_words(rows) if explain else {}
         return Predicted(told, self._probabilities(rows), costs=self._row_costs(rows))
 

@@ -17,6 +17,7 @@ from bayescascade.data.given import GivenRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.readable_model import ReadableModel
+from bayescascade.model.roles import Predicted
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 
 MISSING = ("level", "error")
@@ -54,10 +55,6 @@ class MatrixEstimator(ReadableModel):
 
     # -- rows --------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _read_rows(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn the columns, and return rows to learn from, as a matrix and what is learned."""
-
     def _set_encoder(self, encoder: MatrixEncoder) -> None:
         self._encoder = encoder
         self.n_features_in_ = len(encoder.columns)
@@ -73,6 +70,23 @@ class MatrixEstimator(ReadableModel):
         """Return rows as a matrix; raises NotFittedError, or as `MatrixEncoder.transform`."""
         check_is_fitted(self)
         return self._reader.transform(GivenRows.of(X), type(self).__name__, self._means, unknown)
+
+    def predict_block(
+        self,
+        cells: Any,
+        first_row: int,
+        *,
+        intervals: bool = False,
+        explain: bool = False,
+        unknown: UnknownCells | None = None,
+    ) -> Predicted:
+        """Return what rows of a file are; see `bayescascade.model.roles.Predictor`."""
+        del first_row  # files are one block
+        return self._predicted(self._matrix(cells, unknown), intervals, explain)
+
+    @abstractmethod
+    def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
+        """Return what rows of the matrix are, how sure that is and why, if that is asked for."""
 
     @property
     def _reader(self) -> MatrixEncoder:

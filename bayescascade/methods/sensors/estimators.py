@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_consistent_length, column_or_1d
@@ -18,8 +17,7 @@ from bayescascade.costs.choice import Choice
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows, check_labels, label_codes
-from bayescascade.data.unknown import UnknownCells
-from bayescascade.methods.sensors.base import SHARES, SOFT, Answers, GatedSensors, Ways
+from bayescascade.methods.sensors.base import SHARES, Answers, GatedSensors
 from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights, chances_of
 from bayescascade.methods.sensors.parameters import (
     SensorClassifierParameters,
@@ -30,6 +28,7 @@ from bayescascade.methods.sensors.signals import Floats
 from bayescascade.methods.sensors.smooth import alternated, smooth
 from bayescascade.methods.sensors.thrift import within
 from bayescascade.methods.sensors.training import Lesson, opened, trained
+from bayescascade.methods.sensors.trial import SOFT, Ways
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.roles import Predicted
 
@@ -301,18 +300,8 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         outputs: Floats = self._net.outputs(self._maker.made(rows))[:, 0]
         return self._center + self._scale * outputs
 
-    def predict_block(
-        self,
-        cells: pd.DataFrame,
-        first_row: int,
-        *,
-        intervals: bool = False,
-        explain: bool = False,
-        unknown: UnknownCells | None = None,
-    ) -> Predicted:
-        """Return what rows of a file are; see `bayescascade.model.roles.Predictor`."""
-        del first_row, intervals
-        rows = self._matrix(cells, unknown)
+    def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
+        del intervals
         told = {"speaks": self._speaking_words(rows)} if explain else {}
         return Predicted(told, values=self._values(rows), costs=self._row_costs(rows))
 
