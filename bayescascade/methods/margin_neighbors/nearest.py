@@ -13,24 +13,37 @@ from bayescascade.base.saved_arrays import read_array
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.items import CostItems
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.margin_neighbors.margins import hedged
-from bayescascade.methods.margin_neighbors.records import rows_from_record, rows_record
-from bayescascade.methods.margin_neighbors.reports import HOW_TO_READ, step_table
+from bayescascade.methods.margin_neighbors.margins import Additive, Standardized, hedged
 from bayescascade.methods.margin_neighbors.rule import Neighborhoods, Rule
 from bayescascade.methods.margin_neighbors.walk import NeighborWalk
-from bayescascade.report.page import Page
+from bayescascade.report.numbers import share_text
+from bayescascade.report.page import Numbers, Page, PrintedTable
 
-Numbers = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 _BLOCK = 2048  # rows whose routes are kept at the same time
+_OWN = ("rows", "weights", "parts")
+_MOST_LINES = 12
+
+_HOW_TO_READ = (
+    (
+        "",
+        "The first table follows validation rows through all features, even if they would stop "
+        "earlier. It compares the estimate from their neighbors with the truth.",
+    ),
+    ("go so far", "the share of rows that measure this number of features before they stop"),
+    ("estimated", "the share of their neighbors that the measured features classify rightly"),
+    ("actual", "the share of the rows that the measured features classify rightly"),
+)
+"""Terms of the page, or nothing, and what they mean."""
 
 
 class Ends(NamedTuple):
     """Features measured (m, d) bool, probabilities (m, n_classes), estimated accuracy (m,)."""
 
     used: NDArray[np.bool_]
-    probabilities: Numbers
-    accuracy: Numbers
+    probabilities: Floats
+    accuracy: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +56,8 @@ class NearestPolicy:
 
     around: Neighborhoods
     rule: Rule
-    steps: Numbers
-    offsets: Numbers
+    steps: Floats
+    offsets: Floats
 
     @property
     def of_nothing(self) -> "NearestPolicy":
@@ -56,16 +69,16 @@ class NearestPolicy:
     # -- rows --------------------------------------------------------------------------------------
 
     @property
-    def shares(self) -> Numbers:
+    def shares(self) -> Floats:
         """Shares of the classes, (n_classes,)."""
-        votes: Numbers = self.around.start.votes
+        votes: Floats = self.around.start.votes
         return votes
 
     def walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
         """Return what makes a row of which nothing is known."""
         return partial(NeighborWalk, self.around, self.rule, encoder, self.offsets)
 
-    def ends(self, rows: Numbers) -> Ends:
+    def ends(self, rows: Floats) -> Ends:
         """Return where rows (m, p) of the matrix end."""
         parts = [
             self._ends(rows[first : first + _BLOCK])
@@ -73,7 +86,7 @@ class NearestPolicy:
         ]
         return Ends(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def _ends(self, rows: Numbers) -> Ends:
+    def _ends(self, rows: Floats) -> Ends:
         found = self.around.routes(rows, self.rule, self.rule.limits)
         used = np.zeros((len(rows), self.around.items.n_columns), np.bool_)
         one, step = np.nonzero(found.order >= 0)
@@ -84,15 +97,15 @@ class NearestPolicy:
             return Ends(used, found.votes[at], accuracy)
         return Ends(used, hedged(found.scores[at], accuracy), accuracy)
 
-    def used(self, rows: Numbers) -> NDArray[np.bool_]:
+    def used(self, rows: Floats) -> NDArray[np.bool_]:
         """Return which features rows are asked for, (m, d) bool."""
         return self.ends(rows).used
 
-    def probabilities(self, rows: Numbers) -> Numbers:
+    def probabilities(self, rows: Floats) -> Floats:
         """Return what is predicted, (m, n_classes)."""
         return self.ends(rows).probabilities
 
-    def reasons(self, rows: Numbers, encoder: MatrixEncoder) -> list[str]:
+    def reasons(self, rows: Floats, encoder: MatrixEncoder) -> list[str]:
         """Return what each row is asked for, and how right that is."""
         ends, names = self.ends(rows), np.array(encoder.names, object)
         return [
@@ -103,7 +116,7 @@ class NearestPolicy:
 
     # -- what a user sees --------------------------------------------------------------------------
 
-    how_to_read = HOW_TO_READ
+    how_to_read = _HOW_TO_READ
 
     @property
     def size_text(self) -> str:
@@ -123,7 +136,7 @@ class NearestPolicy:
 
     def page(self) -> Page:
         """Return how far rows go, and how right they are."""
-        return (step_table(self.steps),)
+        return (_step_table(self.steps),)
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -133,7 +146,7 @@ class NearestPolicy:
             "rule": self.rule._asdict(),
             "steps": self.steps.tolist(),
             "offsets": self.offsets.tolist(),
-            "neighborhoods": rows_record(self.around),
+            "neighborhoods": _rows_record(self.around),
         }
 
     @classmethod
@@ -145,10 +158,66 @@ class NearestPolicy:
         rule = Rule.from_record(record["rule"])
         steps = read_array(record, "steps", (3, items.n_columns + 1), least=0, most=1)
         offsets = read_array(record, "offsets", (items.n_columns + 1,))
-        around = rows_from_record(
+        around = _rows_from_record(
             record["neighborhoods"], np.asarray(encoder.source, np.int64), n_classes, items,
             is_rest_near, has_ties,
         )  # fmt: skip
         if around.weights.sum() < rule.n_neighbors:
             raise ModelFileError("a saved model must have as many rows as neighbors")
         return cls(around, rule, steps, offsets)
+
+
+def _step_table(steps: NDArray[np.float64]) -> PrintedTable:
+    """Return a line for each number of features, of many for some."""
+    n_steps = steps.shape[1]
+    shown = np.arange(n_steps)
+    if n_steps > _MOST_LINES:
+        shown = np.unique(np.geomspace(1, n_steps, _MOST_LINES).round().astype(int)) - 1
+    going, estimated, actual = steps[:, shown].tolist()
+    columns = [
+        Numbers("go so far", list(map(share_text, going))),
+        Numbers("estimated", list(map(share_text, estimated))),
+        Numbers("actual", list(map(share_text, actual))),
+    ]
+    return PrintedTable([f"{step}" for step in shown.tolist()], columns, "features")
+
+
+def _rows_record(around: Neighborhoods) -> dict[str, Any]:
+    """Return plain JSON types."""
+    told = {name: getattr(around, name).tolist() for name in (*_OWN, "labels")}
+    standard = {name: each.tolist() for name, each in around.standard._asdict().items()}
+    return {**told, **standard, "classifier": around.full.to_record()}
+
+
+def _rows_from_record(
+    record: Mapping[str, Any],
+    source: NDArray[np.int64],
+    n_classes: int,
+    items: CostItems,
+    is_rest_near: bool,
+    has_ties: bool,
+) -> Neighborhoods:
+    """Return what `rows_record` returned; ModelFileError if its parts do not fit together."""
+    labels = read_array(record, "labels", (None,), np.int64)
+    n, p, d, c = len(labels), source.size, items.n_columns, 1 if n_classes == 2 else n_classes
+    shapes = {
+        "rows": (n, p), "weights": (n,), "center": (p,), "scale": (p,), "parts": (n, d, c)
+    }  # fmt: skip
+    numbers = {name: read_array(record, name, shape) for name, shape in shapes.items()}
+    if (
+        not (numbers["weights"] > 0).all()
+        or not (numbers["scale"] > 0).all()
+        or not np.array_equal(np.unique(labels), np.arange(n_classes))
+    ):
+        raise ModelFileError("a saved model's rows must be of every class, and weigh some")
+    return Neighborhoods(
+        standard=Standardized(numbers.pop("center"), numbers.pop("scale")),
+        labels=labels,
+        source=source,
+        full=Additive.from_record(record["classifier"], p, c),
+        n_classes=n_classes,
+        items=items,
+        is_rest_near=is_rest_near,
+        has_ties=has_ties,
+        **numbers,
+    )
