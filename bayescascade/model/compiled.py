@@ -25,12 +25,17 @@ class CompiledPosterior(ABC, Generic[S]):
     ----------
     moves_compiled : tuple of str
         All moves, in the order in which the kernels number them.
+    tries : mapping of str to float
+        How often each move is tried, up to a common factor, where that is always the same.
     state_name : str
         What a state is called in errors, such as "tree".
     """
 
     moves_compiled: ClassVar[tuple[str, ...]]
+    tries: ClassVar[Mapping[str, float]]
     state_name: ClassVar[str]
+
+    _parameter_names: ClassVar[tuple[str, ...]]
 
     @abstractmethod
     def log_prior(self, state: S) -> float:
@@ -45,9 +50,13 @@ class CompiledPosterior(ABC, Generic[S]):
         log_prior = self.log_prior(state)
         return log_prior if log_prior == -np.inf else log_prior + self.log_likelihood(state)
 
-    @abstractmethod
     def move_weights(self) -> Mapping[str, float]:
         """Return how often each move is tried, up to a common factor, > 0; others never are."""
+        return self.tries
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the model's parameters by name."""
+        return {name: getattr(self, name) for name in self._parameter_names}
 
     @cached_property
     def move_cdf(self) -> NDArray[np.float64]:

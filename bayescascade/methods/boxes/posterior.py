@@ -55,10 +55,6 @@ _CLOSED_AT_FIRST = 3.0  # sides of a box that is proposed, about
 _MOST_KNOWN = 64  # unions whose weights are remembered
 _MOST_BYTES = 4e9  # of the words of all cuts
 _MANY_CUTS = 1_000  # of more, the words take too much memory: weights are those of rows
-_PARAMETERS = (
-    "likelihood", "negative_weight", "box_cost", "side_cost", "n_boxes", "temperature", "max_cuts",
-    "prior_weight",
-)  # fmt: skip
 
 
 class BoxPosterior(CompiledPosterior[BoxState]):
@@ -114,6 +110,17 @@ class BoxPosterior(CompiledPosterior[BoxState]):
     """
 
     moves_compiled: ClassVar[tuple[str, ...]] = kernels.MOVES
+    tries: ClassVar[Mapping[str, float]] = MOVE_WEIGHTS
+    _parameter_names: ClassVar[tuple[str, ...]] = (
+        "likelihood",
+        "negative_weight",
+        "box_cost",
+        "side_cost",
+        "n_boxes",
+        "temperature",
+        "max_cuts",
+        "prior_weight",
+    )
     state_name: ClassVar[str] = "union"
 
     def __init__(
@@ -214,10 +221,6 @@ class BoxPosterior(CompiledPosterior[BoxState]):
             counts, self.log_density(state), found, self.log_density(found)
         )
 
-    def move_weights(self) -> Mapping[str, float]:
-        """Return how often each move is tried."""
-        return MOVE_WEIGHTS
-
     def encode_state(self, state: BoxState) -> object:
         """Return a union as JSON-ready lists."""
         return [list(box) for box in state]
@@ -244,10 +247,6 @@ class BoxPosterior(CompiledPosterior[BoxState]):
     def legend(self) -> TraceLegend:
         """Return what the traces mean."""
         return TraceLegend(size="n_boxes", diagnosed=("n_sides", "positives_inside"))
-
-    def parameters(self) -> Mapping[str, Any]:
-        """Return the parameters by name."""
-        return {name: getattr(self, name) for name in _PARAMETERS}
 
     def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
         told = [self.likelihood, self._n_positives, *map(repr, self.parameters().values())]

@@ -89,6 +89,8 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
     """
 
     moves_compiled: ClassVar[tuple[str, ...]] = buying.MOVES
+    tries: ClassVar[Mapping[str, float]] = MOVE_WEIGHTS
+    _parameter_names: ClassVar[tuple[str, ...]] = ("tradeoff",)
     state_name: ClassVar[str] = "set of purchases"
 
     def __init__(
@@ -166,10 +168,6 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         after, top = self.lifted(has), self.lifted(best)
         return after, self.step_counts(counts, self.log_density(after), top, self.log_density(top))
 
-    def move_weights(self) -> Mapping[str, float]:
-        """Return how often each move is tried."""
-        return MOVE_WEIGHTS
-
     def encode_state(self, state: Purchases) -> object:
         """Return the features that each node buys."""
         return state.to_list()
@@ -194,10 +192,6 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         diagnosed = ("n_bought", "expected_cost")
         columns_of = self._features_of if self._names else None
         return TraceLegend(diagnosed=diagnosed, columns=self._names, columns_of=columns_of)
-
-    def parameters(self) -> Mapping[str, float]:
-        """Return the tradeoff."""
-        return {"tradeoff": self.tradeoff}
 
     def _features_of(self, state: Purchases) -> list[int]:
         features: list[int] = np.flatnonzero(state.bought.any(axis=0)).tolist()

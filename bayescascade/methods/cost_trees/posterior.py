@@ -43,8 +43,6 @@ from samplers.types import StepCounts
 MOVE_WEIGHTS = {"grow": 0.3, "prune": 0.3, "change": 0.3, "regrow": 0.1}
 """How often each move of `kernels.sweep` is tried; grow and prune, each other's reverse, alike."""
 
-_PARAMETERS = ("tradeoff", "concentration", "split_probability", "max_leaves", "min_leaf_weight")
-
 _MOST_TABLED = 1 << 20
 _START_SPLITS = 6  # a random start has fewer
 _START_TRIES = 50
@@ -106,6 +104,14 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     """
 
     moves_compiled: ClassVar[tuple[str, ...]] = MOVES
+    tries: ClassVar[Mapping[str, float]] = MOVE_WEIGHTS
+    _parameter_names: ClassVar[tuple[str, ...]] = (
+        "tradeoff",
+        "concentration",
+        "split_probability",
+        "max_leaves",
+        "min_leaf_weight",
+    )
     state_name: ClassVar[str] = "tree"
 
     def __init__(
@@ -217,10 +223,6 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
             counts, self.log_density(state), best, self.log_density(best)
         )
 
-    def move_weights(self) -> Mapping[str, float]:
-        """Return how often each move is tried."""
-        return MOVE_WEIGHTS
-
     def encode_state(self, state: BudgetTree) -> object:
         """Return a tree as a JSON-ready list."""
         return list(state.nodes)
@@ -239,10 +241,6 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
             columns=self._features,
             columns_of=self._features_of,
         )
-
-    def parameters(self) -> Mapping[str, float]:
-        """Return the parameters of prior and likelihood by name."""
-        return {name: getattr(self, name) for name in _PARAMETERS}
 
     def _features_of(self, state: BudgetTree) -> list[int]:
         candidates = [state.nodes[split] for split in state.splits]

@@ -25,8 +25,6 @@ from samplers.types import StepCounts
 MOVE_WEIGHTS = {"redraw": 0.5, "switch": 0.5}
 """How often each move is tried."""
 
-_PARAMETERS = ("tradeoff", "temperature", "max_objective")
-
 _HOTTEST_START, _START_BLOCKS, _START_STEPS_PER_SPLIT = 4.0, 8, 4  # times the temperature, ...
 
 _ROUNDING = 1e-12  # of the objective: what a block of steps may add up wrongly
@@ -104,6 +102,8 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
     """
 
     moves_compiled: ClassVar[tuple[str, ...]] = cutting.MOVES
+    tries: ClassVar[Mapping[str, float]] = MOVE_WEIGHTS
+    _parameter_names: ClassVar[tuple[str, ...]] = ("tradeoff", "temperature", "max_objective")
     state_name: ClassVar[str] = "pruning"
 
     def __init__(
@@ -169,19 +169,11 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
             kept[inner] &= kept[self.program.parent[inner]]
         return KeptSplits(kept)
 
-    def move_weights(self) -> Mapping[str, float]:
-        """Return how often each move is tried."""
-        return MOVE_WEIGHTS
-
     def legend(self) -> TraceLegend:
         """Return what the traces mean."""
         diagnosed = ("objective", "cost", "n_splits")
         columns_of = self._items_of if self._items else None
         return TraceLegend(diagnosed=diagnosed, columns=self._items, columns_of=columns_of)
-
-    def parameters(self) -> Mapping[str, float]:
-        """Return tradeoff, temperature and bound."""
-        return {name: getattr(self, name) for name in _PARAMETERS}
 
     def _items_of(self, state: KeptSplits) -> list[int]:
         items: list[int] = np.unique(self.program.use_item[self.program.used(state.kept)]).tolist()

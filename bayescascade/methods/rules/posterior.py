@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
     """What both posteriors do; the subclasses document their parameters."""
 
     moves_compiled = layout.MOVES
+    tries: ClassVar[Mapping[str, float]] = MOVE_WEIGHTS
     state_name = "rule list"
     kind: int
     schema: Schema  # of the columns that rules may use
@@ -124,10 +125,6 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         size = rng.choice(self.log_size_proposal.size, p=np.exp(self.log_size_proposal))
         start = int(self.antecedents.n_of_size[:size].sum())
         return start + int(rng.integers(self.antecedents.n_of_size[size]))
-
-    def move_weights(self) -> Mapping[str, float]:
-        """Return how often each move is tried."""
-        return MOVE_WEIGHTS
 
     def describe(self, state: RuleList) -> Mapping[str, float]:
         """Return rules, conditions, columns used, first candidate (-1: none), and log prior.
