@@ -8,7 +8,7 @@ waited for is on its path. How a row walks is its family's: see `Walk`. A walk m
 feature by what is known (`ChoosingWalk`); then the order does change what is acquired.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -23,6 +23,7 @@ from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.data.given import column_text
+from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.report.layout import longest
 from bayescascade.report.numbers import cost_texts, probability_text
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, warning
@@ -54,6 +55,24 @@ class Walk(Protocol):
 
     def learn(self, column: int, value: object) -> None:
         """Walk on with the value of a column; DataError, and nothing known, if it is none."""
+
+
+class WholeWalk:
+    """A row that waits for all the columns that are needed at once, `cells` (1, n) of a matrix."""
+
+    def __init__(self, needed: Iterable[int], encoder: MatrixEncoder) -> None:
+        self._needed, self._encoder = set(needed), encoder
+        self.cells = np.zeros((1, encoder.source.size))
+
+    @property
+    def waiting(self) -> dict[int, int]:
+        """The columns that are not known; 1 for each."""
+        return dict.fromkeys(sorted(self._needed), 1)
+
+    def learn(self, column: int, value: object) -> None:
+        """Take the value of a column."""
+        self.cells[0, self._encoder.source == column] = self._encoder.read_cell(column, value)
+        self._needed.discard(column)
 
 
 @runtime_checkable

@@ -1,15 +1,36 @@
 """Models of which `fit` tries several, so that another budget takes no further fit."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self, TypeVar
 
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.validation import check_real
+from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.limits import BudgetError, check_amounts
+
+T = TypeVar("T")
+
+
+def tried_in_time(portions: Iterable[Sequence[T]], watch: Watch) -> tuple[list[T], bool]:
+    """Return what comes until time is up, and whether Ctrl-C ended it, once something had come."""
+    tried: list[T] = []
+    try:
+        with watch.watching():
+            for portion in portions:
+                tried += portion
+                if watch.is_over():
+                    break
+    except OutOfTime:
+        pass  # what has been tried is kept, or nothing is bought
+    except KeyboardInterrupt:
+        if not tried:
+            raise
+        return tried, True
+    return tried, False
 
 
 class WithinBudgets(ABC):

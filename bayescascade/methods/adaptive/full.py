@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.costs.acquisition import Walk
+from bayescascade.costs.acquisition import Walk, WholeWalk
 from bayescascade.costs.classifier import BudgetedClassifier, budgeted_from_record
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
@@ -123,7 +123,7 @@ class OfAny(NamedTuple):
 
     def walk(self, encoder: MatrixEncoder) -> Walk:
         """Return a row of which nothing is known."""
-        return _WholeRow(self, encoder)
+        return _AnyWalk(self, encoder)
 
     def to_record(self) -> dict[str, Any]:
         """Raise ParameterError: files hold no such objects."""
@@ -133,26 +133,17 @@ class OfAny(NamedTuple):
         )
 
 
-class _WholeRow:
+class _AnyWalk(WholeWalk):
     """A row that waits for every feature."""
 
     def __init__(self, full: OfAny, encoder: MatrixEncoder) -> None:
-        self._full, self._encoder = full, encoder
-        self._cells = np.zeros((1, encoder.source.size))
-        self._known = np.zeros(full.n_features, np.bool_)
-
-    @property
-    def waiting(self) -> dict[int, int]:
-        return dict.fromkeys(np.flatnonzero(~self._known).tolist(), 1)
+        super().__init__(range(full.n_features), encoder)
+        self._full = full
 
     @property
     def probabilities(self) -> Numbers:
-        chances: Numbers = self._full.probabilities(self._cells)[0]
+        chances: Numbers = self._full.probabilities(self.cells)[0]
         return chances
-
-    def learn(self, column: int, value: object) -> None:
-        self._cells[0, self._encoder.source == column] = self._encoder.read_cell(column, value)
-        self._known[column] = True
 
 
 def full_from_record(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.saved_arrays import read_array
+from bayescascade.costs.acquisition import WholeWalk
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.objective import Numbers
@@ -103,26 +104,15 @@ class LinearScores:
         return cls(coef, read_array(record, "intercept", (n_outputs,)))
 
 
-class LinearWalk:
+class LinearWalk(WholeWalk):
     """A row on its way to linear scores: it waits for every feature that they weigh."""
 
     def __init__(self, scores: LinearScores, means: Numbers, encoder: MatrixEncoder) -> None:
-        self._scores, self._means, self._encoder = scores, means, encoder
-        self._cells = np.zeros((1, encoder.source.size))
-        self._needed = set(encoder.source[scores.columns].tolist())
-
-    @property
-    def waiting(self) -> dict[int, int]:
-        """The features that are asked for next."""
-        return dict.fromkeys(sorted(self._needed), 1)
+        super().__init__(encoder.source[scores.columns].tolist(), encoder)
+        self._scores, self._means = scores, means
 
     @property
     def scores(self) -> Numbers:
         """What they come to, once nothing is waited for, (c,)."""
-        found: Numbers = self._scores.of(self._cells, self._means)[0]
+        found: Numbers = self._scores.of(self.cells, self._means)[0]
         return found
-
-    def learn(self, column: int, value: object) -> None:
-        """Take the value of a feature."""
-        self._cells[0, self._encoder.source == column] = self._encoder.read_cell(column, value)
-        self._needed.discard(column)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.threads import single_threaded
-from bayescascade.base.watch import OutOfTime, Watch
+from bayescascade.base.watch import Watch
 from bayescascade.costs.items import CostItems
+from bayescascade.costs.tried import tried_in_time
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.adaptive.choosing import AdaptiveFit, Judges, judged
@@ -54,20 +55,9 @@ class Trial(NamedTuple):
 
     def try_each(self, items: CostItems, cut: float | None) -> bool:
         """Try what is asked for, until time is up; return whether Ctrl-C ended it."""
-        fits: list[Any] = []
-        is_interrupted = False
-        try:
-            with self.watch.watching(), single_threaded():  # products of few columns
-                for fit in self.learner.tried(self.judges.learns):
-                    fits.append(fit)
-                    if self.watch.is_over():
-                        break
-        except OutOfTime:
-            pass  # what has been tried is kept, or nothing is bought
-        except KeyboardInterrupt:
-            if not fits:
-                raise
-            is_interrupted = True
+        with single_threaded():  # products of few columns
+            each = ([fit] for fit in self.learner.tried(self.judges.learns))
+            fits, is_interrupted = tried_in_time(each, self.watch)
         for fit in self.learner.candidates(fits):
             self.fits.extend(judged(fit, self.gated(fit), self.judges, items, cut))
         return is_interrupted

@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_flag
-from bayescascade.base.watch import OutOfTime, Watch
+from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
 from bayescascade.costs.pages import CANNOT_TELL
-from bayescascade.costs.tried import WithinBudgets
+from bayescascade.costs.tried import WithinBudgets, tried_in_time
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import class_number
@@ -123,20 +123,8 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
                 basis, rows[counts], labels[counts], weights[counts], training.n_classes
             )
         watch = Watch(self.time_limit)
-        tried: list[Candidate] = []
-        self.is_interrupted_ = False
-        try:
-            with watch.watching():
-                for portion in self._candidates(learned, judges, budgets):
-                    tried += portion
-                    if watch.is_over():
-                        break
-        except OutOfTime:
-            pass  # what has been tried is kept, or nothing is bought
-        except KeyboardInterrupt:
-            if not tried:
-                raise
-            self.is_interrupted_ = True
+        portions = self._candidates(learned, judges, budgets)
+        tried, self.is_interrupted_ = tried_in_time(portions, watch)
         return Trial(tuple(tried), training, everything, judges, watch)
 
     def _chosen(self, budget: float | None) -> Self:
