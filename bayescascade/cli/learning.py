@@ -98,7 +98,6 @@ def outputs_of(
     options: dict[str, Any],
     inputs: Mapping[str, str | None],
     files: Mapping[str, str] = _FILES,
-    model: Any = None,
 ) -> Task:
     """Take the options on outputs and columns out of a command's; no file is read yet.
 
@@ -113,7 +112,7 @@ def outputs_of(
 
         check_traces()
     check_picture("--plot", where["plot"])
-    return Task(model, declarations(options), **where)
+    return Task(None, declarations(options), **where)
 
 
 def set_up(

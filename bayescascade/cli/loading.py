@@ -63,11 +63,10 @@ def open_for(model: Any, data: "str | ReadAs") -> "Source":
     return open_rows(data, _SLOW_ROWS if is_slow else None)
 
 
-def in_role(role: Any, thing: Any, what: str, path: str, hint: str = "") -> Any:
+def in_role(role: Any, thing: Any, what: str, path: str) -> Any:
     """Return a model, or what it learned, if it has a role, a protocol of `model.roles`.
 
-    Otherwise raises click.ClickException, whose message begins with `what`, a command or an option,
-    and ends with `hint`.
+    Otherwise raises click.ClickException, whose message begins with `what`, a command or an option.
     """
     if isinstance(thing, role):
         return thing
@@ -75,4 +74,4 @@ def in_role(role: Any, thing: Any, what: str, path: str, hint: str = "") -> Any:
     from bayescascade.model.roles import ROLE_WORDS
 
     words = f"{ROLE_WORDS[role]}, got {path}, {with_article(load(path).title)}"
-    raise click.ClickException(f"{what} needs {words}{hint}")
+    raise click.ClickException(f"{what} needs {words}")

@@ -43,6 +43,7 @@ MAX_LEVELS = 65_536  # codes are at most uint16
 LARGEST_WHOLE = 2.0**51  # below, every half is a float
 
 _FIELDS = {"name", "kind", "levels", "edges", "has_missing_level"}
+_MOST_SHOWN = 8  # levels in a message
 _LATER_FIELDS = {"is_whole", "missing_codes"}
 
 
@@ -417,6 +418,6 @@ def _is_many(value: object) -> TypeGuard[Iterable[object]]:
     return isinstance(value, (list, tuple, set, frozenset, np.ndarray))
 
 
-def _shorten(values: Iterable[Level], limit: int = 8) -> str:
+def _shorten(values: Iterable[Level]) -> str:
     texts = [level_text(value) for value in values]
-    return ", ".join(texts[:limit]) + (", ..." if len(texts) > limit else "")
+    return ", ".join(texts[:_MOST_SHOWN]) + (", ..." if len(texts) > _MOST_SHOWN else "")

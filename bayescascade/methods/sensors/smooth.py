@@ -24,6 +24,7 @@ _ENOUGH = 1e-10  # of the mean square: that is no error
 _MOST_CALLS = 200  # of a start
 _RANK = 1e-8  # of the largest direction of a design: smaller ones are noise, and get no predictor
 _FAR = 1e3
+_STEPS, _RATE = 50, 0.1  # of descent, in a round
 
 
 class Smooth(NamedTuple):
@@ -119,8 +120,8 @@ def smooth(
 
 
 def alternated(
-    signals: Signals, y: Floats, start: Weights, n_rounds: int, n_steps: int = 50,
-    rate: float = 0.1, costs: Floats | None = None, budget: float | None = None,
+    signals: Signals, y: Floats, start: Weights, n_rounds: int, costs: Floats | None = None,
+    budget: float | None = None,
 ) -> Smooth:  # fmt: skip
     """Return where alternating gradient descent comes to: predictors, then gates, round by round.
 
@@ -132,19 +133,19 @@ def alternated(
         soft = expit(fast_scores(weights, signals)) * signals.alive
         design, theta = designed(signals, soft), weights.theta[:, 0]
         squares, products = design.T @ design / n, design.T @ y / n
-        for _ in range(n_steps):
-            theta = theta - rate * (squares @ theta - products)
+        for _ in range(_STEPS):
+            theta = theta - _RATE * (squares @ theta - products)
         weights = weights.with_theta(theta[:, np.newaxis])
         messages = signals.features * weights.predictors[:, 0]
         messages = np.add.reduceat(messages, signals.starts, axis=1) + weights.constants[:, 0]
-        for _ in range(n_steps):
+        for _ in range(_STEPS):
             soft = expit(fast_scores(weights, signals)) * signals.alive
             errors = (soft * messages).sum(axis=1) + weights.cloud[0] - y
             by_score = errors[:, np.newaxis] * messages * soft * (1 - soft) / n
             by_gate = (signals.features * by_score[:, of]).sum(axis=0)
             weights = weights._replace(
-                gates=weights.gates - rate * by_gate,
-                offsets=weights.offsets - rate * by_score.sum(axis=0),
+                gates=weights.gates - _RATE * by_gate,
+                offsets=weights.offsets - _RATE * by_score.sum(axis=0),
             )
         if budget is not None and costs is not None:
             weights = within(projected(weights, signals, costs, budget), signals, costs, budget)
