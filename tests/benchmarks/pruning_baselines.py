@@ -11,6 +11,7 @@ level at which each split goes: the link between a split and the subtree below i
 scikit-learn's ``ccp_alpha`` does to trees grown by the Gini impurity.
 """
 
+import copy
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -22,14 +23,14 @@ from numpy.typing import NDArray
 
 from bayescascade.base.jit import kernel
 from bayescascade.base.watch import watch_in_use
-from bayescascade.costs.limits import check_amounts, is_within, too_low
+from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import out_of_bag
 from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
 from bayescascade.methods.prunings.frontier import remove_features
-from bayescascade.methods.prunings.path import PruningPath
+from bayescascade.methods.prunings.given_forest import count_classes
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
-from bayescascade.methods.prunings.pruner import ForestPruner, count_classes
 from bayescascade.methods.prunings.tradeoffs import choose_pruning, wrong_elsewhere
 
 _MOST_LEVELS = 20  # of a path that is not told any
@@ -39,11 +40,14 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-class BaselinePruner(ForestPruner):
+class BaselinePruner(BudgetPruneClassifier):
     """A pruner whose `strength` alone says how much is left of the forest.
 
     A `budget` leaves as much of it as it allows.
     """
+
+    strength: ClassVar[str]
+    """Name of the parameter; its fitted value has a trailing underscore."""
 
     @abstractmethod
     def _values(self) -> Sequence[Any]:
@@ -59,14 +63,33 @@ class BaselinePruner(ForestPruner):
 
     def path(
         self, values: Sequence[Any] | None = None, *, budgets: Sequence[float] | None = None
-    ) -> PruningPath[Self]:
+    ) -> list[Self]:
         """Return the forest pruned to these values of the strength, or to budgets."""
         self._check_unpruned()
         if budgets is not None:
-            return self._path("budget", check_amounts("budgets", budgets), self._within)
-        return self._path(
-            self.strength, self._few_values() if values is None else values, lambda value: value
-        )
+            return [self._pruned_at("budget", one, self._within(one)) for one in budgets]
+        wanted = self._few_values() if values is None else values
+        return [self._pruned_at(self.strength, one, one) for one in wanted]
+
+    def _pruned_at(self, name: str, value: Any, found: Any) -> Self:
+        model = copy.copy(self)
+        model.set_params(**{"budget": None, name: value})
+        model._take(found)
+        model._compare(found)
+        return model
+
+    def fit_budgets(self, *given: Any, **named: Any) -> Any:
+        return super(BudgetPruneClassifier, self).fit_budgets(*given, **named)
+
+    @property
+    def certificate_texts(self) -> list[str]:
+        return super(BudgetPruneClassifier, self).certificate_texts
+
+    def _buy_nothing(self) -> None:
+        super(BudgetPruneClassifier, self)._buy_nothing()
+
+    def _own_record(self) -> dict[str, Any]:
+        return {}
 
     def _tuned(self, training: TrainingRows) -> Any:
         value = getattr(self, self.strength)

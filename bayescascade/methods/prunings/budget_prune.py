@@ -10,23 +10,34 @@ useless to each tree. A budget may be given instead of a tradeoff. Trees that ar
 not take part in predictions: see `Forest.without_bare_roots`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_flag, check_integer, check_real
-from bayescascade.base.watch import watch_in_use
+from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
+from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import BudgetError, check_amounts
 from bayescascade.data.labels import TrainingRows
-from bayescascade.methods.forests.bags import out_of_bag
+from bayescascade.methods.forests.bags import has_bags, out_of_bag
+from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.frontier import Frontier
+from bayescascade.methods.prunings.given_forest import (
+    check_columns,
+    count_classes,
+    fitted_forest,
+    plain_forest,
+    with_classes,
+)
 from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings, near_optimal
 from bayescascade.methods.prunings.parameters import BudgetPruneParameters
 from bayescascade.methods.prunings.path import PruningPath, gap_text
@@ -36,14 +47,20 @@ from bayescascade.methods.prunings.program import (
     is_proved,
     relative_gap,
 )
-from bayescascade.methods.prunings.pruner import ForestPruner, count_classes
 from bayescascade.methods.prunings.solvers import FlowSolver
 from bayescascade.methods.prunings.tradeoffs import choose_pruning, wrong_elsewhere
 from bayescascade.model.search import Search, Seed
 
+P = TypeVar("P")
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class BudgetPruneClassifier(ForestPruner):
+_Grown: TypeAlias = list[tuple[P, TrainingRows, NDArray[np.bool_]]]
+"""Of each fold a pruner, the rows that its forest was grown on, and whether each row is another."""
+
+_LEAST = 1.0  # seconds of pruning, whatever the time limit
+
+
+@dataclass(eq=False, repr=False)
+class BudgetPruneClassifier(ForestClassifier):
     """Prunes all trees of a forest together, by errors and costs of features.
 
     A pruning minimizes ``error + tradeoff x cost``: the mean error rate of the trees, each by
@@ -54,8 +71,12 @@ class BudgetPruneClassifier(ForestPruner):
 
     Parameters
     ----------
-    forest, costs, n_jobs, random_state
-        As of every `ForestPruner`.
+    forest : estimator or None
+        Forest or tree of scikit-learn, or a budgeted classifier. One that is fitted is used as it
+        is (in a `FrozenEstimator`, it stays so when cloned), others are cloned and fitted. None:
+        `RandomForestClassifier(40, criterion="entropy", max_features=None)`, as in the thesis.
+    costs : FeatureCosts, mapping, sequence of float or None
+        What features cost; None: 1 each. See `FeatureCosts`.
     tradeoff : float >= 0 or None
         Error rate that a unit of cost is worth. At 0, only what does harm is cut. None: the
         tradeoff is picked on held-out rows: those of `y_val`, else the out-of-bag ones. We try 1x,
@@ -72,6 +93,14 @@ class BudgetPruneClassifier(ForestPruner):
     split_cost : float >= 0
         Cost of a row passing a split of a tree, besides features: the computation. A `budget` is
         of both together.
+    n_jobs : int or None
+        Given to a forest to fit that has none itself.
+    random_state : int, SeedSequence, Generator or None
+        Likewise.
+    time_limit : float > 0 or None
+        Seconds after which `fit` stops, from its beginning, with the best pruning known by then,
+        which then depends on the machine. A forest that is fitted first is finished, as is what
+        is compiled, at the first fit; a second is left for pruning in any case.
 
     Attributes
     ----------
@@ -95,7 +124,15 @@ class BudgetPruneClassifier(ForestPruner):
     kept_ : (n_splits,) bool
         The splits of `program_` that are kept. Not of models read from a file.
 
-    The others are those of every `ForestPruner`.
+    forest_ : Forest
+        The trees that are left.
+    estimator_ : estimator
+        The forest that was pruned; not in saved models. It may be given as `forest` again, for the
+        same columns, also where they hold text.
+    program_ : PruningProgram
+        What its splits gain and cost, and `whole_forest_`, its trees; not in saved models.
+
+    The others are those of every `BudgetedClassifier`.
 
     References
     ----------
@@ -121,13 +158,197 @@ class BudgetPruneClassifier(ForestPruner):
 
     model_name: ClassVar[str] = "budget_prune"
     title: ClassVar[str] = "budget-pruned forest"
-    strength: ClassVar[str] = "tradeoff"
 
     declares = BudgetPruneParameters
 
+    forest: Any = BudgetPruneParameters.forest.default  # several types of estimators
+    _: KW_ONLY
+    costs: Costs = BudgetPruneParameters.costs.default
+    budget: float | None = BudgetPruneParameters.budget.default
+    n_jobs: int | None = BudgetPruneParameters.n_jobs.default
+    random_state: Seed = BudgetPruneParameters.random_state.default
+    time_limit: float | None = BudgetPruneParameters.time_limit.default
+    unknown: str = BudgetPruneParameters.unknown.default
     tradeoff: float | None = BudgetPruneParameters.tradeoff.default
     errors: str = BudgetPruneParameters.errors.default
     split_cost: float = BudgetPruneParameters.split_cost.default
+
+    _first_read: NDArray[np.int64] | None = field(init=False, default=None)  # from a file
+
+    # -- fitting -----------------------------------------------------------------------------------
+
+    @property
+    def may_know_validation_labels(self) -> bool:
+        """Whether `fit` may have chosen by the labels of validation rows what is left."""
+        return True
+
+    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
+        """Fit the forest, if it is not fitted yet, and prune it.
+
+        Parameters
+        ----------
+        X : DataFrame, (n_rows, n_features) array or list of rows
+            Rows to fit the forest to: numbers, truth values, text and categories; NaN or None is
+            missing. For a fitted forest they tell the columns, and out-of-bag errors are theirs:
+            they must be the rows that it was fitted to, in their order.
+        y : (n_rows,) array
+            Labels, of at least two classes.
+        X_val : as X, optional
+            Rows that costs are measured on. Without them those of `X` are, on which the cost is a
+            little smaller than on new rows.
+        y_val : (n_validation_rows,) array, optional
+            Their labels, of rows that a fitted forest has not seen. `errors="validation"`
+            needs them. If they are given, it chooses the tradeoff by
+            them where nothing says how much is left, unless they serve for something else already,
+            and the ways to spend what a best pruning leaves of a budget are compared on them.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range, the forest is none that can be pruned or was fitted
+            to other columns, or what `errors` needs is missing; of `BudgetPruneClassifier`
+            where nothing says how much is left, also if there are no rows to choose the tradeoff
+            by: neither `y_val` nor bags, as for a `DecisionTreeClassifier`, that no tree or pruning
+            was fitted to.
+        BudgetError
+            If nothing that can be left of it is within the budget, which a
+            `BudgetPruneClassifier` never says; names the least feasible one.
+        DataError
+            If the rows or labels cannot be used, or `y` has classes that a fitted forest has not.
+        """
+        watch = Watch(self.time_limit)
+        self.declares.check(self)
+        training = self._read_forest(X, y, X_val, y_val)
+        watch.grant(_LEAST)
+        with watch.watching():
+            self._prepare(training)
+            found = self._tuned(training) if self.budget is None else self._within(self.budget)
+            self._take(found)
+            self._compare(found)
+        return self
+
+    def _compare(self, found: Any) -> None:
+        """Buy nothing if that is no worse than what was found for a budget."""
+        budget = self.budget
+        if budget is None or getattr(found, "interrupted", False) or not self.forest_.n_splits:
+            return
+        training, left, outside = self._training, self._left(found), None
+        if training.validation_labels is not None:
+            left = left.without_bare_roots()
+        elif has_bags(self.estimator_) and self.estimator_._n_samples == len(training.rows):
+            outside = out_of_bag(self.estimator_, len(training.rows), "budget")[:, : left.n_trees]
+
+        def learn(other: Self, part: TrainingRows) -> Forest | None:  # noqa: ARG001
+            try:
+                found = other._within(budget)
+            except BudgetError:
+                return None
+            if getattr(found, "interrupted", False):
+                raise OutOfTime if watch_in_use().is_up else KeyboardInterrupt
+            return other._left(found).without_bare_roots()
+
+        try:
+            self._settle(self._choice(training, left, learn if self._may_grow else None, outside))
+        except OutOfTime:
+            self.stopped_after_ = watch_in_use().seconds
+
+    def _path(
+        self, name: str, wanted: Sequence[Any], find: Callable[[Any], Any]
+    ) -> PruningPath[Self]:
+        """Return the forest pruned for values of a parameter, found in ascending order.
+
+        What is found may say that it is `interrupted`, which ends the path before it.
+        """
+        found: dict[Any, Self] = {}
+        for value in sorted(set(wanted)):
+            what = find(value)
+            if getattr(what, "interrupted", False):
+                break
+            found[value] = model = copy.copy(self)
+            model.set_params(**{"budget": None, name: value})
+            model._take(what)
+            try:
+                model._compare(what)
+            except KeyboardInterrupt:
+                del found[value]
+                break
+        if wanted and not found:
+            raise KeyboardInterrupt
+        models = tuple(found[value] for value in wanted if value in found)
+        return PruningPath(models, len(found) < len(set(wanted)))
+
+    def _read_forest(self, X: Any, y: Any, X_val: Any, y_val: Any) -> TrainingRows:
+        """Return the rows, with the classes of the forest, which is fitted if needed."""
+        forest = plain_forest(self.forest)
+        training = self._read_training(X, y, X_val=X_val, y_val=y_val)
+        self._validation_rows = training.validation_rows
+        self._may_grow = not isinstance(forest, ForestClassifier) and not hasattr(
+            forest, "classes_"
+        )
+        self._template: Any = forest
+        self._grown: _Grown[Self] = []  # shared by the copies of a path
+        self.estimator_: Any  # of several types
+        self.whole_forest_: Forest
+        if forest is None or not hasattr(forest, "classes_"):
+            self.estimator_ = fitted_forest(self, forest, training, (X, y, X_val, y_val))
+        else:
+            self.estimator_ = forest
+            check_columns(forest, self._encoder)
+            training = with_classes(forest, training)
+            self.classes_ = training.classes
+        if isinstance(self.estimator_, ForestClassifier):
+            self.whole_forest_ = self.estimator_.forest_
+        else:
+            self.whole_forest_ = Forest.from_sklearn(self.estimator_)
+        self._training = training
+        return training
+
+    def _folds(
+        self, training: TrainingRows
+    ) -> Iterable[tuple[Self, TrainingRows, NDArray[np.bool_]]]:
+        """Yield the same, with forests that are grown once for all budgets."""
+        if not self._grown:
+            grown: _Grown[Self] = []
+            for other, part, held in super()._folds(training):
+                check_time()
+                other.estimator_ = fitted_forest(other, self._template, part, ())
+                other.whole_forest_ = Forest.from_sklearn(other.estimator_)
+                other._validation_rows = part.rows
+                other._prepare(part)
+                grown.append((other, part, held))
+            self._grown.extend(grown)
+        return self._grown
+
+    def _first_features(self) -> tuple[str, NDArray[np.int64]]:
+        """Return what the trees of the whole forest begin with; of older files, any."""
+        if self._begun_with is None:
+            return super()._first_features()
+        return "cheapest feature that its trees begin with", self._begun_with
+
+    @property
+    def _begun_with(self) -> NDArray[np.int64] | None:
+        """The features that the trees of the whole forest begin with; None of older files."""
+        if not hasattr(self, "whole_forest_"):
+            return self._first_read
+        first = self.whole_forest_.feature[self.whole_forest_.roots]
+        found: NDArray[np.int64] = np.unique(self._encoder.source[first[first >= 0]])
+        return found
+
+    def _pruned(self, kept: NDArray[np.bool_]) -> Forest:
+        """Return the trees that are left if some splits are kept, (n_splits,) bool."""
+        return self._cut(kept).without_bare_roots()
+
+    def _cut(self, kept: NDArray[np.bool_]) -> Forest:
+        """Return all trees as they are if some splits are kept, (n_splits,) bool."""
+        is_split = np.isin(np.arange(self.whole_forest_.n_nodes), self.program_.node[kept])
+        return self.whole_forest_.pruned(is_split)
+
+    def _check_unpruned(self) -> None:
+        """Raise if there is nothing to prune anew: before `fit`, or after a file was read."""
+        message = (
+            "%(name)s must be fitted, and not read from a file, which has only the pruned forest"
+        )
+        check_is_fitted(self, "whole_forest_", msg=message)
 
     def _prepare(self, training: TrainingRows) -> None:
         self.program_ = PruningProgram.of(

@@ -10,15 +10,10 @@ from bayescascade.model.listed import ListedBudgetLearner
 ERRORS = ("in_bag", "out_of_bag", "validation")
 
 
-class PrunerParameters(ForestParameters):
-    """Of every pruner."""
-
-    forest = Other(None, "The forest to prune", none="of 40 trees")
-
-
-class BudgetPruneParameters(PrunerParameters):
+class BudgetPruneParameters(ForestParameters):
     """Of `BudgetPruneClassifier`."""
 
+    forest = Other(None, "The forest to prune", none="of 40 trees")
     tradeoff = Real(None, "Error rate that a unit of cost is worth", minimum=0.0, none="by rows")
     errors = Choice("in_bag", "Rows on which errors are measured", words=ERRORS)
     split_cost = Real(0.0, "Cost of a row passing a split", minimum=0.0)

@@ -20,21 +20,17 @@ P = TypeVar("P", bound=ForestClassifier)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningPath(Printed, Generic[P]):
-    """Prunings of one forest, from a pruner's `path`: a sequence of fitted classifiers.
+    """Prunings of one forest, from `BudgetPruneClassifier.path`: a sequence of fitted classifiers.
 
     Parameters
     ----------
     models : tuple of classifiers
     interrupted : bool
         Whether Ctrl-C ended it before all were found.
-    strength : str
-        The parameter that they differ by, if it is not the budget. Only of "tradeoff", that is of
-        `BudgetPruneClassifier`, there are tradeoffs, objectives, gaps and errors.
     """
 
     models: tuple[P, ...]
     interrupted: bool = False
-    strength: str = "tradeoff"
 
     def __len__(self) -> int:
         return len(self.models)
@@ -52,25 +48,19 @@ class PruningPath(Printed, Generic[P]):
         return self.models[place]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per pruning: budget if there are any, strength, cost, n_trees, n_splits.
-
-        Proved ones have tree_error, least_error, objective and gap, too: see the properties.
-        """
+        """Return a row per pruning: budget if there are any, and what the properties are."""
         budgets, forests = self.budgets, [model.forest_ for model in self.models]
         columns: dict[str, Any] = {} if budgets is None else {"budget": budgets}
         columns |= {
-            self.strength: self._each(f"{self.strength}_"),
+            "tradeoff": self.tradeoffs,
             "cost": self.costs,
             "n_trees": [forest.n_trees for forest in forests],
             "n_splits": [forest.n_splits for forest in forests],
+            "tree_error": self.errors,
+            "least_error": self.least_errors,
+            "objective": self.objectives,
+            "gap": self.gaps,
         }
-        if self.strength == "tradeoff":
-            columns |= {
-                "tree_error": self.errors,
-                "least_error": self.least_errors,
-                "objective": self.objectives,
-                "gap": self.gaps,
-            }
         return pd.DataFrame(columns)
 
     @property
@@ -120,36 +110,32 @@ class PruningPath(Printed, Generic[P]):
         return np.array([getattr(model, name) for model in self.models])
 
     def page(self) -> Page:
-        """Return a table with a line for each pruning; after one of nothing where errors are known.
+        """Return a table with a line for each pruning, after one of nothing.
 
         ``cost`` is the mean cost of a validation row, ``tree error`` the mean error rate of the
         trees, each by itself; ``gap`` bounds the share by which the objective could be lower. Of
         budgets, ``lower bound`` bounds the tree error of all prunings within the budget.
         """
-        has_errors = self.strength == "tradeoff" and len(self) > 0
-        nothing = [""] if has_errors else []  # cells of the line of nothing
+        nothing = [""] if len(self) else []  # cells of the line of nothing
+        errors = [] if not len(self) else [self[0].program_.base_error, *self.errors]
+        columns = [
+            Numbers("cost", cost_texts([0.0] * len(nothing) + self.costs.tolist())),
+            Numbers("tree error", [_percentage(error) for error in errors]),
+        ]
         n_splits = Numbers("splits", nothing + [f"{model.forest_.n_splits:,}" for model in self])
-        given = self._each(f"{self.strength}_") if self.budgets is None else self.budgets
-        labels = [f"{value:.12g}" for value in given]
-        columns = [Numbers("cost", cost_texts([0.0] * len(nothing) + self.costs.tolist()))]
-        if not has_errors:
-            columns.append(n_splits)
+        tradeoffs = [_number(one) for one in self.tradeoffs]
+        if self.budgets is not None:
+            least = [_percentage(error) for error in self.least_errors]
+            columns += [Numbers("lower bound", nothing + least), n_splits]
+            columns.append(Numbers("tradeoff", nothing + tradeoffs))
+            labels, title = [f"{value:.12g}" for value in self.budgets], "budget"
         else:
-            errors = [self[0].program_.base_error, *self.errors]
-            columns.append(Numbers("tree error", [_percentage(error) for error in errors]))
-            tradeoffs = [_number(one) for one in self.tradeoffs]
-            if self.budgets is not None:
-                least = [_percentage(error) for error in self.least_errors]
-                columns += [Numbers("lower bound", nothing + least), n_splits]
-                columns.append(Numbers("tradeoff", nothing + tradeoffs))
-            else:
-                labels = tradeoffs
-                objectives = [_number(one) for one in self.objectives]
-                gaps = [gap_text(gap, "{:.2g} %") for gap in self.gaps]
-                columns += [n_splits, Numbers("objective", nothing + objectives)]
-                columns.append(Numbers("gap", nothing + gaps))
-        labels = ["nothing"] * len(nothing) + labels
-        table = PrintedTable(labels, columns, self.strength if self.budgets is None else "budget")
+            objectives = [_number(one) for one in self.objectives]
+            gaps = [gap_text(gap, "{:.2g} %") for gap in self.gaps]
+            columns += [n_splits, Numbers("objective", nothing + objectives)]
+            columns.append(Numbers("gap", nothing + gaps))
+            labels, title = tradeoffs, "tradeoff"
+        table = PrintedTable(["nothing"] * len(nothing) + labels, columns, title)
         heading = Heading([f"{count_of(len(self), 'pruning')} of a forest"])
         told = "interrupted: those not found by then are missing"
         warned = [told] if self.interrupted else []

@@ -18,7 +18,6 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import out_of_bag, wrong_out_of_bag
 from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
-from bayescascade.methods.prunings.pruner import ForestPruner
 
 _LARGEST_SHARE = 0.99  # of the whole forest's cost, from which on a pruning is nearly all of it
 _MOST_DOUBLINGS = 40
@@ -31,9 +30,7 @@ class _Solver(Protocol):
         """Return the best pruning for a tradeoff."""
 
 
-def wrong_elsewhere(
-    model: ForestPruner, training: TrainingRows, fitted_to: str
-) -> Callable[[Bools], Bools]:
+def wrong_elsewhere(model: Any, training: TrainingRows, fitted_to: str) -> Callable[[Bools], Bools]:
     """Return what says which rows, to which nothing was fitted, a pruning takes wrong.
 
     `fitted_to` are the rows that prunings are fitted to: "in_bag", "out_of_bag" or "validation".

@@ -1,0 +1,144 @@
+"""A forest that is given to be pruned: fitted, or of the rows' columns and classes."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+
+from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.data.labels import TrainingRows
+from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.forests.base import ForestClassifier
+from bayescascade.methods.forests.forest import SKLEARN_FORESTS, Forest
+from bayescascade.model.search import seed_sequence
+
+_N_TREES = 40  # as in the thesis
+_ENCODING = "_bayescascade_encoding"
+"""An attribute given to forests fitted here: what their columns are of."""
+
+
+def plain_forest(forest: Any) -> Any:
+    """Return a forest that is given, out of its frame; ParameterError if it is none."""
+    forest = forest.estimator if isinstance(forest, FrozenEstimator) else forest
+    if forest is not None and not isinstance(forest, (*SKLEARN_FORESTS, ForestClassifier)):
+        raise ParameterError(
+            "forest must be a RandomForestClassifier, an ExtraTreesClassifier, a "
+            "DecisionTreeClassifier or a budgeted classifier, "
+            f"got {type(forest).__name__}"
+        )
+    return forest
+
+
+def fitted_forest(
+    model: Any, forest: Any, training: TrainingRows, given: tuple[Any, ...]
+) -> Any:  # several types of estimators
+    """Return a fitted clone of a forest, with costs, seed and jobs of a model where it lacks them.
+
+    `given` is what `fit` was given.
+    """
+    if forest is None:
+        forest = RandomForestClassifier(_N_TREES, criterion="entropy", max_features=None)
+    forest = clone(forest)
+    known = forest.get_params(deep=False)
+    if model.random_state is not None and known["random_state"] is None:
+        (seed,) = seed_sequence(model.random_state).generate_state(1)
+        forest.set_params(random_state=int(seed))
+    if model.n_jobs is not None and known.get("n_jobs", 1) is None:
+        forest.set_params(n_jobs=model.n_jobs)
+    if isinstance(forest, ForestClassifier):
+        if forest.costs is None:
+            forest.set_params(costs=model.costs)
+        X, y, X_val, y_val = given
+        return forest.fit(X, y, X_val=X_val, y_val=y_val)
+    forest.fit(training.rows, training.classes[training.labels])
+    setattr(forest, _ENCODING, model._encoder)
+    return forest
+
+
+def check_columns(forest: Any, encoder: MatrixEncoder) -> None:
+    """Check that a fitted forest reads the matrix that the rows became."""
+    columns = encoder.columns
+    encoding = _encoding_of(forest)
+    if encoding is not None:
+        if encoding.to_dict() != encoder.to_dict():
+            raise ParameterError(
+                "forest must be fitted to columns of the same names and levels, "
+                f"got one of {_listed(encoding.columns)} for {_listed(columns)}"
+            )
+        return
+    if not encoder.is_numeric:
+        names = zip(encoder.names, encoder.levels, strict=True)
+        text = next(name for name, levels in names if levels is not None)
+        raise ParameterError(
+            "forest must not be fitted before where columns hold text or categories, which "
+            f"are encoded here, got a fitted {type(forest).__name__} and column {text!r}"
+        )
+    known = tuple(getattr(forest, "feature_names_in_", columns))
+    if forest.n_features_in_ != len(columns) or (encoder.is_named and known != columns):
+        shown = known if len(known) == forest.n_features_in_ else range(forest.n_features_in_)
+        raise ParameterError(
+            "forest must be fitted to the columns of X in their order, "
+            f"got one of {_listed(shown)} for {_listed(columns)}"
+        )
+
+
+def with_classes(forest: Any, training: TrainingRows) -> TrainingRows:
+    """Return rows with the classes of a fitted forest, which may have more."""
+    classes = np.asarray(forest.classes_)
+    known = set(classes.tolist())
+    for name in training.classes.tolist():
+        if name not in known:
+            raise DataError(
+                f"y must have labels of the forest's classes {_listed(classes.tolist())}, "
+                f"got {name!r}"
+            )
+    place = np.searchsorted(classes, training.classes)
+    validation = training.validation_labels
+    return replace(
+        training,
+        labels=place[training.labels],
+        classes=classes,
+        validation_labels=None if validation is None else place[validation],
+    )
+
+
+def count_classes(
+    forest: Forest,
+    rows: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    is_counted: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """Return how many rows of each class come to each node, (n_nodes, n_classes) float64.
+
+    labels (n_rows,), places of classes; is_counted (n_rows, n_trees): which trees count each row,
+    by default all of them.
+    """
+    leaves = forest.apply(rows)
+    cell = leaves * np.int64(forest.n_classes) + labels[:, np.newaxis]
+    if is_counted is not None:
+        cell = cell[is_counted]
+    at_leaves = np.bincount(cell.ravel(), minlength=forest.counts.size)
+    # A subtree is a range of nodes: what comes to its root is the sum over its leaves.
+    below = np.zeros((forest.n_nodes + 1, forest.n_classes))
+    np.cumsum(at_leaves.reshape(forest.counts.shape), axis=0, out=below[1:])
+    counts: NDArray[np.float64] = below[forest.ends] - below[:-1]
+    return counts
+
+
+def _encoding_of(forest: Any) -> MatrixEncoder | None:
+    """Return what the columns of a forest that was fitted here are of; None of other forests."""
+    if isinstance(forest, ForestClassifier):
+        return forest._encoder
+    encoding: MatrixEncoder | None = getattr(forest, _ENCODING, None)
+    if encoding is None or hasattr(forest, "feature_names_in_"):  # fitted again, elsewhere
+        return None
+    return encoding if forest.n_features_in_ == len(encoding.source) else None
+
+
+def _listed(values: Any) -> str:
+    shown = [repr(value) for value in values]
+    return ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")
