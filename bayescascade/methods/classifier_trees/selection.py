@@ -118,13 +118,7 @@ class Node:
         self._has = self._explained(self._squares)
 
     def choose(self, budget: float, how: str) -> Purchase:
-        """Return what is bought by "paper", "greedy", "exact" or "auto".
-
-        Raises
-        ------
-        TooLargeError
-            If there are too many affordable sets for "exact".
-        """
+        """Return what "paper", "greedy", "exact" or "auto" buys; TooLargeError of "exact"."""
         if how == "paper":
             return self._certified(self.greedy(budget, by_price=True, skips=False), budget)
         if how in ("exact", "auto"):

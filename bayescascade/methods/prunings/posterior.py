@@ -32,13 +32,7 @@ _ROUNDING = 1e-12  # of the objective: what a block of steps may add up wrongly
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptSplits:
-    """A pruned forest, as the splits that it keeps: those above each of them are kept, too.
-
-    Parameters
-    ----------
-    kept : (n_splits,) bool
-        Of each split of the whole forest, whether it is kept; never written.
-    """
+    """A pruned forest, as the splits that it keeps, (n_splits,) bool, closed under parents."""
 
     kept: NDArray[np.bool_]
 
@@ -53,13 +47,7 @@ class KeptSplits:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "KeptSplits":
-        """Rebuild from what `to_dict` returned.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If it returned no such thing.
-        """
+        """Return what `to_dict` returned; KeyError, TypeError or ValueError if it did not."""
         n_splits = int(record["n_splits"])
         packed = np.frombuffer(bytes.fromhex(record["kept"]), np.uint8)
         if n_splits < 0 or packed.size != (n_splits + 7) // 8:

@@ -103,31 +103,10 @@ class PruningProgram:
     ) -> "PruningProgram":
         """Return the program of a forest and of the rows that measure its costs.
 
-        Parameters
-        ----------
-        forest : Forest
-        items : CostItems
-            Of the forest's own columns.
-        X_val : (n_rows, n_columns) float32
-            Rows whose mean cost is to be paid.
-        row_weight : (n_rows,) array-like of float >= 0, optional
-            Their weights, 1 each by default.
-        split_cost : float >= 0
-            Cost of a row passing a split, in the unit of the features' costs.
-        counts : (n_nodes, n_classes) float64 >= 0, optional
-            Weight of each class, among the rows that measure errors, that reaches a node; the
-            forest's own by default. The label of a node is the forest's in any case.
-
-        Returns
-        -------
-        PruningProgram
-
-        Raises
-        ------
-        ParameterError
-            If `split_cost` or the shape of `row_weight` is wrong.
-        DataError
-            If a weight is not finite and >= 0, or all are zero.
+        X_val (n_rows, n_columns) float32, of weights `row_weight`, by default 1 each; split_cost
+        >= 0; counts (n_nodes, n_classes): the weight of each class, among the rows that measure
+        errors, that reaches a node, by default the forest's own. ParameterError or DataError if
+        `split_cost` or weights are wrong.
         """
         check_real("split_cost", split_cost, minimum=0.0)
         weights = check_weights(
@@ -205,19 +184,9 @@ class PruningProgram:
         return not np.any(kept[inner] & ~kept[self.parent[inner]])
 
     def between(self, lower: Bools, upper: Bools) -> tuple["PruningProgram", NDArray[np.int64]]:
-        """Return the program of what to keep beyond a pruning, within a larger one.
+        """Return the program of what to keep beyond a pruning, within a larger one, and its splits.
 
-        Parameters
-        ----------
-        lower, upper : (n_splits,) bool
-            Prunings of which `upper` keeps all that `lower` does.
-
-        Returns
-        -------
-        program : PruningProgram
-            Its cost is what is to be paid beyond the cost of `lower`.
-        splits : (n_inner,) int64
-            The splits that it is about.
+        lower, upper (n_splits,) bool; its cost is what is to be paid beyond that of `lower`.
         """
         splits = np.flatnonzero(upper & ~lower)
         place = np.full(self.n_splits + 1, -1, np.int32)  # the last is for parents of roots
