@@ -25,7 +25,7 @@ from bayescascade.methods.adaptive.fitting import (
     own_estimator,
 )
 from bayescascade.methods.adaptive.full import OfAny, OfBudgeted, OfForest
-from bayescascade.methods.adaptive.gated import Gated
+from bayescascade.methods.adaptive.gated import Gated, Scores
 from bayescascade.methods.adaptive.linear import LinearLearner
 from bayescascade.methods.adaptive.linear_scores import Scaling
 from bayescascade.methods.adaptive.objective import Numbers, Problem
@@ -33,7 +33,6 @@ from bayescascade.methods.adaptive.oracle import GateOracle, oracle_between
 from bayescascade.methods.adaptive.parameters import AdaptiveParameters
 from bayescascade.methods.adaptive.posterior import AdaptivePosterior
 from bayescascade.methods.adaptive.reports import HOW_TO_READ, score_table
-from bayescascade.methods.adaptive.scores import Scores
 from bayescascade.methods.adaptive.selecting import Fit
 from bayescascade.methods.adaptive.trial import Learner, Trial, counted, judges_of
 from bayescascade.report.numbers import share_text

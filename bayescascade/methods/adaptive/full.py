@@ -1,7 +1,7 @@
-"""The full model of a gate: a forest read by path, a budgeted classifier, or any other one."""
+"""The full model of a gate: a forest read by path, a budgeted classifier, any other, or none."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,26 +16,6 @@ from bayescascade.methods.forests.walk import ForestWalk
 
 Numbers = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-
-class FullModel(Protocol):
-    """What rows that are hard go to; rows are those of the matrix."""
-
-    @property
-    def text(self) -> str:
-        """What it is called."""
-
-    def probabilities(self, rows: Matrix) -> Numbers:
-        """Return the probability of each class, (n, n_classes)."""
-
-    def used(self, rows: Matrix) -> Bools:
-        """Return which features it reads for each row, (n, n_features)."""
-
-    def walk(self, encoder: MatrixEncoder) -> Walk:
-        """Return a row of which nothing is known."""
-
-    def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types; ParameterError if it cannot be in a file."""
 
 
 class OfForest(NamedTuple):
@@ -144,6 +124,49 @@ class _AnyWalk(WholeWalk):
     def probabilities(self) -> Numbers:
         chances: Numbers = self._full.probabilities(self.cells)[0]
         return chances
+
+
+class Nobody(NamedTuple):
+    """No full model, where nothing is sent: the shares of the classes (n_classes,)."""
+
+    shares: Numbers
+    n_features: int
+
+    @property
+    def text(self) -> str:
+        """What it is called."""
+        return "nobody"
+
+    def probabilities(self, rows: Matrix) -> Numbers:
+        """Return the probability of each class, (n, n_classes)."""
+        return np.repeat(self.shares[np.newaxis], len(rows), axis=0)
+
+    def used(self, rows: Matrix) -> NDArray[np.bool_]:
+        """Return which features it reads for each row, (n, n_features)."""
+        return np.zeros((len(rows), self.n_features), np.bool_)
+
+    def walk(self, encoder: MatrixEncoder) -> "_Nowhere":
+        """Return a row of which nothing is known."""
+        del encoder
+        return _Nowhere(self.shares)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types; the shares are those of the gate's record."""
+        return {"nobody": True}
+
+
+class _Nowhere:
+    """A row that waits for nothing."""
+
+    def __init__(self, shares: Numbers) -> None:
+        self.probabilities, self.waiting = shares, dict[int, int]()
+
+    def learn(self, column: int, value: object) -> None:
+        del column, value
+
+
+FullModel: TypeAlias = OfForest | OfBudgeted | OfAny | Nobody
+"""What rows that are hard go to; rows are those of the matrix."""
 
 
 def full_from_record(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,19 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.adaptive.full import FullModel, full_from_record
+from bayescascade.methods.adaptive.boosted_scores import BoostedScores
+from bayescascade.methods.adaptive.full import FullModel, Nobody, full_from_record
 from bayescascade.methods.adaptive.linear_scores import LinearScores
-from bayescascade.methods.adaptive.nobody import Nobody
 from bayescascade.methods.adaptive.objective import Numbers, class_chances
-from bayescascade.methods.adaptive.scores import Scores, scores_from_record
 
 Bools = NDArray[np.bool_]
 
 _ENDS = {"none": np.inf, "all": -np.inf}
 """Cuts at which the gate does not look at a row."""
+
+
+Scores: TypeAlias = LinearScores | BoostedScores
+"""What a gate and a local model are: scores of rows, which read some columns of each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,11 +145,18 @@ class Gated:
         if "nobody" not in record["full"]:
             full = full_from_record(record["full"], source, n_classes)
         return cls(
-            scores_from_record(record["gate"], 1, p),
-            scores_from_record(record["local"], c, p),
+            _scores_from_record(record["gate"], 1, p),
+            _scores_from_record(record["local"], c, p),
             full,
             cut, means, source, shares,
         )  # fmt: skip
+
+
+def _scores_from_record(record: Mapping[str, Any], n_outputs: int, n_columns: int) -> Scores:
+    """Return what `to_record` returned; ModelFileError if it is something else."""
+    if "trees" in record:
+        return BoostedScores.from_record(record, n_outputs, n_columns)
+    return LinearScores.from_record(record, n_outputs, n_columns)
 
 
 class GatedWalk:

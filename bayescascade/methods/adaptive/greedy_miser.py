@@ -11,9 +11,9 @@ from bayescascade.data.given import GivenRows
 from bayescascade.methods.adaptive.base import GatedClassifier
 from bayescascade.methods.adaptive.boosted import boosted_learner
 from bayescascade.methods.adaptive.boosted_scores import BoostedScores
+from bayescascade.methods.adaptive.full import Nobody
 from bayescascade.methods.adaptive.gated import Gated
 from bayescascade.methods.adaptive.linear_scores import Scaling
-from bayescascade.methods.adaptive.nobody import Nobody
 from bayescascade.methods.adaptive.objective import Problem
 from bayescascade.methods.adaptive.parameters import GreedyMiserParameters
 from bayescascade.methods.adaptive.trial import Trial, counted, judges_of

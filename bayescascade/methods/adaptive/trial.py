@@ -15,9 +15,8 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.adaptive.choosing import AdaptiveFit, Judges, judged
 from bayescascade.methods.adaptive.full import FullModel
-from bayescascade.methods.adaptive.gated import Gated
+from bayescascade.methods.adaptive.gated import Gated, Scores
 from bayescascade.methods.adaptive.objective import Numbers
-from bayescascade.methods.adaptive.scores import Scores
 
 _HELD_OUT = 0.25  # of the rows, where none are given to choose by
 
