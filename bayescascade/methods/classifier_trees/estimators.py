@@ -205,8 +205,7 @@ class SubmodularTreeClassifier(TriedClassifier):
 
         found = explore_by(search, posterior, solve=solved, starts=starts)
         if found.solution is not None:
-            exact: Any = found.solution.result
-            return np.asarray(exact.item_probabilities)
+            return np.asarray(found.solution.result)
         return posterior.item_probabilities([s for chain in found.run_.draws for s in chain])
 
     # -- what a user sees --------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """The exact posterior of what a tree buys: all sets of each leaf are weighed, leaf by leaf."""
 
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,25 +23,11 @@ MOST_WORK = {"auto": 1e9, "exact": 1e12}
 _N_DRAWS = 250  # of each chain that stands for independent draws
 
 
-class ExactPurchases(NamedTuple):
-    """What weighing all sets of each leaf gives.
-
-    Attributes
-    ----------
-    item_probabilities : (n_nodes, n_items) float64
-        See `SubmodularTreePosterior.item_probabilities`.
-    n_sets : int
-        Sets that were weighed.
-    """
-
-    item_probabilities: Numbers
-    n_sets: int
-
-
 def solved(posterior: SubmodularTreePosterior, search: Search) -> Solution[Purchases]:
     """Return the most probable state, and draws; leaves are independent, see `posterior`.
 
-    Raises TooLargeError if there are too many sets for the search, "auto" or "exact".
+    The result is what `SubmodularTreePosterior.item_probabilities` estimates. Raises TooLargeError
+    if there are too many sets for the search, "auto" or "exact".
     """
     started = perf_counter()
     model = posterior.model
@@ -72,7 +57,7 @@ def solved(posterior: SubmodularTreePosterior, search: Search) -> Solution[Purch
     states = [posterior.lifted(one) for one in draws]
     state = posterior.lifted(best)
     return Solution(
-        result=ExactPurchases(posterior.by_node(paid), n_sets),
+        result=posterior.by_node(paid),
         state=state,
         log_density=posterior.log_density(state),
         certificate=Certificate(0.0, f"{n_sets:,} sets", None),

@@ -35,7 +35,6 @@ from bayescascade.methods.sensors.training import Lesson, opened
 from bayescascade.methods.sensors.trial import Trial, Ways
 from bayescascade.methods.sensors.trying import (
     Candidate,
-    Judge,
     Trying,
     best_ridge,
     best_within,
@@ -178,14 +177,14 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         lesson = Lesson(
             self._maker.made(answers.rows), answers.targets, answers.loss, costs, self.ridge or 1.0
         )
-        judge, learned, rows = self._judge(lesson, answers, validation, rng)
+        judging, learns, learned, rows = self._judge(lesson, answers, validation, rng)
         candidates: list[Candidate] = []
-        trying = Trying(learned, judge, "step", lambda *_: opened(learned, rng))
+        trying = Trying(learned, judging, "step", lambda *_: opened(learned, rng))
         self.is_interrupted_ = False
         try:
             with watch.watching(), single_threaded():
                 if self.ridge is None:
-                    ridge = best_ridge(learned, judge.lesson)
+                    ridge = best_ridge(learned, judging)
                     learned, lesson = learned._replace(ridge=ridge), lesson._replace(ridge=ridge)
                     trying = trying._replace(lesson=learned)
                 candidates.extend(trying.static())
@@ -208,12 +207,12 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
                 lesson.signals.sensor_of.size, costs.size, lesson.targets.shape[1]
             )
             candidates = [trying.judged("always", silent, math.nan, math.nan)]
-        return Trial(candidates, judge.learns, lesson, rows, watch, seed)
+        return Trial(candidates, learns, lesson, rows, watch, seed)
 
     def _judge(
         self, lesson: Lesson, answers: Answers, validation: GivenRows | None, rng: Any
-    ) -> tuple[Judge, Lesson, Matrix | None]:
-        """Return the rows that judge, the lesson of those that learn, and validation rows."""
+    ) -> tuple[Lesson, Bools, Lesson, Matrix | None]:
+        """Return a lesson of rows that judge, who learns, their lesson, and validation rows."""
         learns = np.ones(len(answers.rows), np.bool_)
         rows = None
         if validation is not None:
@@ -223,14 +222,14 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
                 judging = Lesson(
                     self._maker.made(judged.rows), judged.targets, lesson.loss, lesson.costs, 1.0
                 )
-                return Judge(judging, "validation rows", learns), lesson, judged.rows
+                return judging, learns, lesson, judged.rows
             rows = self._reader.transform(validation, owner)
         parts = split_by_class(answers.groups, [1 - _HELD_OUT, _HELD_OUT], rng)
         learns = parts == 0
         if learns.all() or len(np.unique(answers.groups[learns])) < 2:
-            return Judge(lesson, "rows", np.ones_like(learns)), lesson, rows
+            return lesson, np.ones_like(learns), lesson, rows
         learned = lesson.among(learns)._replace(ridge=lesson.ridge)
-        return Judge(lesson.among(~learns), "held-out rows", learns), learned, rows
+        return lesson.among(~learns), learns, learned, rows
 
     def _thrifts(self) -> list[float]:
         """Return the tradeoffs that are tried."""

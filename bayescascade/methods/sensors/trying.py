@@ -8,7 +8,7 @@ its neighbors on the path are trained, too. Rows that nothing is learned from ju
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from bayescascade.base.notices import noticed
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.methods.sensors.models import GatedNet, Weights, designed
 from bayescascade.methods.sensors.refitting import Refit, refitted
-from bayescascade.methods.sensors.signals import Floats
 from bayescascade.methods.sensors.static import greedy_sets
 from bayescascade.methods.sensors.thrift import fast_speaks
 from bayescascade.methods.sensors.training import Lesson, error_of
@@ -61,42 +60,30 @@ class Candidate:
     loss: float = float("nan")
 
 
-class Judge(NamedTuple):
-    """The rows that judge, what they are called, and how wrong outputs are for their targets."""
-
-    lesson: Lesson
-    words: str
-    learns: Any  # (n_training_rows,) bool, which are learned from
-
-    def error(self, outputs: Floats) -> float:
-        """Return the error rate, or the mean squared error."""
-        return error_of(self.lesson, outputs)
-
-
 class Trying(NamedTuple):
-    """How candidates of a lesson are made, and who judges them."""
+    """How candidates of a lesson are made, and the lesson of the rows that judge them."""
 
     lesson: Lesson
-    judge: Judge
+    judging: Lesson
     activation: str
     train: Train
 
     def judged(self, kind: str, weights: Weights, thrift: float, gap: float) -> Candidate:
         """Return a candidate with its error and cost."""
-        judging = self.judge.lesson
+        judging = self.judging
         net = GatedNet(weights, judging.signals.sensor_of, self._activation_of(kind))
         speaks = fast_speaks(weights, judging.signals)
         outputs = designed(judging.signals, net.gates(judging.signals)) @ weights.theta
         cost = float((speaks @ judging.costs).mean())
         loss = float(judging.loss.rows(outputs, judging.targets).mean())
-        return Candidate(kind, net, thrift, self.judge.error(outputs), cost, gap, loss)
+        return Candidate(kind, net, thrift, error_of(judging, outputs), cost, gap, loss)
 
     def _activation_of(self, kind: str) -> str:
         return "step" if kind == "always" else self.activation
 
     def static(self) -> Iterator[Candidate]:
         """Yield greedy sets that always speak."""
-        for weights, found in greedy_sets(self.lesson, self.judge.lesson):
+        for weights, found in greedy_sets(self.lesson, self.judging):
             yield self.judged("always", weights, float("nan"), found.gap)
 
     def refit(self, weights: Weights, max_iter: int) -> tuple[Weights, Refit]:

@@ -32,7 +32,7 @@ def item_probabilities(problem, **changed):
 def test_exact_probabilities_are_those_of_all_sets(problem):
     posterior = problem.posterior()
     found = explore(posterior, "exact", solve=solved, random_state=0)
-    exact = found.solution.result.item_probabilities
+    exact = found.solution.result
     np.testing.assert_allclose(exact[0], item_probabilities(problem), atol=1e-9)
     densities = problem.log_densities()
     assert found.log_density == pytest.approx(densities.max(), abs=1e-9)
@@ -60,7 +60,7 @@ def test_the_best_state_is_not_below_the_tree_and_chains_agree(seed):
     assert chains.log_density >= greedy - 1e-9
     drawn = [state for chain in chains.run_.draws for state in chain]
     near = posterior.item_probabilities(drawn)
-    np.testing.assert_allclose(near, exact.solution.result.item_probabilities, atol=0.05)
+    np.testing.assert_allclose(near, exact.solution.result, atol=0.05)
 
 
 def test_an_estimator_says_what_items_are_probable(tmp_path):
