@@ -90,6 +90,7 @@ def executed(path: Path) -> nbformat.NotebookNode:
         notebook,
         timeout=300,
         record_timing=False,
+        coalesce_streams=True,
         resources={"metadata": {"path": str(path.parent)}},
     )
     client.execute(env=ENVIRONMENT)
