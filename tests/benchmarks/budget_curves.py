@@ -19,8 +19,8 @@ more seeds for quick methods than for slow ones.
 The lines below a data set: mean error in percent, standard error of the mean over seeds, and the
 mean cost as a percentage of all columns' with its standard error. "*" marks a method that is better
 than BudgetPrune by more than a standard error of the paired differences. Seconds are of CPU.
-`--tables` prints what a file has as Markdown: mean accuracy in percent, the best of each column of
-figures bold, and the largest standard error; in brackets seeds, where they are not the data set's.
+`--tables` prints what a file has as Markdown: mean accuracy in percent, the largest standard error,
+and in brackets seeds, where they are not the data set's.
 """
 
 from collections.abc import Iterator, Sequence

@@ -40,6 +40,7 @@ from bayescascade import (
 from bayescascade.costs.limits import BudgetError
 from tests.benchmarks.budget_data import DATA_SETS, Split, costs_of, split
 from tests.benchmarks.budget_judged import Judged
+from tests.benchmarks.greedy_gate import greedy_gates
 from tests.benchmarks.margin_rules import rules_within
 from tests.benchmarks.pruning_baselines import CostComplexityPrune, GreedyPrune, TruncatedForest
 
@@ -229,18 +230,25 @@ def _by_neighbors(setting: Setting, **how: Any) -> Iterator[Judged]:
     yield from rules_within(_fitted(model, setting), setting.rows, setting.budgets)
 
 
-def _gate(setting: Setting, **how: Any) -> Iterator[Judged]:
-    """Yield gates before whichever errs less on the validation rows: an SVM, or a forest."""
+def _full_model(setting: Setting) -> Any:  # of scikit-learn
+    """Return whichever errs less on the validation rows: an SVM, or a forest; fitted."""
     train, validation, _ = setting.rows
     svm = make_pipeline(StandardScaler(), SVC(C=10.0, gamma=4.0 / train.features.shape[1]))
     forest = RandomForestClassifier(100, random_state=setting.seed, n_jobs=2)
-    if train.features.isna().to_numpy().any():
-        full: Any = forest
-    else:
-        fitted = (each.fit(train.features, train.labels) for each in (svm, forest))
-        scores = [each.score(validation.features, validation.labels) for each in fitted]
-        full = clone((svm, forest)[int(np.argmax(scores))])
+    contenders = (forest,) if train.features.isna().to_numpy().any() else (svm, forest)
+    fitted = [each.fit(train.features, train.labels) for each in contenders]
+    scores = [each.score(validation.features, validation.labels) for each in fitted]
+    return fitted[int(np.argmax(scores))]
+
+
+def _gate(setting: Setting, **how: Any) -> Iterator[Judged]:
+    full = clone(_full_model(setting))
     yield from _within_budgets(setting, partial(AdaptiveClassifier, full), **how)
+
+
+def _greedy_gate(setting: Setting) -> Iterator[Judged]:
+    items = setting.costs.resolve(list(setting.rows.train.features.columns))
+    yield from greedy_gates(setting.rows, _full_model(setting), items)
 
 
 METHODS: Mapping[str, Callable[[Setting], Iterator[Judged]]] = {
@@ -262,6 +270,7 @@ METHODS: Mapping[str, Callable[[Setting], Iterator[Judged]]] = {
     "Adapt-GBRT": _gate,
     "Adapt-Lin": partial(_gate, learner="linear"),
     "Adapt-LstSq": partial(_gate, learner="linear", distance="log_odds"),
+    "L1 gate": _greedy_gate,
     "GreedyMiser": partial(_within_budgets, make=GreedyMiserClassifier),
     "GreedyMiser, once": partial(_within_budgets, make=GreedyMiserClassifier, penalty="once"),
 }

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tests.benchmarks.budget_methods import SHARES
-from tests.benchmarks.budget_results import Result, Results, summed
+from tests.benchmarks.budget_results import TITLES, Result, Results, summed
 
 PANELS = ("letter", "magic", "spambase", "covertype", "pima", "hepatitis")
 
@@ -66,8 +66,10 @@ def draw(results: Results, picture: Path) -> None:
         figure.supxlabel("cost at most, percent of all features'", fontsize=8)
         figure.supylabel("test accuracy, percent", fontsize=8)
         known = {line.get_label(): line for axes in panels for line in axes.get_lines()}
-        handles = [known[method] for method in SHOWN if method in known]
-        figure.legend(handles=handles, loc="outside upper center", ncols=5, frameon=False)
+        shown = [method for method in SHOWN if method in known]
+        titles = [TITLES[m].replace("`", "").replace("Classifier", "") for m in shown]
+        handles = [known[method] for method in shown]
+        figure.legend(handles, titles, loc="outside upper center", ncols=4, frameon=False)
         is_svg = picture.suffix == ".svg"
         figure.savefig(picture, dpi=110, metadata={"Date": None} if is_svg else None)
 

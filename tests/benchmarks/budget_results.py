@@ -136,14 +136,10 @@ class Results:
         }
         numbers = Counter(len(table) for table in tables.values())
         usual = numbers.most_common(1)[0][0] if numbers else 0
-        best = np.max([table.mean(axis=0) for table in tables.values()], axis=0)
         column = {"title": f"{name} ({usual})"}
         for method, table in tables.items():
             means, errors = summed(table)
-            words = [
-                f"**{m:.1f}**" if m >= b - 1e-9 else f"{m:.1f}"
-                for m, b in zip(means, best, strict=True)
-            ]
+            words = [f"{mean:.1f}" for mean in means]
             if len(table) > 1:
                 words.append(f"± {errors.max():.1f}")
             if len(table) != usual:
