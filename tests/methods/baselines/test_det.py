@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade import DensityEstimationTree, LeafCascade, LeafPosterior, Table
-from bayescascade.base.errors import ParameterError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.data.splitting import split_rows, with_weights
@@ -205,24 +204,6 @@ def test_a_chain_may_start_from_the_tree() -> None:
     root = DensityEstimationTree(complexity=1e9).fit(table).tree_.tree
     assert root.n_nodes == 1
     assert posterior.log_density(tree) > posterior.log_density(root)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"min_leaf_size": -1}, "min_leaf_size must be a finite number >= 0, got -1"),
-        ({"max_leaf_size": None}, "max_leaf_size must be a finite number >= 0, got None"),
-        ({"complexity": -0.5}, "complexity must be a finite number >= 0, got -0.5"),
-        ({"choose_by": "x"}, "choose_by must be one of 'likelihood', 'squared_error', got 'x'"),
-        ({"n_folds": 1}, "n_folds must be an integer >= 2, got 1"),
-        ({"concentration": 0}, "concentration must be a finite number > 0, got 0"),
-        ({"density": "x"}, "density must be one of 'posterior_mean', 'empirical', got 'x'"),
-        ({"missing": "x"}, "missing must be one of 'error', 'level', got 'x'"),
-    ],
-)
-def test_wrong_parameters(parameters: dict[str, object], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        DensityEstimationTree(**parameters).fit(pd.read_csv(TITANIC))
 
 
 FORGED = [

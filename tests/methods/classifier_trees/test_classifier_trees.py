@@ -37,20 +37,6 @@ def fitted():
     return model.fit(X, y), X
 
 
-def test_what_is_not_read_changes_nothing_and_what_is_acquired_is_what_is_read(fitted):
-    model, X = fitted
-    read = model.features_used(X[:100])
-    assert 0 < read.mean() < 1
-    noise = np.random.default_rng(1).normal(size=(100, 5)) * 100
-    changed = model.predict_proba(np.where(read, X[:100], noise))
-    np.testing.assert_array_equal(changed, model.predict_proba(X[:100]))
-    for row in X[:20]:
-        acquired = model.acquire(row.__getitem__)
-        assert acquired.is_complete
-        assert acquired.total_cost == model.acquisition_cost([row])[0]
-        np.testing.assert_allclose(acquired.probabilities, model.predict_proba([row])[0])
-
-
 @pytest.mark.parametrize("basis", ["linear", "bins"])
 @pytest.mark.parametrize("seed", range(3))
 def test_prunings_are_the_best_for_every_tradeoff(basis, seed):
@@ -79,19 +65,6 @@ def test_prunings_are_the_best_for_every_tradeoff(basis, seed):
         here = max((p for p in path if p.tradeoff <= tradeoff), key=lambda p: p.tradeoff)
         best = min(error + tradeoff * cost for error, cost in every)
         assert here.error + tradeoff * here.cost == pytest.approx(best)
-
-
-def test_a_budget_holds_and_a_path_costs_more_for_fewer_errors(fitted):
-    model, X = fitted
-    path = model.path([0.2, 1.0, 2.0, 10.0])
-    costs = [each.validation_cost_ for each in path]
-    assert costs == sorted(costs)
-    assert all(
-        each.validation_cost_ <= limit for each, limit in zip(path, [0.2, 1, 2, 10], strict=True)
-    )
-    assert path[0].predict(X).tolist() == [model.commonest_class_] * len(X)
-    with pytest.raises(ParameterError, match="budget must be"):
-        model.within(-1)
 
 
 PRINTED = {"basis": "linear", "selection": "paper", "leaf": "least_squares", "prune": False}
@@ -132,9 +105,7 @@ def test_text_and_missing_cells_and_an_unknown_level_are_read():
     [
         ({"node_budget": 0.1}, "node_budget must be at least 1, what the cheapest feature"),
         ({"node_budget": [1.0, 2.0]}, "node_budget must have one number or 31"),
-        ({"tradeoff": -1.0}, "tradeoff must be"),
         ({"costs": {0: float("nan")}}, r"costs\[0\] must be"),
-        ({"selection": "best"}, "selection must be"),
     ],
 )
 def test_bad_parameters_are_named(changed, words):

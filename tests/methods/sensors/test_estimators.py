@@ -135,8 +135,6 @@ def test_a_sensor_with_a_missing_cell_is_silent(model):
         ({"costs": [1.0]}, "costs must be a mapping of sensors or 3 numbers"),
         ({"costs": {"wrist": -1.0}}, r"costs\['wrist'\] must be a finite number >= 0, got -1"),
         ({"activation": "relu"}, 'activation must be "sigmoid" for straight_through, got "relu"'),
-        ({"method": "guess"}, "method"),
-        ({"n_steps": 0}, "n_steps"),
     ],
 )
 def test_bad_sensors_are_named(changed, words):
