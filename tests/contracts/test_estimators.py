@@ -364,28 +364,19 @@ def test_checkpoints_of_another_fit_are_refused(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize(
-    ("bad", "words"),
-    [
-        (lambda frame: frame[:0], "at least one"),
-        (lambda frame: frame.set_axis(["a", "a", "b", "c"], axis=1), '"?a"?'),
-        (lambda frame: frame.assign(fare=np.inf), "fare"),
-    ],
-    ids=["empty", "twice", "infinite"],
-)
-def test_bad_rows_are_named(name, bad, words):
-    with pytest.raises((BayesCascadeError, ValueError), match=words):
-        ESTIMATORS[name].fit_to(bad(rows()))
+def test_bad_rows_are_named(name):
+    for bad, words in (
+        (rows()[:0], "at least one"),
+        (rows().set_axis(["a", "a", "b", "c"], axis=1), '"?a"?'),
+        (rows().assign(fare=np.inf), "fare"),
+    ):
+        with pytest.raises((BayesCascadeError, ValueError), match=words):
+            ESTIMATORS[name].fit_to(bad)
 
 
 @pytest.mark.parametrize("name", CHAINED)
-@pytest.mark.parametrize(
-    ("parameter", "value"),
-    [("n_chains", 0), ("n_steps", -1), ("search", "guess"), ("random_state", "x"),
-     ("n_jobs", 0), ("resume", True), ("predictive", "best"), ("progress", 3)],
-)  # fmt: skip
-def test_bad_parameters_are_named(name, parameter, value):
-    if parameter not in ESTIMATORS[name].make().get_params():
-        pytest.skip(f"no parameter {parameter}")
-    with pytest.raises(ParameterError, match=parameter):
-        ESTIMATORS[name].fit(**{parameter: value})
+def test_bad_parameters_are_named(name):
+    """Those that are no number or word; what is declared of others is held by `test_parameters`."""
+    for parameter, value in (("random_state", "x"), ("resume", True), ("progress", 3)):
+        with pytest.raises(ParameterError, match=parameter):
+            ESTIMATORS[name].fit(**{parameter: value})

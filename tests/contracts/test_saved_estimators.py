@@ -65,6 +65,12 @@ def test_saved_models_come_back(name, tmp_path):
     own = of_draws(model)
     rounding = 1e-12 if name == "mixture auto" else 0.0  # its last bits differ
     np.testing.assert_allclose(answers(loaded, rows()), answers(own, rows()), rtol=rounding)
+    if hasattr(model, "sample"):
+        drawn = (each.sample(50, random_state=1) for each in (loaded, own))
+        pd.testing.assert_frame_equal(*drawn)
+    if name in ("leaf", "branch", "labels"):
+        intervals = (each.credible_interval(rows()) for each in (loaded, model))
+        np.testing.assert_array_equal(*intervals)
     loaded.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "model.json").read_bytes()
 

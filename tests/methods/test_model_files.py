@@ -21,7 +21,7 @@ from bayescascade.model.packing import _TYPES, Unpacked, narrow, pack
 from bayescascade.model.record import _FORMER_NAMES, model_class
 from tests.forgeries import edited_at_random, forged, loaded_or_refused, write
 from tests.methods.cascades import fits as trees
-from tests.methods.rules.fits import boats, classifier, fitted as rules, people
+from tests.methods.rules.fits import classifier, fitted as rules, people
 from tests.people import DECLARED
 
 MODELS = {
@@ -30,24 +30,6 @@ MODELS = {
     "independent": lambda: trees.fitted(LeafCascade, leaf="independent"),
     "rules": rules,
     "labels": classifier,
-}
-OPTIONS = {
-    "anneal": lambda: trees.fitted(LeafCascade, search="anneal"),
-    "empirical": lambda: trees.fitted(BranchCascade, density="empirical", max_branches=3),
-    "average": lambda: trees.fitted(
-        LeafCascade, leaf="independent", leaf_concentration=0.5, predictive="average"
-    ),
-    "process": lambda: trees.fitted(LeafCascade, prior="generative", stop=0.3),
-    "size": lambda: trees.fitted(LeafCascade, prior="size"),
-    "process to a depth": lambda: trees.fitted(
-        BranchCascade, prior="generative", partitions="levels", max_depth=1, search="exact"
-    ),
-    "shares": lambda: trees.fitted(BranchCascade, leaf="independent", density="empirical"),
-    "average of lists": lambda: rules(predictive="average"),
-    "annealed list": lambda: rules(search="anneal", density="empirical"),
-    "average of labels": lambda: classifier(predictive="average"),
-    "numbers as labels": lambda: classifier(boats),
-    "lenient": lambda: classifier(unknown="ignore", missing="level"),
 }
 
 
@@ -59,33 +41,6 @@ def saved(request):
     if "rules" in record:
         record["draws"] = record["draws"][:3]
     return model, record
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        *(pytest.param(make, id=name) for name, make in MODELS.items()),
-        *(pytest.param(make, id=name, marks=pytest.mark.slow) for name, make in OPTIONS.items()),
-    ],
-)
-def test_nothing_is_lost(make, tmp_path):
-    """A loaded model answers to the last bit as the one that was saved."""
-    model, frame = make(), people(60, seed=9)
-    model.save(tmp_path / "model.json")
-    loaded = bayescascade.load(tmp_path / "model.json")
-    assert loaded.summary_ == model.summary_
-    assert loaded.schema_ == model.schema_
-    assert str(loaded) == str(model)
-    assert loaded.explain(frame.iloc[0]) == model.explain(frame.iloc[0])
-    if hasattr(model, "sample"):
-        assert_array_equal(loaded.score_samples(frame), model.score_samples(frame))
-        one, other = (each.sample(50, random_state=1) for each in (loaded, model))
-        pd.testing.assert_frame_equal(one, other)
-    else:
-        assert loaded.classes_.dtype == model.classes_.dtype
-        assert loaded.target_ == model.target_
-        assert_array_equal(loaded.predict(frame), model.predict(frame))
-        assert_array_equal(loaded.credible_interval(frame), model.credible_interval(frame))
 
 
 def test_a_loaded_model_says_that_it_has_no_data(saved, tmp_path):

@@ -131,16 +131,6 @@ def counted(table):
     return Counter(dict(zip(map(tuple, table.codes.T.tolist()), table.weights, strict=True)))
 
 
-def test_a_temper_that_is_chosen_is_one_of_the_grid(tmp_path):
-    """Without anything replaced; none is told as an exact posterior, and files say the same."""
-    model = fitted(temper="auto")
-    assert model.exact_.temper in TEMPERS
-    assert ("tempered at" in str(model)) == (model.exact_.temper is not None)
-    assert ("log evidence" in str(model)) == (model.exact_.temper is None)
-    model.save(tmp_path / "model.json")
-    assert str(load(tmp_path / "model.json")) == str(model)
-
-
 def test_explanations_tell_joined_columns_and_the_rows_own_density():
     row = {"sky": "grey", "wind": "gale", "rain": "much", "town": "Ayr"}
     words = fitted().explain(row)
