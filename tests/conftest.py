@@ -69,11 +69,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run README and notebooks first: at the end one worker would wait for the other.
 
-    Then cascades: workers begin at the front and in the middle of the tests, which are then of
-    different kernels, and theirs take longest to compile.
+    Of two workers one begins at the front, with cascades, whose kernels take longest to compile,
+    and contracts, which share what they fit; the other in the middle, with all other families.
+    Both have as much to do, and commands come when all kernels are compiled.
     """
-    first = ("tests/test_examples", "tests/methods/cascades/")
-    items.sort(key=lambda item: [not item.nodeid.startswith(name) for name in first])
+    first = ("test_examples", "methods/cascades/", "contracts/", "methods/", "cli/", "")
+
+    def place(item: pytest.Item) -> int:
+        starts = (item.nodeid.startswith(f"tests/{name}") for name in first)
+        return next((n for n, is_here in enumerate(starts) if is_here), len(first))
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:
