@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from bayescascade.base.errors import DataError
-from bayescascade.data import distinct_rows, sources
+from bayescascade.data import counting, distinct_rows, sources
 from bayescascade.data.arrow_frames import frame_of_arrow
 from bayescascade.data.declarations import Declarations
 from bayescascade.data.reading import CountedRows, RowReader
@@ -127,14 +127,17 @@ def test_dictionaries_may_say_a_value_twice_or_none(ordered: bool, index: pa.Dat
         assert x.levels == (1.5,)
 
 
-def test_numbers_of_which_nothing_is_declared(rng: np.random.Generator) -> None:
+def test_numbers_of_which_nothing_is_declared(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Many are noticed early, and cut into bins without keeping each; few are cut at the end."""
+    monkeypatch.setattr(counting, "_MOST_UNDECLARED", 100)
     frame = pd.DataFrame(
         {
-            "many": rng.normal(size=3000),
-            "few": rng.integers(0, 90, 3000),
-            "late": np.r_[np.zeros(1500), rng.normal(size=1500)],
-            "text": rng.choice(["a", "b"], 3000),
+            "many": rng.normal(size=300),
+            "few": rng.integers(0, 90, 300),
+            "late": np.r_[np.zeros(150), rng.normal(size=150)],
+            "text": rng.choice(["a", "b"], 300),
         }
     )
     for rows in (frame, pa.Table.from_pandas(frame)):

@@ -46,8 +46,8 @@ def islands(**changed: Any) -> samplers.Run[int]:
     search = Search(**(given | changed))
     return search.run(
         Islands(),
-        default_steps=2_000,
-        n_blocks=400,
+        default_steps=1_000,
+        n_blocks=200,
         n_replicas=4,
         rounds=JOINED,
         starts=[0, 0, 12, 12],
@@ -136,7 +136,7 @@ def test_replicas_that_are_ended_early_leave_the_draws_of_chains() -> None:
     run = islands(progress=stop)
     assert run.interrupted
     assert run.method == "metropolis"
-    assert run.traces["place"].shape == (4, 400)
+    assert run.traces["place"].shape == (4, 200)
 
 
 def test_ctrl_c_between_chains_and_replicas_keeps_the_chains(
@@ -145,4 +145,4 @@ def test_ctrl_c_between_chains_and_replicas_keeps_the_chains(
     monkeypatch.setattr(searches, "has_agreed", interrupted(1))
     run = islands()
     assert run.interrupted
-    assert run.traces["place"].shape == (4, 400)
+    assert run.traces["place"].shape == (4, 200)

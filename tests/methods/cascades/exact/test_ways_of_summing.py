@@ -49,6 +49,7 @@ def values_of(exact):
     return found
 
 
+@pytest.mark.slow  # it alone compiles kernels for long numbers
 @pytest.mark.usefixtures("in_threads")
 @pytest.mark.parametrize("name", TABLES)
 def test_the_short_way_leads_where_the_long_one_does(name, monkeypatch):
