@@ -202,22 +202,6 @@ def test_what_is_chosen_is_that_cascade():
     assert model.candidates_.nats_behind[0] == 0
 
 
-def test_interrupted_while_weighing_it_keeps_the_best():
-    """What was found by then is fitted, printed as interrupted, and scores rows."""
-    left = iter(range(6))
-
-    def stop(_):
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-
-    frame = chains_of(4, 60, 3)
-    model = AutoCascade(random_state=0, progress=stop).fit(frame)
-    assert model.summary_.interrupted
-    assert 1 < len(model.candidates_) < 10
-    assert "interrupted" in str(model)
-    assert np.isfinite(model.score_samples(frame)).all()
-
-
 @pytest.mark.parametrize(
     "frame",
     [

@@ -207,22 +207,6 @@ def test_averages_are_over_all_trees():
     assert abs(scores - single.score_samples(weather())).max() > 1e-3
 
 
-@pytest.mark.slow
-def test_rows_drawn_follow_the_density():
-    tree = fitted().tree_
-    cells, _ = cells_of(tree.schema)
-    drawn = tree.sample_codes(3000, np.random.default_rng(5))
-    indices = np.ravel_multi_index(drawn, tuple(tree.schema.n_levels))
-    order = np.ravel_multi_index(cells, tuple(tree.schema.n_levels))
-    masses = np.empty(order.size)
-    masses[order] = np.exp(tree.score_codes(cells))
-    assert fits(indices, masses)
-    independent = np.zeros(order.size)
-    independent[order] = np.exp(super(type(tree), tree).score_codes(cells))  # levels alone
-    assert not fits(indices, independent)
-    assert fitted().sample(5, random_state=1).columns.tolist() == list(weather().columns)
-
-
 def test_models_are_read_as_they_were_saved(tmp_path):
     """Counts of pairs are all that a leaf needs; the log posterior follows from them."""
     model = fitted(temper=50.0, max_depth=2)

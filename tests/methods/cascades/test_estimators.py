@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayescascade import BranchCascade, DensityEstimationTree, LeafCascade, Table
+from bayescascade import BranchCascade, DensityEstimationTree, LeafCascade
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.cascades.tree import Tree
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, fitted, people
@@ -29,13 +29,6 @@ def test_missing_cells_as_a_level():
     model = LeafCascade(**QUICK, nominal=None, ordinal=age, drop=["fare"]).fit(frame)
     assert np.isfinite(model.score_samples(frame)).all()
     assert model.sample(300, random_state=0)["age"].isna().any()
-
-
-def test_constant_columns_are_noted():
-    """They change nothing, and it is said that they do."""
-    model = BranchCascade(**QUICK).fit(people()[["sex", "crew"]].assign(ship="titanic"))
-    assert any('"ship" is constant' in note for note in model.summary_.notes)
-    assert 2 not in model.tree_.tree.features_used
 
 
 @both
@@ -111,16 +104,3 @@ def test_predictive_is_checked_when_scoring():
     for call in (lambda: model.score_samples(rows), lambda: model.sample(2)):
         with pytest.raises(ParameterError, match="predictive"):
             call()
-
-
-def test_numpy_numbers_are_numbers():
-    """They come out of grids and files."""
-    model = LeafCascade(
-        expected_leaves=np.int64(4),
-        concentration=np.float32(1.5),
-        max_branches=np.int8(2),
-        n_steps=np.int32(200),
-        n_chains=np.uint8(1),
-        random_state=np.int64(2),
-    ).fit(Table.from_frame(people(20)[["sex", "crew"]]))
-    assert model.posterior_.parameters()["max_branches"] == 2

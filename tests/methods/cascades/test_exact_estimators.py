@@ -110,20 +110,6 @@ def test_ctrl_c_before_any_tree_leaves_a_greedy_one(partitions):
     assert "exact_" not in vars(model)
 
 
-@pytest.mark.slow
-@both
-def test_options_of_trees_are_searched_exactly_too(estimator):
-    """Independent leaves and splits by level are there for both ways of searching."""
-    options = {"leaf": "independent", "leaf_concentration": 0.5, "partitions": "levels"}
-    model = estimator(**options, **DECLARED, random_state=0).fit(people())
-    assert model.summary_.method == "exact"
-    text = str(model)
-    assert "partitions levels, leaf independent, leaf_concentration 0.5" in " ".join(text.split())
-    assert "max_branches" not in text
-    annealed = estimator(**options, **DECLARED, **{**QUICK, "n_steps": 20_000}).fit(people())
-    assert annealed.log_posterior_ <= model.log_posterior_ + 1e-9
-
-
 def test_trees_of_more_leaves_than_asked_for_are_out():
     """`max_leaves` is a promise, whatever the search."""
     for search in ("exact", "anneal"):

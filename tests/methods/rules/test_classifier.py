@@ -7,10 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.compose import ColumnTransformer
-from sklearn.model_selection import StratifiedKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import bayescascade
 from bayescascade import LabelList, RuleListClassifier, Table
@@ -19,29 +15,9 @@ from bayescascade.data.declarations import Declarations
 from bayescascade.data.given import GivenRows
 from bayescascade.data.inference import BinCollector
 from bayescascade.data.labels import LabeledRows
-from tests.methods.rules.fits import QUICK, boats, classifier, fates, people
+from tests.methods.rules.fits import QUICK, classifier, fates, people
 
 # -- with scikit-learn's tools ---------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_cross_validation_of_text():
-    """Frames of strings need no encoder in front."""
-    frame = people()[["sex", "age", "crew"]]
-    scores = cross_val_score(RuleListClassifier(**QUICK), frame, fates(people()), cv=4)
-    assert scores.shape == (4,)
-    assert scores.mean() > 0.7
-    folds = StratifiedKFold(3)
-    of_three = cross_val_score(RuleListClassifier(**QUICK), frame, boats(people()), cv=folds)
-    assert of_three.mean() > 0.7
-
-
-def test_pipeline():
-    """Columns may be transformed in front; arrays of objects keep their text."""
-    numbers = ColumnTransformer([("n", StandardScaler(), ["fare"])], remainder="passthrough")
-    model = make_pipeline(numbers, RuleListClassifier(**QUICK)).fit(people(), fates(people()))
-    plain = classifier()
-    assert_allclose(model.predict_proba(people()), plain.predict_proba(people()), atol=1e-12)
 
 
 # -- what is learned -------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """What a classifier cannot be asked: each message names what, the rule it breaks, and the value."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -16,11 +15,6 @@ from tests.methods.rules.fits import QUICK, classifier, fates, people
         ({"min_support": 0.97}, "min_support must be at most 0"),
         ({"missing": "drop"}, "missing must be one of 'error', 'level', got 'drop'"),
         ({"memory_limit": 1e-6}, "lower max_size, raise min_support"),
-        ({"nominal": "sex"}, "nominal must be a list of column names, got 'sex'"),
-        ({"continuous": ["fare"]}, "continuous must map column names to"),
-        ({"continuous": {"fare": "ten"}}, 'continuous["fare"] must be'),
-        ({"continuous": {"fare": [3, "x"]}}, 'edges of column "fare" must be numbers'),
-        ({"continuous": {"fare": [3]}}, 'edges of column "fare" must be at least two'),
         ({"nominal": ["height"]}, 'nominal names the unknown column "height"'),
         ({"nominal": [7]}, "a column number in nominal must be an integer from 0 to 3, got 7"),
         ({"search": "anneal", "predictive": "average"}, "anneal"),
@@ -29,7 +23,6 @@ from tests.methods.rules.fits import QUICK, classifier, fates, people
 )
 def test_bad_parameters(parameters, words):
     """Name, rule, value; before anything is computed where possible."""
-    words = words.replace("[", r"\[").replace("]", r"\]") if "[" in words else words
     with pytest.raises((ParameterError, DataError), match=words):
         RuleListClassifier(**{**QUICK, **parameters}).fit(people(), fates(people()))
 
@@ -68,13 +61,8 @@ def test_bad_labels(labels, words):
         (np.ones((200, 2, 2)), "dim"),
         (np.full((200, 3), 1j), "Complex data not supported"),
         (scipy.sparse.csr_array(np.ones((200, 2))), "[Ss]parse"),
-        (people().assign(fare=np.inf), 'column "fare" must hold finite numbers, got inf in row 1'),
-        (people().assign(sex=list(map(str, range(200)))), "sex"),
-        (people().assign(day=pd.Timestamp("2000-01-01")), "dates or times"),
-        (pd.concat([people(), people()], axis=1), "more than once"),
-        (people().iloc[:0], "at least one row"),
     ],
-    ids=["no-columns", "1-d", "3-d", "complex", "sparse", "inf", "names", "dates", "twice", "none"],
+    ids=["no-columns", "1-d", "3-d", "complex", "sparse"],
 )
 def test_bad_rows(X, words):
     """Of the rows, name column, value and row."""

@@ -153,19 +153,6 @@ def test_values_beyond_the_range_are_in_the_outer_bins():
     assert edge[1].tolist() == [1, 3]
 
 
-def test_unknown_levels_may_pass():
-    """In cross-validation a rare level may be in the test rows only."""
-    frame = FRAME.assign(sex=["robot", "male"], grade=[2, 7])
-    with pytest.raises(DataError, match=r'"robot" in row 1.*unknown="ignore"'):
-        encode_for_labels(PEOPLE, frame)
-    with pytest.warns(UnknownLevelWarning, match=r'2 rows .*\(sex "robot", grade "7"\)'):
-        codes = encode_for_labels(PEOPLE, frame, unknown="ignore")
-    assert codes.tolist() == [[-1, 1], [0, 3], [1, -1]]
-    categorical = frame.assign(sex=frame["sex"].astype("category"))
-    with pytest.warns(UnknownLevelWarning):
-        assert_array_equal(encode_for_labels(PEOPLE, categorical, unknown="ignore"), codes)
-
-
 def test_missing_cells():
     """An error, a level, or no condition satisfied: as was asked for."""
     frame = FRAME.assign(age=[np.nan, 20.0], sex=["male", None])
