@@ -25,7 +25,13 @@ from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, find_classes, label_codes
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.auto_budget.choosing import Candidate, Judged, best_within, judged
+from bayescascade.methods.auto_budget.choosing import (
+    Candidate,
+    Judged,
+    best_within,
+    judged,
+    without_cost,
+)
 from bayescascade.methods.auto_budget.parameters import AutoBudgetParameters
 from bayescascade.methods.auto_budget.trying import Judging, Rows, Tried, Trying, seconds_for
 from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
@@ -219,12 +225,17 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         """Return the classifier that suits a budget; BudgetError if there is none."""
         trial = self._trial
         most = float("inf") if budget is None else budget
+        judges, learning = trial.judging.judges, trial.judging.learning
+        if not trial.found:
+            found = [one for each in trial.tried for one in each.found]
+            errors = [one for one in found if isinstance(one, BudgetError)]
+            raise min(errors, key=lambda one: one.least)
+        plain = judges.y != learning.commonest
         best = best_within(trial.found, most)
         if best is None:
-            errors = [one for each in trial.tried for one in each.found]
-            raise min(
-                (one for one in errors if isinstance(one, BudgetError)), key=lambda one: one.least
-            )
+            cheapest = min(trial.found, key=lambda one: one.candidate.cost)
+            error = float(np.average(plain, weights=judges.weights))
+            best = without_cost(cheapest, most, plain, error)
         model = copy.copy(self)
         model.budget = budget
         model._become(best.candidate.method, best.model)
@@ -232,16 +243,13 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         model.validation_error_error_ = best.candidate.standard_error
         model.stopped_after_ = trial.watch.seconds if trial.watch.is_up else None
         model.skipped_ = trial.skipped
-        possible = [one for one in trial.found if one.candidate.budget <= most]
+        possible = [one for one in trial.found if one.candidate.budget <= most] or [best]
         model._candidates = tuple(
             sorted((one.candidate for one in possible), key=lambda one: (one.error, one.cost))
         )
         if not best.model._reads_nothing:
-            judges = trial.judging.judges
-            learning = trial.judging.learning
-            model.choice_ = Choice.between(
-                trial.judging.words, best.wrong, judges.y != learning.commonest, learning.commonest
-            )
+            words = trial.judging.words
+            model.choice_ = Choice.between(words, best.wrong, plain, learning.commonest)
         return model
 
     def _become(self, method: str, model: BudgetedClassifier) -> None:
