@@ -248,7 +248,7 @@ class FoundWithin:
     @property
     def _is_auto(self) -> bool:
         """Whether each budget has a method of its own."""
-        return self.asked["method"] == AUTO.name and bool(self.fitted)
+        return self.asked.get("method") == AUTO.name and bool(self.fitted)
 
     def _choices(self) -> dict[str, list[str]]:
         """Return the method of each budget, and its error on the rows that chose."""

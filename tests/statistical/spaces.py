@@ -3,18 +3,17 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import samplers
-from bayescascade.methods.classifier_trees import posterior as purchases
-from bayescascade.methods.cost_trees import posterior as budget_trees
-from bayescascade.methods.prunings import posterior as prunings
-from bayescascade.methods.rules import posterior as rule_lists
+from bayescascade.methods.classifier_trees.posterior import SubmodularTreePosterior
+from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
+from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.rules.kernels import layout
+from bayescascade.methods.rules.posterior import RuleListPosterior
 from tests.methods.cascades.problems import Model, Problem as TreeProblem, listed_moves
 from tests.methods.classifier_trees import problems as purchase_problems
 from tests.methods.cost_trees import problems as tree_problems, slow_moves as tree_moves
@@ -35,8 +34,8 @@ class Space:
     """A posterior whose states, and plain moves among them, can all be listed.
 
     `log_densities` are the twin's, of each state, with parameters changed, to be read only; `wrong`
-    are changes that a test must notice. `weights_in` has the weights of moves that the posterior
-    has no setting for; `log_prior` is what heat leaves a part of, of lists.
+    are changes that a test must notice. `kind` has the weights of moves of a posterior that
+    has no setting for them; `log_prior` is what heat leaves a part of, of lists.
     """
 
     name: str
@@ -45,7 +44,7 @@ class Space:
     plain_moves: Callable[[float], Mapping[str, Any]]
     log_densities: Callable[..., np.ndarray]
     wrong: Mapping[str, Any]
-    weights_in: ModuleType | None = None
+    kind: type | None = None
     log_prior: Callable[[Any], float] | None = None
     _known: dict = field(default_factory=dict)
 
@@ -121,10 +120,12 @@ class Space:
         """Return the posterior that tries these moves only, in their proportions."""
         chosen = {name: self.weights[name] * (name in names) for name in self.names}
         chosen = {name: weight / sum(chosen.values()) for name, weight in chosen.items()}
-        if self.weights_in is None:
+        if self.kind is None:
             return self.posterior(move_weights=chosen)
-        monkeypatch.setattr(self.weights_in, "MOVE_WEIGHTS", chosen)
-        return self.posterior()
+        monkeypatch.setattr(self.kind, "tries", chosen)
+        posterior = self.posterior()
+        assert posterior.move_weights() == chosen
+        return posterior
 
 
 def trees(problem: TreeProblem, model: Model) -> Space:
@@ -178,7 +179,7 @@ def lists(problem: ListProblem, name: str = "", **settings: float) -> Space:
         lambda beta: list_moves_at(problem.posterior(**settings), beta),
         cache(lambda **changed: problem.log_densities(**{**settings, **changed})),
         {"expected_rules": 1.5 * PARAMETERS["expected_rules"]},
-        rule_lists,
+        RuleListPosterior,
         cache(problem.posterior(**settings).log_prior),
     )
 
@@ -193,7 +194,7 @@ def budgets(problem: tree_problems.TreeProblem, **wrong: Any) -> Space:
         lambda beta: tree_moves.moves(posterior(), beta, posterior(max_leaves=99)),
         cache(problem.log_densities),
         wrong or {"concentration": 0.2},
-        budget_trees,
+        BudgetTreePosterior,
     )
 
 
@@ -206,7 +207,7 @@ def cuts(problem: pruning_problems.PruningProblem) -> Space:
         partial(pruning_moves.moves, problem),
         cache(lambda **changed: np.log(problem.probabilities(**changed))),
         {"temperature": 2.0 * problem.temperature},
-        prunings,
+        PruningPosterior,
     )
 
 
@@ -219,7 +220,7 @@ def bought(problem: purchase_problems.PurchaseProblem) -> Space:
         lambda _: purchase_problems.moves(problem),
         cache(problem.log_densities),
         {"tradeoff": 3.0 * problem.tradeoff},
-        purchases,
+        SubmodularTreePosterior,
     )
 
 

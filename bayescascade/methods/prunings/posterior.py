@@ -193,7 +193,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
         best_kept = np.empty(self.program.n_splits, np.bool_)
         cutting.sweep(
             rng, self._arrays, work, n_steps, inverse_temperature / self.temperature,
-            self.max_objective - self._objective(state), self._margin, MOVE_WEIGHTS["switch"],
+            self.max_objective - self._objective(state), self._margin, self.tries["switch"],
             counts[0], counts[1], best_kept,
         )  # fmt: skip
         state, best = KeptSplits(work.kept), KeptSplits(best_kept)

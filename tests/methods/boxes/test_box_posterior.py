@@ -69,6 +69,21 @@ def test_compiled_steps_are_plain_ones(problem, rng):
         assert fits(drawn, matrix[index[state]]), state
 
 
+@pytest.mark.parametrize("names", GROUPS, ids="+".join)
+def test_each_move_alone_is_the_plain_one(names, rng, monkeypatch):
+    """Among steps of all moves a wrong ratio of one is hardly seen."""
+    problem = PROBLEMS[4 if names == ("shift",) else 2]
+    states = problem.states()
+    matrix, _ = transitions(problem, states, dict.fromkeys(names, 1.0))
+    monkeypatch.setattr(BoxPosterior, "tries", {one: float(one in names) for one in MOVE_WEIGHTS})
+    posterior = problem.posterior()
+    index = {state: place for place, state in enumerate(states)}
+    moving = [place for place in range(len(states)) if 0.05 < matrix[place, place] < 0.95]
+    for place in rng.choice(moving, 10):
+        drawn = [index[posterior.advance(rng, states[place], 1, 1.0)[0]] for _ in range(2000)]
+        assert fits(drawn, matrix[place]), states[place]
+
+
 def test_a_wrong_twin_is_noticed(rng):
     """The test above must be able to fail."""
     problem = PROBLEMS[2]
