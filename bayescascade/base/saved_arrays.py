@@ -37,11 +37,17 @@ def read_array(
         length in (None, size) for length, size in zip(shape, found.shape, strict=True)
     )
     is_kind = found.dtype.kind in _TAKEN[dtype.kind] or not found.size
+    is_kind = is_kind and (dtype.kind == "b" or not _has_flags(given))  # numpy takes true for 1
     if not is_shape or not is_kind or not _are_within(found, least, most):
         raise ModelFileError(
             f"a saved model's {name} must be {_wanted(shape, dtype.kind, least, most)}"
         )
     return found.astype(dtype)
+
+
+def _has_flags(given: object) -> bool:
+    """Return whether a list, or a list in it, has true or false."""
+    return isinstance(given, bool) or (isinstance(given, list) and any(map(_has_flags, given)))
 
 
 def _are_within(found: NDArray[Any], least: float, most: float) -> bool:

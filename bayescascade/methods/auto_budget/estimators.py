@@ -61,8 +61,8 @@ class _Trial(NamedTuple):
 class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     """Tries the classifiers within budgets, and keeps the one that suits the rows.
 
-    Methods are tried one after the other, the quick and strong ones first, each for half of the
-    time left. Validation rows choose; of fewer than 1,000 rows without such, 5-fold
+    Methods are tried one after the other, the quick and strong ones first, each for 70 % of
+    the time left. Validation rows choose; of fewer than 1,000 rows without such, 5-fold
     cross-validation of whole methods; else a quarter of the rows, held out.
 
     Parameters

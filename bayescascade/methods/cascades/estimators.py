@@ -45,7 +45,7 @@ class LeafCascade(Cascade):
         with a number of leaves that is proved not to matter.
     partitions
         A split shares out a column's remaining levels in any groups (ordered columns: of
-        neighbors), or sends each its own way, for any `max_branches`. The latter makes far fewer
+        neighbors), or sends each its own way, for any `max_branches`. That makes far fewer
         trees, so that far larger tables are searched exactly.
     leaf
         Distribution inside a leaf. "uniform": all rows are equally probable. "independent": each

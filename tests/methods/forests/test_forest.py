@@ -232,6 +232,7 @@ def test_a_record_by_hand_is_read():
         ("feature", [0, -1, 1, -1, -1, 0]),  # the last split has no children
         ("feature", [0, -1, 2, -1, -1, -1]),
         ("feature", [0, -2, 1, -1, -1, -1]),
+        ("feature", [0, -1, True, -1, -1, -1]),
         ("feature", [0, -1, 1.0, -1, -1, -1]),
         ("feature", []),
         ("threshold", [0.5]),
