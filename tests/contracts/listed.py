@@ -289,7 +289,7 @@ ESTIMATORS = {
     ),
     "sensors of numbers": Case(
         GatedSensorsRegressor,
-        {"features": "squared", "n_steps": 40, "random_state": 0},
+        {"method": "smooth", "features": "squared", "n_starts": 2, "random_state": 0},
         others=_fares,
     ),
     "told effects": Case(EffectRules, {"kind": "tree", "random_state": 0}, others=_gains),

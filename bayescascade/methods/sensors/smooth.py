@@ -24,6 +24,8 @@ _ENOUGH = 1e-10  # of the mean square: that is no error
 _MOST_CALLS = 200  # of a start
 _RANK = 1e-8  # of the largest direction of a design: smaller ones are noise, and get no predictor
 _FAR = 1e3
+_PENALTY = 1e-9  # of gates' squared weights, in variances of y; without it hard gates grow forever
+_EXACT = 1e-6  # of the mean square: so near, soft gates are exact, and need no penalty
 _STEPS, _RATE = 50, 0.1  # of descent, in a round
 
 
@@ -43,6 +45,7 @@ class _Projected:
     def __init__(self, signals: Signals, y: Floats, has_constants: bool) -> None:
         self.signals, self.y = signals, y
         self.p, self.n_sensors = signals.sensor_of.size, signals.alive.shape[1]
+        self.strength = 0.0
         self._kept = np.full(self.p + self.n_sensors + 1, has_constants)
         self._kept[: self.p] = True
         self._at: Floats | None = None
@@ -71,9 +74,19 @@ class _Projected:
         self.residuals = design @ best - self.y
 
     def of(self, flat: Floats) -> Floats:
-        """Return the residuals at gates."""
+        """Return the residuals at gates, and their weights times the strength of the penalty."""
         self._solve(flat)
-        return self.residuals
+        return np.concatenate([self.residuals, self.strength * np.nan_to_num(flat)])
+
+    def descended(self, at: Floats, penalty: float) -> tuple[Floats, float]:
+        """Return where the search comes to from gates, and the mean squared error there."""
+        self.strength = float(np.sqrt(penalty))
+        found = least_squares(
+            self.of, at, self.slopes, method="lm", max_nfev=_MOST_CALLS,
+            xtol=1e-12, ftol=1e-12, gtol=1e-12,
+        ).x  # fmt: skip
+        self.of(found)
+        return found, float(np.mean(self.residuals**2))
 
     def slopes(self, flat: Floats) -> Floats:
         """Return their derivatives."""
@@ -85,8 +98,8 @@ class _Projected:
         messages += self.theta[p : p + self.n_sensors]
         rise = self._soft * (1 - self._soft) * messages
         slopes = np.concatenate([self.signals.features * rise[:, of], rise], axis=1)
-        found: Floats = slopes - self._basis @ (self._basis.T @ slopes)
-        return found
+        slopes -= self._basis @ (self._basis.T @ slopes)
+        return np.concatenate([slopes, self.strength * np.eye(flat.size)])
 
 
 def smooth(
@@ -98,18 +111,18 @@ def smooth(
     Without constants it is (7.1) as printed.
     """
     problem, best = _Projected(signals, y, has_constants), None
-    size = problem.p + problem.n_sensors
+    size, penalty = problem.p + problem.n_sensors, _PENALTY * float(np.sum((y - y.mean()) ** 2))
     n_tried = 0
     while n_tried < (n_starts if start is None else 1):
         n_tried += 1
         at = rng.normal(size=size) if start is None else np.hstack([start.gates, start.offsets])
-        found = least_squares(
-            problem.of, at, problem.slopes, method="lm", max_nfev=_MOST_CALLS,
-            xtol=1e-12, ftol=1e-12, gtol=1e-12,
-        )  # fmt: skip
-        error = 2 * float(found.cost) / len(y)
+        found, error = problem.descended(at, penalty)
+        if error <= _EXACT * float(np.mean(y**2)):
+            free, left = problem.descended(found, 0.0)
+            if np.abs(free).max() <= 2.0 * np.abs(found).max():  # else it grows forever
+                found, error = free, left
         if best is None or error < best[0]:
-            best = error, found.x
+            best = error, found
         if best[0] <= _ENOUGH * float(np.mean(y**2)):
             break
     assert best is not None, "there is at least one start"
