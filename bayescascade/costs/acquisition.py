@@ -232,13 +232,13 @@ class Acquisition(Printed):
 
 
 class AcquisitionError(BayesCascadeError):
-    """A feature could not be fetched, or what was fetched could not be read.
+    """A feature could not be fetched, or its fetched value could not be read.
 
     Parameters
     ----------
     message : str
     acquisition : Acquisition
-        Features that were acquired, and paid for, before the error.
+        The features that were acquired and paid for before the error.
     """
 
     def __init__(self, message: str, acquisition: Acquisition) -> None:

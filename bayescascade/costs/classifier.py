@@ -50,8 +50,8 @@ _TOLERANCE = 1e-9  # between the stored cost and what the shares give
 class BudgetedClassifier(MatrixClassifier):
     """A classifier that pays for the features that it reads.
 
-    A family has `_features_read`, `_walk`, `_reads_nothing`, `_cut_down` and what every
-    `MatrixClassifier` has.
+    A subclass has `_features_read`, `_walk`, `_reads_nothing`, `_cut_down` and the methods of a
+    `MatrixClassifier`.
 
     Attributes
     ----------
@@ -59,25 +59,25 @@ class BudgetedClassifier(MatrixClassifier):
         Name of the class in files.
     costs_ : FeatureCosts
     items_ : CostItems
-        What each feature costs.
+        Cost of each feature.
     validation_cost_ : float
         Mean cost of the validation rows.
     feature_shares_ : (n_features_in_,) float64
         Share of the validation rows that acquire each feature.
     item_shares_ : (n_items,) float64
-        Share of them that pay for each item of `items_`, a feature or a group.
+        Share of the validation rows that pay for each item of `items_`, a feature or a group.
     stopped_after_ : float or None
-        `time_limit`, if that ended `fit`, which then kept what was found.
+        The `time_limit` if it ended `fit`, which then kept its best result. Otherwise None.
     choice_ : Choice or None
-        Where a `budget` is given: the rows that decided between what it buys and buying nothing,
-        and how often both err on them. These are validation rows with labels; of less than 1,000
-        rows without such, or where trees have no bags, 5-fold cross-validation of them; else the
-        rows out of the trees' bags. Some families hold a quarter of the rows out.
-        What does not err less than the commonest class, by more than a standard error of the
-        difference, is not bought. None if there are no such rows, nothing was bought anyway, or
-        time was up before they decided.
+        With a `budget`: the error rates, on held-out rows, of the classifier and of the most common
+        class. If the classifier is not better by more than a standard error of the difference,
+        nothing is bought. The held-out rows are the validation rows, if they have labels.
+        Otherwise, they are the folds of a 5-fold cross-validation if there are fewer than 1,000
+        rows or if trees have no bags, and the out-of-bag rows in other cases. Some families hold
+        out a quarter of the rows instead. None if there are no such rows, if nothing was bought
+        anyway, or if the time limit came first.
 
-    The others are those of every `MatrixClassifier`.
+    All other attributes are those of `MatrixClassifier`.
     """
 
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "costs")  # which are a field of their own
@@ -159,7 +159,7 @@ class BudgetedClassifier(MatrixClassifier):
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
     ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield for each budget a fitted classifier that is like this one otherwise, or why not.
+        """Yield, for each budget, a fitted classifier with the same parameters, or an error.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class BudgetedClassifier(MatrixClassifier):
         Raises
         ------
         KeyboardInterrupt
-            If Ctrl-C ends a fit early: what it kept is not what was asked for.
+            If Ctrl-C ends a fit early. Its unfinished result is not returned.
         """
         for amount in budgets:
             model: Any = clone(self).set_params(budget=amount)
@@ -197,9 +197,9 @@ class BudgetedClassifier(MatrixClassifier):
         return [", ".join(compress(self.feature_texts, row)) for row in used]
 
     def acquisition_cost(self, X: Any) -> NDArray[np.float64]:
-        """Return what classifying each row costs, (n_rows,) float64.
+        """Return the cost of classifying each row, (n_rows,) float64.
 
-        A row pays for the features that are read on its way, each once, and for their groups.
+        A row pays once for each feature that is read to classify it, and once for each group.
         Parameters and errors: see `predict`.
         """
         matrix = self._matrix(X)
@@ -208,7 +208,7 @@ class BudgetedClassifier(MatrixClassifier):
     def features_used(self, X: Any) -> pd.DataFrame | NDArray[np.bool_]:
         """Return which features are acquired for each row, (n_rows, n_features) bool.
 
-        It is a DataFrame if the features have names. Parameters and errors: see `predict`.
+        The result is a DataFrame if the features have names. Parameters and errors: see `predict`.
         """
         rows = GivenRows.of(X)
         used = self._features_read(self._matrix(rows))
@@ -217,32 +217,33 @@ class BudgetedClassifier(MatrixClassifier):
         return pd.DataFrame(used, index=rows.index, columns=list(self._encoder.columns))
 
     def acquire(self, fetch: Fetch, max_cost: float | None = None) -> Acquisition:
-        """Acquire the features of one row step by step, only those that its paths need.
+        """Acquire the features of one row step by step, and only those that are needed.
 
         Parameters
         ----------
         fetch : function
-            Takes the name of a feature (its index if columns have none) and returns its value, None
-            or NaN if it is missing, which costs the same. It is called once for a feature, and
-            never for one that nothing asks for, so that it may buy the value, or ask a person. A
-            level that fit has not seen cannot be read, whatever `unknown` says: it may be a slip.
+            Takes the name of a feature (its index if columns have no names) and returns its value,
+            or None or NaN if it is missing; a missing value costs the same. The function is called
+            at most once per feature, and only for features that are needed, so it may buy the value
+            or ask a person. A level that fit has not seen is an error here, even if `unknown` is
+            "ignore", because it may be a typing error.
         max_cost : float >= 0, optional
-            Features that would bring the total above it are not acquired.
+            Features that would raise the total cost above this are not acquired.
 
         Returns
         -------
         Acquisition
-            The steps; printed, a table. When complete, its probabilities are those of
-            `predict_proba` and its total is that of `acquisition_cost`, to the last digit. Ctrl-C
-            ends it early; `Acquisition.resume` goes on.
+            The steps, printed as a table. When complete, its probabilities and its total cost are
+            exactly those of `predict_proba` and `acquisition_cost`. Ctrl-C ends it early;
+            `Acquisition.resume` continues.
 
         Raises
         ------
         ParameterError
-            If `fetch` is no function or `max_cost` is out of its range.
+            If `fetch` is not a function or `max_cost` is out of its range.
         AcquisitionError
-            If `fetch` raises an exception, which is its cause, or what it returns cannot be read.
-            It has the steps so far, which may be resumed.
+            If `fetch` raises an exception (the cause of this error), or returns a value that cannot
+            be read. The error holds the steps so far, from which one can resume.
         """
         check_is_fitted(self)
         strict = self._encoder.treating("error")  # what is typed wrong can be typed again
@@ -253,19 +254,19 @@ class BudgetedClassifier(MatrixClassifier):
 
     @property
     def certificate_texts(self) -> list[str]:
-        """What the text says of how good it is known to be, part by part."""
+        """The lines of the print that say how good the result is proved to be."""
         if self.stopped_after_ is None:
             return []
         return [f"stopped at the time limit of {self.stopped_after_:g} s"]
 
     @property
     def nothing_read_text(self) -> str:
-        """What the text says where nothing is read, and what reading costs; else empty."""
+        """The line of the print if no feature is read; otherwise empty."""
         return nothing_text(self)
 
     @property
     def few_rows_text(self) -> str:
-        """What chooses settings if there are few rows, and none are given for that."""
+        """How settings are chosen if there are few rows and no validation rows."""
         return f"{N_FOLDS}-fold cross-validation"
 
     def _first_features(self) -> tuple[str, NDArray[np.int64]]:
@@ -301,7 +302,7 @@ class BudgetedClassifier(MatrixClassifier):
         return CANNOT_TELL
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw a bar for each feature and group, what validation rows spend on it; return the axes.
+        """Draw a bar for the mean cost of each feature and group, and return the axes.
 
         Parameters
         ----------
@@ -356,7 +357,7 @@ class BudgetedClassifier(MatrixClassifier):
 
     @property
     def may_know_validation_labels(self) -> bool:
-        """Whether `fit` may have chosen something by the labels of validation rows."""
+        """Whether `fit` may have used the labels of validation rows for a choice."""
         return False
 
 

@@ -63,19 +63,19 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class CostAccuracyCurve(Printed):
-    """Costs and errors of classifiers, from `cost_accuracy_curve`.
+    """Costs and errors of classifiers; returned by `cost_accuracy_curve`.
 
     Parameters
     ----------
     points : tuple of CurvePoint
-        Family by family, the cheapest of each first.
+        The classifiers, family by family, in order of cost.
     n_rows : int
         Number of test rows.
     nothing : CurvePoint, optional
-        What buys nothing, and says `commonest` of every row.
+        The classifier that buys nothing, and predicts `commonest` for each row.
     commonest : object
-        The commonest class: of the rows that the first classifier learned from or, where it does
-        not tell it, of the test rows.
+        The most common class of the training rows of the first classifier or, if it is not known,
+        of the test rows.
     """
 
     points: tuple[CurvePoint, ...]
@@ -89,11 +89,11 @@ class CostAccuracyCurve(Printed):
         return list(dict.fromkeys(point.label for point in self.points))
 
     def of(self, label: str) -> list[CurvePoint]:
-        """Return the points of a family, the cheapest first."""
+        """Return the points of a family, in order of cost."""
         return [point for point in self.points if point.label == label]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per classifier, `nothing` first, with the fields of `CurvePoint`."""
+        """Return one row per classifier, `nothing` first, with the fields of `CurvePoint`."""
         names = CurvePoint.__slots__
         return pd.DataFrame(
             [[getattr(point, name) for name in names] for point in self._all], columns=names
@@ -107,7 +107,7 @@ class CostAccuracyCurve(Printed):
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw error by cost, a line for each family, with standard errors.
 
-        A dashed line is the error of buying nothing, its standard error a band.
+        The dashed line is the error of buying nothing, and the band its standard error.
 
         Parameters
         ----------
@@ -144,10 +144,10 @@ class CostAccuracyCurve(Printed):
         return ax
 
     def page(self) -> Page:
-        """Return a table with a line for each classifier, after one of buying nothing.
+        """Return a table: a line for buying nothing, then a line for each classifier.
 
-        Costs are of a row on average, errors shares of the rows, both with their standard errors;
-        features are those acquired for a row on average.
+        Costs are means per row, and errors are shares of the rows, both with standard errors.
+        Features are the mean number of features acquired per row.
         """
         firsts = {label: self.of(label)[0] for label in self.labels}
         labels = [point.label if point is firsts[point.label] else "" for point in self.points]
@@ -157,17 +157,18 @@ class CostAccuracyCurve(Printed):
 
     @property
     def nothing_texts(self) -> list[str]:
-        """What the line of buying nothing stands for, if there is one."""
+        """An explanation of the line for buying nothing, if there is one."""
         label = level_text(self.commonest)
         return [] if self.nothing is None else [f"{NOTHING}: every row is classified as {label}"]
 
     def table(
         self, labels: Sequence[str], header: str, more: Mapping[str, Sequence[str]] | None = None
     ) -> PrintedTable:
-        """Return the table of the points, each with a label, and what is above the labels.
+        """Return the table of the points, each with a label, and the heading of the labels.
 
-        The line of buying nothing is the first; a column that no model fills is left out. `more`
-        has further columns, a text for each point, in place of those on what was learned.
+        The line for buying nothing is the first. A column is left out if it is empty for all
+        models. `more` has additional columns, a text for each point, which replace those about the
+        models.
         """
         points = self._all
         labels = [NOTHING] * (len(points) - len(self.points)) + list(labels)
@@ -203,22 +204,23 @@ def cost_accuracy_curve(
     y_test: ArrayLike,
     labels: Sequence[str] | None = None,
 ) -> CostAccuracyCurve:
-    """Measure the mean cost and the error of fitted classifiers on test rows.
+    """Measure mean cost and error rate of fitted classifiers on test rows.
 
-    It also measures always predicting the most common class, which costs nothing.
+    For comparison, the most common class is predicted for each row, which costs nothing.
 
     Parameters
     ----------
     models : classifier, path, or a sequence or mapping of these
-        Fitted. A classifier is anything with `predict` and `acquisition_cost`; a path iterates to
-        classifiers, which are one family. A mapping has the name of each family.
+        Fitted classifiers. A classifier is anything with `predict` and `acquisition_cost`. A path,
+        such as `PruningPath`, is a family of classifiers. The keys of a mapping are the names of
+        families.
     X_test : DataFrame, array or list of rows
         Rows that were not used for learning or choosing.
     y_test : (n_rows,) array
         Their labels.
     labels : sequence of str, optional
-        Names of the families of a sequence, one for each of its elements. By default, what
-        classifiers are called.
+        Names of the families, one for each element of a sequence. By default, the names of the
+        classes.
 
     Returns
     -------
@@ -230,7 +232,7 @@ def cost_accuracy_curve(
         If there is no classifier, if an entry is not a classifier, or if the number of labels
         differs.
     DataError
-        If the rows or labels cannot be used, or no label is a class of a classifier.
+        If the rows or labels cannot be used, or if no label is a class of a classifier.
     """
     truth = check_labels(y_test, "y_test", "cost_accuracy_curve")
     points: dict[str, list[CurvePoint]] = {}

@@ -37,18 +37,19 @@ class FeatureCosts(Printed):
     Parameters
     ----------
     costs : mapping or Series of str or int to float >= 0
-        Cost of features, by the name of their column or, in arrays, by its index; and of groups, by
-        their name.
+        Cost of each feature, by the name of its column (in arrays, by its index), and of each
+        group, by its name.
     groups : mapping of str to sequence of str or int
-        Members of each group. The group's cost is paid once for a row, by the first member
-        acquired. A member with no cost of its own is then free; a feature may be in several groups.
+        Members of each group. A row pays the cost of a group once, with the first member that is
+        acquired. A member without a cost of its own is free after that. A feature may be in several
+        groups.
     default : float >= 0
-        Cost of features in no group, and of groups, that `costs` does not name.
+        Cost of groups, and of features in no group, that are not in `costs`.
 
     Raises
     ------
     ParameterError
-        If a cost is negative or no finite number, or a group has no members or one twice.
+        If a cost is negative or not finite, or a group has no members or the same member twice.
 
     Examples
     --------
@@ -82,21 +83,20 @@ class FeatureCosts(Printed):
 
     @classmethod
     def of(cls, costs: "Costs", columns: Sequence[str | int] | None = None) -> "FeatureCosts":
-        """Return what a parameter `costs` stands for.
+        """Return the costs that a parameter `costs` describes.
 
         Parameters
         ----------
         costs : None, FeatureCosts, mapping, Series or sequence of float
-            None is a cost of 1 for every feature; a sequence has one cost per feature, and a Series
-            is a mapping.
+            None: each feature costs 1. A sequence has one cost per feature. A Series is a mapping.
         columns : sequence of str or int, optional
-            The features that a sequence is about; by default, they are numbered.
+            The features of a sequence, in order; by default, their indices.
 
         Raises
         ------
         ParameterError
-            If it is something else, a sequence is not as long as `columns`, or a cost is negative
-            or no finite number.
+            If `costs` is of another type, if a sequence is not as long as `columns`, or if a cost
+            is negative or not finite.
         """
         if costs is None:
             return cls()
@@ -119,18 +119,19 @@ class FeatureCosts(Printed):
         return cls(dict(zip(keys, costs, strict=True)))
 
     def resolve(self, columns: Sequence[str | int]) -> "CostItems":
-        """Return what each of some columns costs.
+        """Return the cost of each of the columns.
 
         Parameters
         ----------
         columns : sequence of str or int
-            Names of the columns in their order, or their indices. A column ``3`` is also found as
-            ``"3"``, which is how a file names it.
+            Names of the columns, in order, or their indices. The costs of column ``3`` may be
+            listed under ``"3"``, as in a file.
 
         Raises
         ------
         ParameterError
-            If a cost or a member of a group is about no column, or a group is named like a column.
+            If a cost or a member of a group is not that of a column, or if a group has the name of
+            a column.
         """
         places = {str(column): place for place, column in enumerate(columns)}
         places |= {column: place for place, column in enumerate(columns)}  # type: ignore[misc]
@@ -162,20 +163,19 @@ class FeatureCosts(Printed):
     def total(
         self, features: Sequence[str | int], columns: Sequence[str | int] | None = None
     ) -> float:
-        """Return what some features cost together: each of them once, and each of their groups.
+        """Return the total cost of features: each feature and each of their groups counts once.
 
         Parameters
         ----------
         features : sequence of str or int
             Names of columns, or their indices.
         columns : sequence of str or int, optional
-            All columns that there are. Without them, any feature that has no cost and no group is
-            taken to be one that costs `default`.
+            All columns. Without them, a feature with neither cost nor group costs `default`.
 
         Raises
         ------
         ParameterError
-            If a feature is none of the columns, or a group; see also `resolve`.
+            If a feature is not one of the columns, or is a group; see also `resolve`.
         """
         if isinstance(features, str) or not isinstance(features, Iterable):
             raise ParameterError(f"features must be a list of features, got {features!r}")
@@ -199,12 +199,12 @@ class FeatureCosts(Printed):
         return float(items.total(items.paid(used))[0])
 
     def among(self, columns: Sequence[str | int]) -> "FeatureCosts":
-        """Return the costs of some columns alone, and of groups that one of them is in.
+        """Return only the costs of these columns, and of the groups that contain one of them.
 
         Parameters
         ----------
         columns : sequence of str or int
-            Names of columns, or their indices. That there is no cost of one is no error.
+            Names of columns, or their indices. A column without a cost is not an error.
         """
         known = {str(column) for column in columns}
         groups = {
@@ -218,24 +218,24 @@ class FeatureCosts(Printed):
 
     @classmethod
     def read_csv(cls, path: str | Path, default: float = 1.0) -> "FeatureCosts":
-        """Read costs from a file with the columns name, cost and group (which may be absent).
+        """Read costs from a CSV file with the columns name, cost and, if needed, group.
 
-        A row is about a feature, and the group it is in, if any; a feature in several groups has
-        several rows. A row named like a group gives that group's cost. A cost may be empty where
-        there is a group.
+        Each row has a feature and its group, if any; a feature in several groups has several rows.
+        A row with the name of a group has the cost of the group. The cost of a feature with a group
+        may be empty.
 
         Parameters
         ----------
         path : str or Path
             UTF-8 text.
         default : float >= 0
-            Cost of features in no group, and of groups, that the file gives none.
+            Cost of groups, and of features in no group, that have no cost in the file.
 
         Raises
         ------
         DataError
-            If the file cannot be read, lacks a column, or a row has no name, no number >= 0 as its
-            cost or contradicts another row; names the line.
+            If the file cannot be read or lacks a column, or if a row has no name, has a cost that
+            is not a number >= 0, or contradicts another row. The message names the line.
         """
         costs: dict[str | int, float] = {}
         groups: dict[str, list[str | int]] = {}
@@ -260,7 +260,7 @@ class FeatureCosts(Printed):
         return cls(costs, groups=groups, default=default)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the costs as `read_csv` reads them; `default` is not in the file.
+        """Write the costs to a file for `read_csv`. The file does not contain `default`.
 
         Raises
         ------
@@ -283,12 +283,13 @@ class FeatureCosts(Printed):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "FeatureCosts":
-        """Return the costs from what `to_dict` returned.
+        """Rebuild costs from the result of `to_dict`.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            If the record is none; a ParameterError, which is a ValueError, if a cost is no cost.
+            If the record is malformed. An impossible cost is a ParameterError, which is a
+            ValueError.
         """
         costs = {key: cost for key, cost in record["costs"]}
         return cls(costs, groups=record["groups"], default=record["default"])
@@ -299,7 +300,7 @@ class FeatureCosts(Printed):
         return f"<FeatureCosts: {counts}, default {self.default:.12g}>"
 
     def page(self) -> Page:
-        """Return a table of the features that have a cost or a group, and then of the groups."""
+        """Return a table of the features with a cost or a group, followed by the groups."""
         others = f"cost {self.default:.12g} for each"
         groups: dict[str | int, list[str]] = {k: [] for k in self.costs if k not in self.groups}
         for group, members in self.groups.items():

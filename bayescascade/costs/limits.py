@@ -10,13 +10,13 @@ _ROUNDING = 1e-9  # relative: 0.1 + 0.2 is within 0.3
 
 
 class BudgetError(ParameterError):
-    """A budget is below the cost of anything that can be learned.
+    """The budget is too small for any classifier that can be learned.
 
     Parameters
     ----------
     message : str
     least : float
-        The least budget that is not.
+        The smallest budget that is large enough.
     """
 
     def __init__(self, message: str, least: float) -> None:

@@ -34,7 +34,7 @@ def tried_in_time(portions: Iterable[Sequence[T]], watch: Watch) -> tuple[list[T
 
 
 class WithinBudgets(ABC):
-    """A model whose `_trial` has all that `fit` tried; a family has `_try` and `_chosen`."""
+    """A model that is chosen within a budget from several candidates."""
 
     is_interrupted_: bool = False
 
@@ -67,16 +67,16 @@ class WithinBudgets(ABC):
         Parameters
         ----------
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
-            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
-            Arrow files, whose column `y` names.
-            Numbers, truth values, text and categories; NaN or None is missing.
+            Tables may be of polars, Arrow, DuckDB, Dask or narwhals. Paths or URLs may be of CSV,
+            Parquet or Arrow files; `y` then names the column of labels. Cells are numbers, truth
+            values, text or categories; NaN or None is missing.
         y : (n_rows,) array, or str of files
             Labels, of at least two classes.
         X_val : as X, optional
-            Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
+            Rows on which `validation_cost_` and the shares are measured; by default those of `X`.
         y_val : (n_validation_rows,) array, optional
-            Their labels, which choose; without them, rows of `X` do, which `str` of the model
-            names.
+            Their labels, which are used for choices. Without them, rows of `X` are; the print of
+            the model says which.
         sample_weight : (n_rows,) array of float >= 0, optional
             Weights of the rows, 1 each by default.
 
@@ -85,33 +85,34 @@ class WithinBudgets(ABC):
         ParameterError
             If a parameter is out of its range.
         TooLargeError
-            If what is asked for by name takes too long; only some parameters can lead to it.
+            If a search that was requested by name would take too long.
         DataError
             If rows, labels or weights cannot be used.
         KeyboardInterrupt
-            If Ctrl-C comes before one has been tried; later, some classifiers keep those that have.
+            If Ctrl-C comes before the first candidate is finished. Later, some classifiers keep the
+            finished candidates.
         """
         self._trial = self._try([self.budget], X, y, sample_weight, X_val, y_val)
         self.__dict__.update(self._chosen(self.budget).__dict__)
         return self
 
     def within(self, budget: float) -> Self:
-        """Return the model of another budget, chosen among those that `fit` tried.
+        """Return the model for another budget, chosen among the candidates of `fit`.
 
-        Raises ParameterError if the budget is out of its range, NotFittedError if the model was
+        Raises ParameterError if the budget is out of its range, and NotFittedError if the model was
         read from a file.
         """
         check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
         return self._chosen(check_real("budget", budget, minimum=0.0))
 
     def path(self, budgets: Sequence[float]) -> list[Self]:
-        """Return a model for each budget, chosen among those that `fit` tried."""
+        """Return a model for each budget, chosen among the candidates of `fit`."""
         return [self.within(budget) for budget in check_amounts("budgets", budgets)]
 
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
     ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield for each budget the best of what is tried once for all of them, or why not."""
+        """Yield, for each budget, the best candidate or an error; all budgets share candidates."""
         model: Any = clone(self).set_params(budget=max(budgets))
         model._trial = model._try(budgets, X, y, None, X_val, y_val)
         if model.is_interrupted_:

@@ -58,7 +58,7 @@ class TablePosterior(Posterior[S], Protocol[S]):
         """Return the model's parameters by name; plain data."""
 
     def legend(self) -> "TraceLegend":
-        """Return what the traces mean."""
+        """Return the legend of the traces."""
 
     def canonical(self, state: S) -> S:
         """Return the state that is shown for all that are equivalent to `state`."""

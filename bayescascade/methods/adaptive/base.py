@@ -35,7 +35,7 @@ _LEVELS = CellPolicy(missing="level")
 
 
 class GatedClassifier(WithinBudgets, BudgetedClassifier):
-    """A classifier that asks a gate first, or whose gate is constant."""
+    """A classifier with a gate, which may be constant."""
 
     _not_saved: ClassVar[tuple[str, ...]] = (*BudgetedClassifier._not_saved, "estimator")
 
@@ -117,7 +117,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def cells(self) -> CellPolicy:  # type: ignore[override] # of the full model, if it has its own
-        """What it takes for a cell."""
+        """Which cells are accepted; see `CellPolicy`."""
         cells: CellPolicy = self.__dict__.get("_cells", _LEVELS)
         return cells
 
@@ -139,19 +139,19 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def local_(self) -> Any:  # scores
-        """The local model: of two classes the log odds of the second, else a score for each."""
+        """The local model: log odds of the second of two classes, or a score per class."""
         check_is_fitted(self)
         return self._model.local
 
     @property
     def commonest_class_(self) -> Any:  # a label
-        """The commonest class of the rows that it was learned from."""
+        """Most common class of the training rows."""
         check_is_fitted(self)
         return self.classes_.tolist()[int(self._model.shares.argmax())]
 
     @property
     def path_(self) -> tuple[AdaptiveFit, ...]:
-        """What was tried, with the cuts that are worth a look; not in saved models."""
+        """All candidates, with their useful cuts; not in saved models."""
         check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
         return tuple(self._trial.fits)
 
@@ -172,7 +172,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def few_rows_text(self) -> str:
-        """What chooses where there are few rows, and none are given for that."""
+        """How settings are chosen if there are few rows and no validation rows."""
         return "a quarter of the rows, held out"
 
     # -- files -------------------------------------------------------------------------------------

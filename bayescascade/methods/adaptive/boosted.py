@@ -42,21 +42,21 @@ class BoostedGiven(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoostedFit:
-    """Gate and local model that are sums of trees.
+    """Gate and local model as sums of boosted trees.
 
     Attributes
     ----------
     gate, local : BoostedScores
     penalty : {"once", "per_row"}
-        Who pays for a feature: the model, or each row.
+        Who pays for a feature: the model once, or each row.
     tradeoff : float
         Nats per row that a unit of cost is worth.
     full_share : float
-        Most of the mean share of the full model; 0 without a gate.
+        Maximum mean share of rows for the full model; 0 without a gate.
     n_trees : int
-        Trees of the gate, and of each output of the local model.
+        Number of trees of the gate, and of each output of the local model.
     objective : float
-        J without costs, nats a row, of all trees of the fit that these are the first of.
+        J without costs, nats per row, of the whole fit, of which these are the first trees.
     """
 
     gate: BoostedScores

@@ -21,18 +21,18 @@ _BLOCK = 8192  # rows whose leaves are held at a time
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoostedScores:
-    """Sums of trees: tree t adds to output t modulo c.
+    """Sums of trees. Tree t belongs to output t modulo c.
 
     Attributes
     ----------
     trees : Trees
-        Over the columns of the matrix.
+        The trees, over the columns of the matrix.
     values_ : (n_nodes,) float64
-        What a leaf adds, 0 at splits.
+        Value of each leaf, 0 at splits.
     intercept_ : (c,) float64
-        What the sums begin with.
+        Initial values of the sums.
     n_columns : int
-        Of the matrix.
+        Number of columns of the matrix.
     """
 
     trees: Trees
@@ -47,16 +47,16 @@ class BoostedScores:
 
     @property
     def is_constant(self) -> bool:
-        """Whether they read nothing."""
+        """Whether the trees read no column."""
         return self.trees.n_splits == 0
 
     @property
     def columns(self) -> NDArray[np.int64]:
-        """Columns of the matrix that are read, of some rows."""
+        """Columns of the matrix that are read for some row."""
         return np.unique(self.trees.feature[self.trees.is_split]).astype(np.int64)
 
     def of(self, rows: Matrix, means: Numbers) -> Numbers:
-        """Return the scores (n, c), tree after tree, so that one row scores as among many."""
+        """Return the scores (n, c), summed tree by tree, so scores do not depend on other rows."""
         del means  # trees send NaN one way
         c = len(self.intercept_)
         scores = np.repeat(self.intercept_[np.newaxis], len(rows), axis=0)
@@ -68,11 +68,11 @@ class BoostedScores:
         return scores
 
     def read(self, rows: Matrix) -> NDArray[np.bool_]:
-        """Return which columns are read of each row, (n, p)."""
+        """Return which columns are read for each row, (n, p)."""
         return self.trees.features_used(rows)
 
     def walk(self, means: Numbers, encoder: MatrixEncoder) -> "BoostedWalk":
-        """Return a row of which nothing is known."""
+        """Return a row without known columns."""
         del means
         return BoostedWalk(self, encoder)
 
@@ -84,7 +84,7 @@ class BoostedScores:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_outputs: int, n_columns: int) -> Self:
-        """Return what `to_record` returned; ModelFileError if it is something else."""
+        """Rebuild scores from `to_record`; ModelFileError if the record is malformed."""
         try:
             trees = Trees(**linked(*splits_from_dict(record["trees"], n_columns)))
         except ParameterError as error:

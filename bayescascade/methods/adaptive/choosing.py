@@ -39,14 +39,14 @@ class Judges(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaptiveFit:
-    """Gate, local model and cut that were tried, with what they come to on the rows that judge.
+    """A candidate: gate, local model and cut, with error and cost on validation rows.
 
     Attributes
     ----------
     fit : Fit or BoostedFit
-        Gate and local model, full_share and objective.
+        Gate and local model, with full_share and objective.
     cut : float
-        The gate sends rows above it.
+        The gate sends rows with a score above it.
     error, cost : float
         Error rate and mean cost of a row.
     sent_share : float

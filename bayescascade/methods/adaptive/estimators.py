@@ -41,48 +41,50 @@ from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
 @dataclass(eq=False, repr=False)
 class AdaptiveClassifier(GatedClassifier):
-    """Classifies easy rows by boosted trees of few features; a full model gets the others.
+    """Classifies easy rows by boosted trees with few features, and the others by a full model.
 
     Parameters
     ----------
     estimator : classifier or None
         The full model: a classifier of scikit-learn, fitted or not, or a budgeted classifier of
-        this package, such as another one of this class. It sees the columns as they are: put a
-        scaler before an SVM in a pipeline. None: a forest of `n_trees` trees.
+        this package, such as another `AdaptiveClassifier`. Columns are not scaled for it, so an SVM
+        needs a pipeline with a scaler. None: a forest of `n_trees` trees.
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
 
     Attributes
     ----------
     gate_, local_ : BoostedScores or LinearScores
-        The gate's score is the log odds that a row should be sent. Linear ones have `coef_` and
-        `intercept_` in the columns' units.
+        Gate and local model. The score of the gate is the log odds of sending a row to the full
+        model. Linear scores have `coef_` and `intercept_` in the units of the columns.
     cut_ : float
-        Rows are sent whose gate's score is above it; infinite where it is not asked.
+        Rows with a gate score above this are sent to the full model. Infinite if the gate is not
+        used.
     full_ : estimator or Forest
-        What rows are sent to. A forest is read by its paths, as is a budgeted classifier; any other
-        reads every feature.
+        The full model. A forest or a budgeted classifier acquires only the features on its paths;
+        any other model acquires all features.
     sent_share_ : float
-        Share of the validation rows that are sent.
+        Share of the validation rows that are sent to the full model.
     is_interrupted_ : bool
         Whether Ctrl-C ended the fit. Then the best of the finished candidates is kept.
 
-    The others are those of every `BudgetedClassifier`.
+    All other attributes are those of `BudgetedClassifier`.
 
     Notes
     -----
     Nan (2018), chapter 5, Adapt-GBRT and Adapt-Lin, corrected as in the errata of the
     documentation; `methods.adaptive.objective` and `methods.adaptive.boosting` have the formulas.
-    All rows read what the gate asks for, rows that are kept what the local model does, rows that
-    are sent what the full model does. Losses of the full model in training are of trees out of
-    their bags, or of folds that it was not fitted on.
+    Each row acquires the features of the gate. Rows that are kept also acquire those of the local
+    model, and rows that are sent those of the full model. In training, losses of the full model are
+    out-of-bag, or from folds on which it was not fitted.
 
-    Rows of `y_val`, else a held-out quarter, choose all that is not given and the cut together: the
-    least error within the budget. That is a heuristic; how far from the best gate it is, `oracle`
-    says. Linear ones that are chosen are then fitted to all rows; boosted ones are not, as other
-    trees would cost something else. Linear ones are as printed with ``selection="group_lasso"``,
-    ``cut=0.0``, ``start="zero"`` and ``ridge=0.0``. ``distance="log_odds"`` is Adapt-LstSq (A.1),
-    whose shares are found by nested searches for roots.
+    Parameters that are not given, and the cut, are chosen together by the smallest error within the
+    budget on validation rows or, without `y_val`, on a held-out quarter. This is a heuristic;
+    `oracle` shows how far it is from the best gate. The chosen linear models are then fitted to all
+    rows. Boosted trees are not, because other trees would have other costs. For the linear
+    algorithm as printed, use ``selection="group_lasso"``, ``cut=0.0``, ``start="zero"`` and
+    ``ridge=0.0``. ``distance="log_odds"`` is Adapt-LstSq (A.1); its shares are computed by nested
+    root searches.
 
     References
     ----------
@@ -203,19 +205,19 @@ class AdaptiveClassifier(GatedClassifier):
 
     @property
     def gate_(self) -> Scores:
-        """The gate, in the columns' units."""
+        """The gate, in the units of the columns."""
         check_is_fitted(self)
         return self._model.gate
 
     @property
     def cut_(self) -> float:
-        """Rows are sent whose gate's score is above it."""
+        """Rows with a gate score above this are sent to the full model."""
         check_is_fitted(self)
         return self._model.cut
 
     @property
     def full_(self) -> Any:  # an estimator, or a forest
-        """What rows are sent to."""
+        """The full model."""
         check_is_fitted(self)
         full = self._model.full
         if isinstance(full, OfBudgeted):
@@ -225,9 +227,9 @@ class AdaptiveClassifier(GatedClassifier):
 
     @property
     def posterior_(self) -> AdaptivePosterior:
-        """The Gibbs posterior over gates and local models of the set that was chosen.
+        """The Gibbs posterior over gates and local models with the chosen features.
 
-        Its columns are the set's, of variance 1. Not in saved models.
+        Its columns are scaled to variance 1. Not in saved models.
         """
         check_is_fitted(self)
         if "_trial" not in self.__dict__:
@@ -237,7 +239,7 @@ class AdaptiveClassifier(GatedClassifier):
         return self._learner.posterior(self._fitted, self.temperature)
 
     def state(self) -> Numbers:
-        """Return what was learned, as a state of `posterior_`."""
+        """Return the learned gate and local model, as a state of `posterior_`."""
         return self._learner.state(self._fitted, self.posterior_)
 
     @property
@@ -253,10 +255,11 @@ class AdaptiveClassifier(GatedClassifier):
         return fit if isinstance(fit, Fit) else None  # of linear ones
 
     def oracle(self, X: Any, y: Any) -> GateOracle:
-        """Return what the best gate could do between the local and the full model, at each cost.
+        """Return the smallest possible error of any gate between both models, at each cost.
 
-        It would have to know which of them errs. What the gate errs more at its cost is lost to the
-        gate; what both models err together, to them.
+        Such a gate would have to know which model errs. The difference between the error of the
+        learned gate and this one, at the same cost, is due to the gate. The remaining error is due
+        to rows that both models misclassify.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ from bayescascade.report.page import count_of
 
 @dataclass(eq=False, repr=False)
 class GreedyMiserClassifier(GatedClassifier):
-    """Boosted trees whose splits pay for features that nobody has paid for yet.
+    """Boosted trees whose splits pay for features that are not paid for yet.
 
     Parameters
     ----------
@@ -32,21 +32,22 @@ class GreedyMiserClassifier(GatedClassifier):
     Attributes
     ----------
     local_ : BoostedScores
-        The trees: of two classes the log odds of the second, else a score for each class.
+        The trees: log odds of the second of two classes, or a score per class.
     is_interrupted_ : bool
         Whether Ctrl-C ended the fit. Then the best of the finished candidates is kept.
 
-    The others are those of every `BudgetedClassifier`.
+    All other attributes are those of `BudgetedClassifier`.
 
     Notes
     -----
     Xu, Weinberger and Chapelle (2012), as Nan (2018) has it in chapter 5: `AdaptiveClassifier`
-    without a gate. A split gains what it lowers the loss by, less `tradeoff` times what the feature
-    costs. With the penalty "once" that is paid once for the whole model, as printed; with "per_row"
-    by each row of the node that has not paid, and other rows may still do without the feature.
+    without a gate. The gain of a split is the decrease of the loss minus `tradeoff` times the cost
+    of its feature. With penalty "once", as printed, the cost is paid once for the whole model. With
+    "per_row" it is paid by each row of the node that has not paid yet, so other rows need not
+    acquire the feature.
 
-    Rows of `y_val`, else a held-out quarter, choose penalty, tradeoff and the number of trees
-    together: the least error within the budget.
+    Penalty, tradeoff and the number of trees are chosen together by the smallest error within the
+    budget on validation rows or, without `y_val`, on a held-out quarter.
 
     References
     ----------

@@ -46,7 +46,7 @@ class LinearScores:
     Attributes
     ----------
     coef_ : (c, p) float64
-        In the units of the matrix's columns; 0 where a column is not read.
+        Coefficients in the units of the columns of the matrix; 0 if a column is not read.
     intercept_ : (c,) float64
     """
 
@@ -55,13 +55,13 @@ class LinearScores:
 
     @classmethod
     def of_scaled(cls, part: Numbers, scaling: Scaling) -> Self:
-        """Return those of coefficients (p + 1, c) of scaled columns, the last row intercepts."""
+        """Return scores from coefficients (p + 1, c) of scaled columns; the last are intercepts."""
         coef = (part[:-1] * scaling.scales[:, np.newaxis]).T
         return cls(coef, part[-1] - coef @ scaling.means)
 
     @classmethod
     def constant(cls, starts: Numbers, n_columns: int) -> Self:
-        """Return those that read nothing, starts (c,)."""
+        """Return constant scores (c,), which read no column."""
         return cls(np.zeros((len(starts), n_columns)), starts)
 
     @property
@@ -70,7 +70,7 @@ class LinearScores:
         return np.flatnonzero(self.coef_.any(axis=0))
 
     def of(self, rows: Matrix, means: Numbers) -> Numbers:
-        """Return the scores (n, c), column after column, so that one row scores as among many."""
+        """Return the scores (n, c), summed by column, so scores do not depend on other rows."""
         scores = np.repeat(self.intercept_[np.newaxis], len(rows), axis=0)
         for column in self.columns:
             cells = rows[:, column].astype(np.float64)
@@ -80,17 +80,17 @@ class LinearScores:
 
     @property
     def is_constant(self) -> bool:
-        """Whether they read nothing."""
+        """Whether no column is read."""
         return not self.coef_.any()
 
     def read(self, rows: Matrix) -> Bools:
-        """Return which columns are read of each row, (n, p)."""
+        """Return which columns are read for each row, (n, p)."""
         read = np.zeros((len(rows), self.coef_.shape[1]), np.bool_)
         read[:, self.columns] = True
         return read
 
     def walk(self, means: Numbers, encoder: MatrixEncoder) -> "LinearWalk":
-        """Return a row of which nothing is known."""
+        """Return a row without known columns."""
         return LinearWalk(self, means, encoder)
 
     def to_record(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class LinearScores:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_outputs: int, n_columns: int) -> Self:
-        """Return what `to_record` returned; ModelFileError if it is something else."""
+        """Rebuild scores from `to_record`; ModelFileError if the record is malformed."""
         coef = read_array(record, "coef", (n_outputs, n_columns))
         return cls(coef, read_array(record, "intercept", (n_outputs,)))
 

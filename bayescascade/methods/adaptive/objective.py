@@ -51,10 +51,10 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Rows (n, p), the last column 1, labels (n,), weights (n,) > 0, the full model's losses (n,).
+    """Rows (n, p) with a last column of 1, labels, weights > 0 and full-model losses, (n,) each.
 
-    full_share in [0, 1] limits the mean of q; ridge >= 0; distance of gate and q, "kl" or
-    "log_odds", of which full_share must be > 0.
+    full_share in [0, 1] limits the mean of q; ridge >= 0; the distance of gate and q is "kl" or
+    "log_odds". The latter needs full_share > 0.
     """
 
     rows: Numbers
@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def n_outputs(self) -> int:
-        """Outputs of the local model: of two classes one, the log odds of the second."""
+        """Number of outputs of the local model: 1 (log odds) for two classes, or n_classes."""
         return 1 if self.n_classes == 2 else self.n_classes
 
     @property
@@ -77,18 +77,18 @@ class Problem:
         return float(self.weights.sum())
 
     def part(self, chosen: NDArray[np.bool_]) -> "Problem":
-        """Return the same of some rows, (n,) bool."""
+        """Return the problem for some of the rows, (n,) bool."""
         return replace(
             self, rows=self.rows[chosen], labels=self.labels[chosen],
             weights=self.weights[chosen], full_losses=self.full_losses[chosen],
         )  # fmt: skip
 
     def losses(self, state: State) -> tuple[Numbers, Numbers]:
-        """Return A and B, (n,) each; with log odds the losses of both models alone."""
+        """Return A and B, (n,) each; with "log_odds", only the losses of both models."""
         return self.losses_at(self.rows @ state.gate, self.rows @ state.local)
 
     def losses_at(self, gates: Numbers, outputs: Numbers) -> tuple[Numbers, Numbers]:
-        """Return what `losses` does, by gates (n,) and local outputs (n, c)."""
+        """Return the same as `losses`, from gates (n,) and local outputs (n, c)."""
         local = local_losses(outputs, self.labels)
         if self.distance == "log_odds":
             return local, self.full_losses
@@ -108,12 +108,12 @@ class Problem:
         return best_split(gaps, sizes, self.full_share)
 
     def split_at(self, gates: Numbers, outputs: Numbers) -> Split:
-        """Return what `split` does, by gates (n,) and local outputs (n, c)."""
+        """Return the same as `split`, from gates (n,) and local outputs (n, c)."""
         kept, sent = self.losses_at(gates, outputs)
         return self._split(kept - sent, gates)
 
     def value_at(self, gates: Numbers, outputs: Numbers) -> float:
-        """Return J without Omega, nats a row, by gates (n,) and local outputs (n, c)."""
+        """Return J without Omega, nats per row, from gates (n,) and local outputs (n, c)."""
         kept, sent = self.losses_at(gates, outputs)
         return self._least(kept, sent, gates, self._split(kept - sent, gates))
 
@@ -129,14 +129,14 @@ class Problem:
         return float(self.weights @ both) / self.total - price
 
     def value_and_split(self, state: State) -> tuple[float, Split]:
-        """Return J, nats a row, and the best shares there."""
+        """Return J, nats per row, and the best shares."""
         gates, outputs = self.rows @ state.gate, self.rows @ state.local
         kept, sent = self.losses_at(gates, outputs)
         split = self._split(kept - sent, gates)
         return self._least(kept, sent, gates, split) + self.penalty(state), split
 
     def value(self, state: State) -> float:
-        """Return J, nats a row."""
+        """Return J, nats per row."""
         return self.value_and_gradient(state)[0]
 
     def penalty(self, state: State) -> float:
@@ -145,7 +145,7 @@ class Problem:
         return float(0.5 * self.ridge / self.total * squares)
 
     def value_and_gradient(self, state: State) -> tuple[float, State]:
-        """Return J, nats a row, and its gradient."""
+        """Return J, nats per row, and its gradient."""
         gates, outputs = self.rows @ state.gate, self.rows @ state.local
         kept, sent = self.losses_at(gates, outputs)
         sizes = self.weights / self.total

@@ -37,9 +37,9 @@ class GateOracle(Printed):
     sent_shares : (m,) float64
         Shares of the rows that go to the full model.
     gate_cost, gate_error : float
-        Of the gate that was learned.
+        Mean cost and error rate of the learned gate.
     local_error, full_error : float
-        Where no row goes to the full model, and where all do.
+        Error rates if no row, or each row, goes to the full model.
     """
 
     costs: Floats
@@ -51,9 +51,9 @@ class GateOracle(Printed):
     full_error: float
 
     def error_at(self, cost: float) -> float:
-        """Return what no gate's error rate is below at a mean cost, infinite below all costs.
+        """Return the smallest error rate of any gate at a mean cost; infinite below all costs.
 
-        Between costs that are reached, it is the line that joins them.
+        Between costs that can be reached, it is interpolated linearly.
         """
         if cost < self.costs[0]:
             return np.inf
@@ -61,11 +61,11 @@ class GateOracle(Printed):
 
     @property
     def lost_to_gate(self) -> float:
-        """Error rate of the gate above that of the best gate of its cost."""
+        """Error rate of the learned gate, minus that of the best gate at the same cost."""
         return self.gate_error - self.error_at(self.gate_cost)
 
     def page(self) -> Page:
-        """Return the costs and errors, at most a dozen of them."""
+        """Return a table of at most a dozen costs with their errors."""
         shown = np.unique(np.linspace(0, len(self.costs) - 1, _MOST_LINES).round().astype(int))
         cost, *_ = cost_texts([self.gate_cost])
         columns = [

@@ -24,18 +24,20 @@ class BoostedParameters(BudgetedParameters):
         minimum=0.0,
         none="several are tried",
     )
-    n_boosted = Integer(150, "Boosted trees, of gate and local model each", minimum=1)
+    n_boosted = Integer(150, "Number of boosted trees, for gate and local model each", minimum=1)
     max_depth = Integer(4, "Depth of a boosted tree", minimum=1, maximum=8)
     learning_rate = Real(
         0.3, "Learning rate: share of each boosted tree that is added", above=0.0, maximum=1.0
     )
     leaf = Choice(
         "newton",
-        "How boosted trees are fitted to slopes of the loss: by Newton's method, or by least "
+        "How boosted trees are fitted to the slope of the loss: by Newton's method, or by least "
         "squares",
         words=("newton", "least_squares"),
     )
-    ridge = Real(1.0, "Weight of the squares of coefficients, of all rows together", minimum=0.0)
+    ridge = Real(
+        1.0, "Weight of the squared coefficients, relative to the loss of all rows", minimum=0.0
+    )
     missing = missing_choice()
     unknown = unknown_choice(ignore="counts as the mean of its column")
 
@@ -44,49 +46,49 @@ class AdaptiveParameters(BoostedParameters):
     """Of `AdaptiveClassifier`."""
 
     estimator = Other(None, "The full model, a classifier", none="a forest")
-    n_trees = Integer(100, "Trees of that forest", minimum=1)
+    n_trees = Integer(100, "Number of trees of this forest", minimum=1)
     learner = Choice("boosted", "Kind of gate and local model", words=("boosted", "linear"))
-    n_rounds = Integer(2, "Rounds of new shares of the full model, of boosted trees", minimum=1)
+    n_rounds = Integer(
+        2, "Rounds in which boosted trees update the shares of the full model", minimum=1
+    )
     distance = Choice(
         "kl",
-        "How the gate is fitted to the shares of the full model: by Kullback-Leibler divergence, "
-        "or by least squares to their log odds",
+        "Distance by which the gate is fitted to the shares of the full model: Kullback-Leibler "
+        "divergence, or squared difference of log odds",
         words=("kl", "log_odds"),
     )
     selection = Choice(
         "search",
-        "Which features gate and local model share: by dropping one after the other, and every set "
-        "of few items, or by the group norm",
+        "How the features of gate and local model are selected: by backward elimination and all "
+        "small sets (search), or by the group norm",
         words=("search", "group_lasso"),
     )
     full_share = Real(
         None,
-        "Most of the mean share of the full model, in training",
+        "Maximum mean share of rows for the full model, in training",
         minimum=0.0,
         maximum=1.0,
         none="several are tried",
     )
-    cut = Real(None, "Score of the gate above which a row is sent", none="chosen")
+    cut = Real(None, "Score of the gate above which a row is sent to the full model", none="chosen")
     start = Choice(
         "auto",
-        "Where the alternation begins: at the local model of all rows, with and without a gate for "
-        "its errors, or at coefficients of 0",
+        "Start of the alternating optimization: the local model of all rows, with and without a "
+        "gate for its errors (auto), or coefficients of 0",
         words=("auto", "zero"),
     )
     losses = Choice(
         "fair",
-        "Losses of the full model: of rows that it was not fitted on, or in sample",
+        "Losses of the full model: on rows to which it was not fitted, or in sample",
         words=("fair", "in_sample"),
     )
-    temperature = Real(
-        1.0, "Of the posterior: what the objective of all rows is divided by", above=0
-    )
+    temperature = Real(1.0, "Divisor of the objective of all rows, in the posterior", above=0)
 
 
 class GreedyMiserParameters(BoostedParameters):
     """Of `GreedyMiserClassifier`."""
 
-    n_boosted = Integer(300, "Boosted trees, of each output", minimum=1)
+    n_boosted = Integer(300, "Number of boosted trees per output", minimum=1)
 
 
 _LINEAR = {"learner": "linear"}

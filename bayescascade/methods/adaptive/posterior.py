@@ -15,31 +15,32 @@ from bayescascade.model.continuous import ContinuousPosterior
 class AdaptivePosterior(ContinuousPosterior):
     """The posterior of gates and local classifiers, given a full model.
 
-    ``log density(state) = -n J(state) / temperature``, n the weight of the rows and J of
-    `bayescascade.methods.adaptive.objective`: the least over the rows' shares of the full model of
-    expected loss, distance of gate and shares, and a ridge. With ``full_share=1`` and temperature 1
-    the likelihood is that of gate and both models together as one classifier, a mixture of two
-    experts; else it is no generative model, but weighs J. The prior is the ridge's: normal
-    coefficients, and flat intercepts.
+    ``log density(state) = -n J(state) / temperature``, where n is the weight of the rows, and J the
+    objective of `bayescascade.methods.adaptive.objective`: expected loss, plus distance of gate and
+    shares, plus a ridge, minimized over the shares of the full model. With ``full_share=1`` and
+    temperature 1, the likelihood is that of a mixture of two experts. Otherwise it is a Gibbs
+    posterior, not a generative model. The ridge is the prior: coefficients are normal, and
+    intercepts flat.
 
     Parameters
     ----------
     rows : (n, p) array of float
-        Columns that gate and local model read, of mean 0 and variance 1. An intercept is added.
+        Columns of gate and local model, with mean 0 and variance 1. An intercept is added.
     labels : (n,) array of int in [0, n_classes)
     full_losses : (n,) array of float >= 0
-        Losses of the full model, nats; fair if the rows were not in what it was fitted on.
+        Losses of the full model, nats. They are fair if it was not fitted to these rows.
     n_classes : int >= 2
     full_share : float in [0, 1]
-        Most of the mean share of rows that may go to the full model.
+        Maximum mean share of rows for the full model.
     weights : (n,) array of float > 0, optional
         1 each by default.
     ridge : float >= 0
         Weight of half the squares of the coefficients in n J. 0 is an improper prior.
     temperature : float > 0
-        What n J is divided by.
+        Divisor of n J.
     distance : {"kl", "log_odds"}
-        Of gate and shares in J: Kullback-Leibler, or squared, of log odds.
+        Distance of gate and shares in J: Kullback-Leibler divergence, or squared difference of log
+        odds.
 
     Attributes
     ----------
@@ -109,8 +110,8 @@ class AdaptivePosterior(ContinuousPosterior):
     def parts(self, state: Numbers) -> tuple[Numbers, Numbers]:
         """Return the coefficients of the gate (p + 1,) and of the local model (p + 1, c).
 
-        The last ones are the intercepts. Of two classes c is 1, else the number of classes. The
-        gate's score is the log odds of going to the full model.
+        The last coefficients are the intercepts. c is 1 for two classes, otherwise the number of
+        classes. The score of the gate is the log odds of sending a row to the full model.
         """
         n_columns = self.problem.rows.shape[1]
         gate = np.asarray(state, np.float64)[:n_columns]
@@ -128,15 +129,15 @@ class AdaptivePosterior(ContinuousPosterior):
     # -- formulas ----------------------------------------------------------------------------------
 
     def losses(self, state: Numbers) -> tuple[Numbers, Numbers]:
-        """Return A and B, (n,) each: losses here and at the full model, nats, see `Problem`."""
+        """Return A and B, (n,) each: losses of local and full model, nats; see `Problem`."""
         return self.problem.losses(State(*self.parts(state)))
 
     def shares(self, state: Numbers) -> Numbers:
-        """Return q (n,): how much of each row best goes to the full model."""
+        """Return q (n,): the best share of each row for the full model."""
         return self.problem.split(State(*self.parts(state))).shares
 
     def log_prior(self, state: Numbers) -> float:
-        """Return the ridge's part of the log density, nats."""
+        """Return the part of the log density by the ridge, nats."""
         penalty = self.problem.penalty(State(*self.parts(state)))
         return -self.problem.total * penalty / self.temperature
 
@@ -153,7 +154,7 @@ class AdaptivePosterior(ContinuousPosterior):
         return factor * value, factor * self.joined(*gradient)
 
     def describe(self, state: Numbers) -> Mapping[str, float]:
-        """Return J, nats a row, the mean share of the full model and its price beta."""
+        """Return J (nats per row), the mean share of the full model, and its price beta."""
         parts = State(*self.parts(state))
         shares, beta, _ = self.problem.split(parts)
         sizes = self.problem.weights / self.problem.total

@@ -38,9 +38,9 @@ SHARES = (0.1, 0.3, 0.5, 0.7)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """Gate and local model of a set: columns (p,) that may have coefficients, and J there.
+    """Gate and local model with a set of columns (p,) that may have coefficients, and their J.
 
-    tradeoff: gamma of the group norm, 0.0 where sets are searched; cost: of the set for a row.
+    tradeoff: gamma of the group norm, 0.0 if sets are searched; cost: cost of the set for a row.
     """
 
     state: State

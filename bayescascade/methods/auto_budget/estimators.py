@@ -59,40 +59,41 @@ class _Trial(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
-    """Tries the classifiers within budgets, and keeps the one that suits the rows.
+    """Tries all classifiers for budgets, and keeps the best for these rows.
 
-    Methods are tried one after the other, the quick and strong ones first, each for 70 % of
-    the time left. Validation rows choose; of fewer than 1,000 rows without such, 5-fold
-    cross-validation of whole methods; else a quarter of the rows, held out.
+    Methods are tried one after the other, fast and accurate ones first, each for up to 70 % of the
+    time that is left. They are compared on validation rows. Without labels of these, whole methods
+    are cross-validated in 5 folds if there are fewer than 1,000 rows; otherwise a quarter of the
+    rows is held out.
 
     Parameters
     ----------
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     methods : sequence of str or None
-        Such as ``("prune", "miser")``: names of `bayescascade budget --method`. Those that take no
-        weights are left out where rows have `sample_weight`.
+        Names as in `bayescascade budget --method`, such as ``("prune", "miser")``. With
+        `sample_weight`, methods that do not support weights are left out. None: all methods.
     progress : function or None
-        Called with a `samplers.Progress` as each fit begins, whose phase is the method.
+        Called with a `samplers.Progress` when each fit starts. Its phase is the name of the method.
 
     Attributes
     ----------
     model_ : BudgetedClassifier
-        What was chosen.
+        The chosen classifier.
     method_ : str
-        Its method.
+        Name of the chosen method.
     validation_error_, validation_error_error_ : float
-        Share of the rows that chose which it gets wrong, and the standard error of that. As the
-        least of several it is low by chance.
+        Error rate on the validation rows, and its standard error. The rate is biased downward,
+        because it is the smallest of several.
     candidates_ : DataFrame
-        What was tried within the budget, the best first: method, the budget that it was fitted for,
-        error, its standard error, and mean cost of a row.
+        All candidates within the budget, the best first: method, budget for which it was fitted,
+        error rate, its standard error, and mean cost of a row.
     skipped_ : tuple of str
-        Methods that the time did not allow.
+        Methods that were not tried for lack of time.
     is_interrupted_ : bool
-        Whether Ctrl-C ended it.
+        Whether Ctrl-C ended fit.
 
-    The others are those of every `BudgetedClassifier`.
+    All other attributes are those of `BudgetedClassifier`.
 
     Examples
     --------
@@ -136,7 +137,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     # -- fitting -----------------------------------------------------------------------------------
 
     def seconds(self, n_rows: int, n_features: int) -> float | None:
-        """Return how long methods are tried for rows of this size; None for no limit."""
+        """Return the time limit for a table of this size, in seconds; None for no limit."""
         if self.time_limit == "auto":
             return seconds_for(n_rows, n_features)
         limit: float | None = self.declares.time_limit.check(self.time_limit)
@@ -144,7 +145,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def tried_methods(self) -> list[ListedBudgetLearner]:
-        """The methods that are tried; ParameterError if one is not known."""
+        """The methods to try; ParameterError if one is unknown."""
         names = IN_TURN if self.methods is None else self.methods
         if isinstance(names, str) or not names or not set(names) <= set(BUDGET_LEARNERS):
             raise ParameterError(
@@ -264,9 +265,9 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
     ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield for each budget the best of what is tried once for all of them, or why not.
+        """Yield, for each budget, the best candidate or an error; all budgets share candidates.
 
-        After Ctrl-C, the best of what was tried by then, and KeyboardInterrupt at last.
+        After Ctrl-C, yields the best candidates so far, and then raises KeyboardInterrupt.
         """
         model: Any = clone(self)
         model.progress = self.progress
@@ -283,12 +284,12 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def cells(self) -> CellPolicy:  # type: ignore[override] # those of what was chosen
-        """What it takes for a cell."""
+        """Which cells are accepted; see `CellPolicy`."""
         return self.model_.cells if "model_" in vars(self) else _ANY
 
     @property
     def ignored(self) -> str:  # type: ignore[override] # as cells
-        """What an unknown level counts as; see `MatrixEstimator`."""
+        """How an unknown level is treated; see `MatrixEstimator`."""
         return self.model_.ignored
 
     @property
@@ -324,7 +325,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def commonest_class_(self) -> Any:  # a label
-        """The commonest class of the rows that it was learned from."""
+        """Most common class of the training rows."""
         check_is_fitted(self)
         return self.model_.commonest_class_
 
@@ -332,26 +333,26 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def candidates_(self) -> pd.DataFrame:
-        """What was tried within the budget, the best first."""
+        """All candidates within the budget, the best first."""
         check_is_fitted(self)
         return pd.DataFrame([one.to_dict() for one in self._candidates])
 
     @property
     def skipped_text(self) -> str:
-        """Which methods were not tried; empty if all were."""
+        """Which methods were not tried; empty if all were tried."""
         names = ", ".join(self.skipped_)
         why = "it was interrupted" if self.is_interrupted_ else "the time was up"
         return names and f"not tried, as {why}: {names}"
 
     @property
     def settings_text(self) -> str:
-        """What was chosen, its size and settings in words."""
+        """The chosen method, its size and settings in words."""
         told = [*self.model_._size_facts(), *self.model_.certificate_texts]
         return ", ".join([self.model_.title, *told])
 
     @property
     def certificate_texts(self) -> list[str]:
-        """What was chosen, and what the text says of how good that is known to be."""
+        """The chosen method, and the lines of its print about proofs."""
         return [
             f"chosen: {self.model_.title} ({self.method_})",
             *self.model_.certificate_texts,

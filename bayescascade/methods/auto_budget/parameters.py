@@ -11,20 +11,22 @@ from bayescascade.model.parameters import unknown_choice
 class AutoBudgetParameters(BudgetedParameters):
     """Of `AutoBudgetClassifier`."""
 
-    methods = Other(None, "Names of the methods that are tried, in this order", none="all")
-    n_trees = Integer(40, "Trees of a forest that is pruned, or the most that are grown", minimum=1)
+    methods = Other(None, "Names of the methods to try, in this order", none="all")
+    n_trees = Integer(
+        40, "Number of trees of a forest to prune, or maximum number of trees to grow", minimum=1
+    )
     n_jobs = Jobs(-1, "Trees learned at the same time; -1: one per core", none="")
     time_limit: Real[Any] = Real(
         "auto",
-        "Stop after this time, with the best found so far",
+        "Stop after this time, with the best result so far",
         above=0.0,
         words=("auto",),
         none="no limit",
         metavar="SECONDS",
         more='In seconds from the beginning of fit; "auto" is 40 to 600, by the number of cells. '
-        "What is chosen may then depend on the machine.",
+        "The choice may then depend on the machine.",
     )
-    unknown = unknown_choice(ignore="counts as the chosen method has it")
+    unknown = unknown_choice(ignore="is treated as by the chosen method")
 
 
 AUTO = ListedBudgetLearner(

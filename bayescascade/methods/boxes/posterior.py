@@ -245,7 +245,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         return None
 
     def legend(self) -> TraceLegend:
-        """Return what the traces mean."""
+        """Return the legend of the traces."""
         return TraceLegend(size="n_boxes", diagnosed=("n_sides", "positives_inside"))
 
     def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:

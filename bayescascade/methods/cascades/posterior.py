@@ -307,7 +307,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return {**told, "partitions": self.partitions}
 
     def legend(self) -> TraceLegend:
-        """Return what the traces mean."""
+        """Return the legend of the traces."""
         names = self.schema.names
         return TraceLegend(
             size="n_leaves",

@@ -45,38 +45,39 @@ class CutTree:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CostSensitiveTreeClassifier(TriedClassifier):
-    """A tree whose linear classifiers are learned all together, by loss and by expected cost.
+    """A tree of linear classifiers, all learned together by loss and expected cost.
 
-    `SubmodularTreeClassifier` buys features node by node from the root. Here a gradient moves the
-    classifiers of all nodes at once. Then gates become hard, small coefficients are cut, and leaves
-    are fitted again.
+    `SubmodularTreeClassifier` buys features node by node from the root. Here, gradient ascent
+    changes the classifiers of all nodes at once. Then gates are made hard, small coefficients are
+    set to 0, and leaves are fitted again.
 
     Parameters
     ----------
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     tradeoff : float >= 0 or None
-        Squared loss, labels being -1 and 1, that a unit of cost is worth. None: 14 are tried, and
-        the one is taken that errs least on other rows.
+        Squared loss (for labels -1 and 1) that a unit of cost is worth. None: 14 values are tried,
+        and the one with the smallest held-out error is taken.
     loss_at : {"all", "leaves"}
-        Nodes whose loss counts: all, as in the paper, or those that answer.
+        Nodes whose loss counts: all, as in the paper, or only leaves, which predict.
 
     Attributes
     ----------
     posterior_ : CostSensitiveTreePosterior
-        Of the tradeoff chosen; its `start` is the most probable state found, so that
-        `explore(model.posterior_, "langevin")` draws around it. Not in saved models.
+        The posterior with the chosen tradeoff. Its `start` is the most probable state that was
+        found, so `explore(model.posterior_, "langevin")` draws around it. Not in saved models.
     log_posterior_ : float
-        Log density of that state; not in saved models.
+        Log density of this state; not in saved models.
     tradeoff_, cut_ : float or None
-        The tradeoff and the cut of coefficients chosen; None if nothing was within the budget.
+        The chosen tradeoff, and the norm below which coefficients are set to 0. None if nothing is
+        bought.
 
-    The others are those of `TriedClassifier`.
+    All other attributes are those of `TriedClassifier`.
 
     Notes
     -----
     Kusner and others (2014), equations 2 and 3; `cost_sensitive_posterior` has the formula and the
-    departures. What is found is a local maximum: it depends on the start, a soft tree of
+    departures. The result is a local maximum. It depends on the start, which is a soft tree of
     `SubmodularTreeClassifier` with least squares at its nodes.
 
     Examples
@@ -176,12 +177,12 @@ class CostSensitiveTreeClassifier(TriedClassifier):
 
     @property
     def posterior_(self) -> CostSensitiveTreePosterior:
-        """The Gibbs posterior of the tradeoff chosen, of the rows learned from."""
+        """The Gibbs posterior with the chosen tradeoff, given the training rows."""
         return self._best_found("posterior_").posterior
 
     @property
     def log_posterior_(self) -> float:
-        """Log density of the most probable state found, nats, unnormalized."""
+        """Log density of the most probable state that was found, nats, unnormalized."""
         return self._best_found("log_posterior_").log_density
 
     def _best_found(self, name: str) -> CutTree:

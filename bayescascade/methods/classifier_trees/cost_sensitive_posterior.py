@@ -57,14 +57,14 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
     Parameters
     ----------
     tree : ClassifierTree
-        Its shape is that of all states; its leaves' least squares are `start`.
+        All states have its shape. The least-squares fits of its leaves are the `start`.
     rows : GrowingRows
     items : CostItems
-        What the features cost.
+        Costs of the features.
     tradeoff : float >= 0
         Squared loss that a unit of cost is worth.
     penalty : float >= 0
-        Of the absolute values of coefficients.
+        Squared loss that a coefficient of 1 is worth.
     loss_at : {"all", "leaves"}
         Nodes whose loss counts.
     smoothing : float > 0
@@ -73,8 +73,8 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
     Attributes
     ----------
     start : (n_numbers,) float64
-        A state: of each node the coefficients (p, c) of columns of variance 1 and c intercepts,
-        then the thresholds of nodes that have children.
+        A state: for each node, the coefficients (p, c) of columns of variance 1, and c intercepts;
+        then the thresholds of the nodes with children.
     """
 
     def __init__(
@@ -124,10 +124,10 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         return other
 
     def dearest_tradeoff(self) -> float:
-        """Return a tradeoff at which a single classifier has hardly any use of the best feature.
+        """Return a tradeoff at which the best feature is hardly worth its cost.
 
-        At coefficients of 0 the loss falls by twice the covariance of a column with the labels;
-        that of a feature over its own cost, the largest.
+        At coefficients of 0, the slope of the loss is twice the covariance of a column with the
+        labels. The result is the largest slope of a feature, divided by its cost.
         """
         away = self._targets - (self._targets @ self._weights)[:, np.newaxis]
         squares = ((self._columns[:-1] @ (away * self._weights).T) ** 2).sum(axis=1)
@@ -186,7 +186,7 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         return np.concatenate([coefficients.ravel(), thresholds[self._inner]])
 
     def initial_state(self, rng: np.random.Generator) -> Floats:
-        """Return the start, each number moved at random."""
+        """Return the start with random noise added."""
         lengths, _ = self._blocks()
         return np.asarray(self.start + lengths * rng.normal(size=lengths.size))
 
@@ -285,11 +285,11 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
     # -- what a user sees --------------------------------------------------------------------------
 
     def objective(self, state: Floats) -> float:
-        """Return J."""
+        """Return the objective J of the module."""
         return -self.log_density(state) * self.temperature / self.n_rows
 
     def describe(self, state: Floats) -> Mapping[str, float]:
-        """Return the expected loss, and all that is added to it."""
+        """Return the expected loss, and the terms that are added to it."""
         unit = -self.temperature / self.n_rows
         return {
             "loss": unit * self.log_likelihood(state),
@@ -297,7 +297,7 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         }
 
     def legend(self) -> TraceLegend:
-        """Return what the traces mean."""
+        """Return the legend of the traces."""
         return TraceLegend(words={"loss": "expected loss", "price": "penalty and expected cost"})
 
     def parameters(self) -> Mapping[str, Any]:
@@ -306,10 +306,10 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         return {name: getattr(self, name) for name in names}
 
     def learned(self, state: Floats, cut: float = 0.0) -> ClassifierTree:
-        """Return the tree of a state, without what is small.
+        """Return the tree of a state, without its small coefficients.
 
-        A feature whose coefficients at a node have a norm of at most `cut` is not read there. Gates
-        are hard; leaves have their least squares, of all that is read on the path.
+        A node does not read a feature if its coefficients have a norm of at most `cut`. Gates are
+        hard. Leaves are fitted by least squares to all features that are read on the path.
         """
         coefficients, thresholds = self.parts(state)
         reach = self._forward(coefficients, thresholds).reach.sum(axis=1) * self.n_rows

@@ -59,42 +59,43 @@ class PenaltyFit:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CostWeightedLogisticClassifier(TriedClassifier):
-    """Logistic regression with a penalty on what its features cost.
+    """Logistic regression with a penalty on the costs of its features.
 
-    All rows read the same features: the convex counterpart of selecting the best set. It is the
-    baseline for trees of classifiers.
+    All rows read the same features. This is a convex relaxation of the selection of the best set,
+    and the baseline for trees of classifiers.
 
     Parameters
     ----------
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     penalty : float >= 0 or None
-        Nats a row that a cost of 1 times a coefficient of 1 is worth, of columns of variance 1.
-        None: 30 are tried, and the one is taken that errs least on other rows. Of the sum of losses
-        of n rows, as papers have it, it is lambda / n.
+        Nats per row that a unit of cost is worth, for a coefficient of 1 of a column of variance 1.
+        None: 30 values are tried, and the one with the smallest held-out error is taken. In papers
+        that sum the losses of n rows, it is lambda / n.
     penalties : sequence of float or None
-        Those to try in place of these.
+        Penalties to try in place of a path of 30.
 
     Attributes
     ----------
     coef_ : (n_outputs, n_columns) float64
-        In the columns' units, 0 where a column is not used: one row of two classes, else one for
-        each. Columns are those of the matrix, with steps at quantiles if `basis` is "bins".
+        Coefficients in the units of the columns; 0 if a column is not used. There is one row for
+        two classes, otherwise one per class. The columns are those of the matrix, with steps at
+        quantiles if `basis` is "bins".
     intercept_ : (n_outputs,) float64
     penalty_ : float or None
-        The penalty chosen; None if nothing of the path was within the budget.
+        The chosen penalty; None if nothing is bought.
     duality_gap_ : float or None
-        What the penalized loss is above the least at most, in nats a row, before a refit; proved
-        up to rounding, see `logistic`.
+        Proved bound, up to rounding, on how far the penalized loss is above its minimum, in nats
+        per row, before the refit; see `logistic`.
     path_ : tuple of PenaltyFit
-        What was tried, the largest penalty first; not in saved models.
+        The fits that were tried, in order of decreasing penalty; not in saved models.
 
-    The others are those of `TriedClassifier`.
+    All other attributes are those of `TriedClassifier`.
 
     Notes
     -----
-    Kusner (2016), equation 2.5; see the errata of the documentation. Intercepts and features that
-    cost nothing are not penalized, a group is paid as a whole, with its features inside (`norms`).
+    Kusner (2016), equation 2.5; see the errata of the documentation. Intercepts and free features
+    are not penalized. A group is penalized as a whole, with its features inside (`norms`).
 
     Examples
     --------
@@ -198,13 +199,13 @@ class CostWeightedLogisticClassifier(TriedClassifier):
 
     @property
     def path_(self) -> tuple[PenaltyFit, ...]:
-        """What was tried, the largest penalty first."""
+        """The fits that were tried, in order of decreasing penalty."""
         check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
         return self._trial.candidates  # type: ignore[return-value] # of `_candidates`
 
     @property
     def coef_(self) -> NDArray[np.float64]:
-        """Coefficients in the columns' units, (n_outputs, n_columns) float64."""
+        """Coefficients in the units of the columns, (n_outputs, n_columns) float64."""
         check_is_fitted(self)
         leaf = self.tree_.nodes[0].leaf
         coefficients = np.zeros((leaf.intercepts.size, self.tree_.basis.n_columns))
@@ -225,7 +226,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
 
     @property
     def certificate_texts(self) -> list[str]:
-        """How near the least penalized loss it is proved to be, and what ended the fit."""
+        """A proved bound on the distance from the minimum, and what ended the fit."""
         gap = self.duality_gap_
         told = [] if gap is None else [f"duality gap {gap:.1g} nats a row"]
         return [*told, *super().certificate_texts]

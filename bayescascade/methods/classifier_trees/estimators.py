@@ -42,17 +42,18 @@ class NodeCertificate(NamedTuple):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SubmodularTreeClassifier(TriedClassifier):
-    """A tree of linear classifiers, each of which buys the features that explain most.
+    """A tree of linear classifiers that each buy the features that explain most.
 
     Parameters
     ----------
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     node_budget : float, sequence of float or None
-        None: several are tried, and the tree that errs least on other rows is taken.
+        Budget of each node, or one number per node, breadth first. None: several are tried, and the
+        tree with the smallest held-out error is taken.
     weights : {"hard", "soft"}
-        "soft": a row counts at both children, by a sigmoid of its score minus the threshold; in
-        training only.
+        "soft": in training, a row counts at both children, with weights by a sigmoid of its score
+        minus the threshold.
     progress : callable, optional
         Called with a `samplers.Progress` before each tree that is grown.
 
@@ -62,13 +63,14 @@ class SubmodularTreeClassifier(TriedClassifier):
     posterior_ : SubmodularTreePosterior
         Not in saved models.
 
-    The others are those of `TriedClassifier`.
+    All other attributes are those of `TriedClassifier`.
 
     Notes
     -----
     Kusner and others (2014), as the errata of the documentation correct it; `selection` has the
-    formulas. Pruning, steps as columns and logistic leaves are not in the paper; `basis="linear"`,
-    `selection="paper"`, `leaf="least_squares"` and `prune=False` are as printed.
+    formulas. Pruning, steps as columns and logistic leaves are not in the paper. Use
+    `basis="linear"`, `selection="paper"`, `leaf="least_squares"` and `prune=False` for the tree of
+    the paper.
 
     Examples
     --------
@@ -163,16 +165,16 @@ class SubmodularTreeClassifier(TriedClassifier):
 
     @property
     def certificate_(self) -> tuple[NodeCertificate, ...]:
-        """For each node what its features explain, and what no set within its budget exceeds."""
+        """For each node, what its features explain, and a bound for all sets within its budget."""
         check_is_fitted(self)
         return tuple(NodeCertificate(n.explained, n.bound, n.is_exact) for n in self.tree_.nodes)
 
     @property
     def posterior_(self) -> SubmodularTreePosterior:
-        """The posterior of what is bought at the nodes of the tree, whose gates stay.
+        """The posterior of the features that the nodes buy, given the gates of the tree.
 
-        Its likelihood is a working model, see `SubmodularTreePosterior`; its tradeoff is `tradeoff`
-        times the weight of the rows: an error costs a nat. Not in saved models.
+        Its likelihood is a working model; see `SubmodularTreePosterior`. Its tradeoff is `tradeoff`
+        times the weight of the rows, as if an error were one nat. Not in saved models.
         """
         check_is_fitted(self)
         if "_trial" not in self.__dict__:
@@ -185,11 +187,12 @@ class SubmodularTreeClassifier(TriedClassifier):
 
     @property
     def item_probabilities_(self) -> NDArray[np.float64]:
-        """How probable it is that a row pays for an item at each node, (n_nodes, n_items) float64.
+        """Probability that a row pays for an item at each node, (n_nodes, n_items) float64.
 
-        By `posterior_`: exactly, where all sets of the features of each leaf can be weighed, else
-        by chains of 50,000 steps and more, `random_state` their seed; ``explore(posterior_)`` runs
-        longer ones. The first line is about all rows. Not in saved models.
+        It is the probability under `posterior_`. It is exact if all sets of features of each leaf
+        can be summed over. Otherwise it is estimated by chains of at least 50,000 steps with the
+        seed `random_state`; ``explore(posterior_)`` runs longer chains. The first line is for all
+        rows. Not in saved models.
         """
         if self._known is None or self._known[0] is not self.tree_:
             self._known = self.tree_, self._item_probabilities(self.posterior_)

@@ -17,13 +17,14 @@ class SubmodularTreeParameters(BudgetedParameters):
     )
     selection = Choice(
         "auto",
-        "Which features a node buys: the best set where all can be looked at, else by the gain; "
-        "paper: by gain per cost up to the first that does not fit",
+        "How a node chooses features: the best set (exact), by gain (greedy), or by gain per cost "
+        "up to the first that exceeds the budget (paper); auto: exact if all sets can be searched, "
+        "otherwise greedy",
         words=("auto", "exact", "greedy", "paper"),
     )
     leaf = Choice("logistic", "How leaves predict", words=("logistic", "least_squares"))
     weights = Choice("hard", "Rows that a node learns from", words=("hard", "soft"))
-    prune = Flag(True, "Prune nodes that are not worth their cost on other rows")
+    prune = Flag(True, "Prune nodes that are not worth their cost on held-out rows")
     missing = missing_choice()
     unknown = unknown_choice(ignore="counts as the mean of its column")
 
@@ -60,9 +61,9 @@ class CostSensitiveTreeParameters(BudgetedParameters):
     max_depth = Integer(3, "Maximum number of nodes on a path", minimum=1, maximum=8)
     loss_at = Choice("all", "Nodes whose loss counts", words=("all", "leaves"))
     penalty = Real(1e-3, "Squared loss that a coefficient of 1 is worth", minimum=0.0)
-    smoothing = Real(1e-3, "Coefficients below which norms are smooth", above=0.0)
-    temperature = Real(1.0, "Nats by which the objective of all rows is divided", above=0.0)
-    max_iter = Integer(200, "Iterations of an ascent", minimum=1)
+    smoothing = Real(1e-3, "Size of coefficients below which norms are smoothed", above=0.0)
+    temperature = Real(1.0, "Divisor of the objective of all rows, in the posterior", above=0.0)
+    max_iter = Integer(200, "Maximum number of iterations of a gradient ascent", minimum=1)
     basis = Choice(
         "linear",
         "Columns as they are, or also steps at their quantiles",

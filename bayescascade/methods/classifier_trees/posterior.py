@@ -54,21 +54,22 @@ _MOST_BYTES = 1 << 30  # of the sums of all leaves
 
 
 class SubmodularTreePosterior(CompiledPosterior[Purchases]):
-    """The posterior of what nodes of a tree buy, given its gates; the module has the formulas.
+    """The posterior of the features that the nodes of a tree buy, given its gates.
 
-    The likelihood is a working model: labels are numbers, -1 and 1, with normal noise.
+    The module has the formulas. The likelihood is a working model: labels are the numbers -1 and 1,
+    with normal noise.
 
     Parameters
     ----------
     tree : ClassifierTree
     rows : GrowingRows
-        Those that come to its leaves.
+        The rows that reach the leaves of the tree.
     items : CostItems
-        What the features cost.
+        Costs of the features.
     tradeoff : float >= 0
         Nats per unit of mean cost of a row.
     names : sequence of str
-        What the features are called.
+        Names of the features.
 
     Raises
     ------
@@ -119,7 +120,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
     # -- the contract ------------------------------------------------------------------------------
 
     def log_prior(self, state: Purchases) -> float:
-        """Return the log prior, nats; -inf for what is no state."""
+        """Return the log prior, nats; -inf if it is not a state."""
         if self._problem(state) is not None:
             return -np.inf
         return -float(self.model.price @ self._parts(state)[:, 1])
@@ -129,7 +130,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         return float(self._parts(state)[:, 0].sum())
 
     def initial_state(self, rng: np.random.Generator) -> Purchases:
-        """Return what leaves buy greedily within a budget that is drawn."""
+        """Return the features that leaves buy greedily within a random budget."""
         budget = rng.random() * float(self.items.costs.sum())
         has = self.model.required.copy()
         for leaf, node in enumerate(self.nodes):
@@ -139,11 +140,11 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
 
     @property
     def greedy_state(self) -> Purchases:
-        """What the tree itself buys."""
+        """The features that the tree itself buys."""
         return self.lifted(self.tree.has[self._leaves])
 
     def describe(self, state: Purchases) -> Mapping[str, float]:
-        """Return how many purchases there are, what a row pays on average, and the log prior."""
+        """Return the number of purchases, the mean cost of a row, and the log prior."""
         weights = self.model.weights
         cost = float(weights @ self._parts(state)[:, 1] / weights.sum())
         return {
@@ -157,7 +158,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
     ) -> tuple[Purchases, StepCounts[Purchases]]:
         """Run compiled steps on ``exp(inverse_temperature * log_density)``.
 
-        `kernels.buying` has the moves; a step eliminates the columns that one leaf buys.
+        `kernels.buying` has the moves. A step solves the least squares of one leaf.
         """
         has = self.held(state)
         best, counts = np.empty_like(has), self.new_counts()
@@ -188,7 +189,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         return None if self.lifted(has) == state else "what all rows of a node buy is bought there"
 
     def legend(self) -> TraceLegend:
-        """Return what the traces mean."""
+        """Return the legend of the traces."""
         diagnosed = ("n_bought", "expected_cost")
         columns_of = self._features_of if self._names else None
         return TraceLegend(diagnosed=diagnosed, columns=self._names, columns_of=columns_of)
@@ -205,16 +206,16 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
     # -- what states say of rows -------------------------------------------------------------------
 
     def item_probabilities(self, states: Sequence[Purchases]) -> Numbers:
-        """Return how probable it is that a row at a node pays for each item, (n_nodes, n_items).
+        """Return the probability that a row at a node pays for each item, (n_nodes, n_items).
 
-        That is by draws of states, for any of the rows that come to the node; the first line is
-        about all rows.
+        It is estimated from draws of states, for a random row that reaches the node. The first line
+        is for all rows.
         """
         paid = np.mean([self.items.paid(self.held(state)) for state in states], axis=0)
         return self.by_node(paid)
 
     def by_node(self, paid: Numbers) -> Numbers:
-        """Return means over the rows of nodes, (n_nodes, n_items), given (n_leaves, n_items)."""
+        """Return means over the rows of each node, (n_nodes, n_items), from (n_leaves, n_items)."""
         sums = np.zeros((len(self.tree.nodes), paid.shape[1] + 1))
         sums[self._leaves, 0] = self.model.weights
         sums[self._leaves, 1:] = paid * self.model.weights[:, np.newaxis]
@@ -226,7 +227,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         return means
 
     def held(self, state: Purchases) -> Bools:
-        """Return what each leaf has, (n_leaves, n_features)."""
+        """Return the features that each leaf reads, (n_leaves, n_features)."""
         has = state.bought.copy()
         for place, node in enumerate(self.tree.nodes):
             for child in node.children:
@@ -236,7 +237,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         return held
 
     def lifted(self, held: Bools) -> Purchases:
-        """Return the state in which leaves have this, each feature bought as high as may be."""
+        """Return the state in which leaves read these, each feature bought nearest to the root."""
         has = np.zeros((len(self.tree.nodes), held.shape[1]), np.bool_)
         has[self._leaves] = held
         inner = [place for place, node in enumerate(self.tree.nodes) if not node.is_leaf]
@@ -252,14 +253,14 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
 
     @cached_property
     def nodes(self) -> list[Node]:
-        """What leaves choose from, beside what the gates above them read."""
+        """The features among which leaves choose, beyond those that the gates above them read."""
         blocks = self._rows.basis.blocks(self.items.n_columns)
         pairs = zip(self.model.squares, self.model.required, strict=True)
         return [Node(squares, blocks, self.items, required) for squares, required in pairs]
 
     @cached_property
     def model(self) -> buying.Leaves:
-        """The leaves as kernels read them."""
+        """The leaves, as arrays for the kernels."""
         tree, rows = self.tree, self._rows
         size, n_leaves = rows.made.shape[1] + rows.targets.shape[1], self._leaves.size
         squares, weights = np.zeros((n_leaves, size, size)), np.zeros(n_leaves)

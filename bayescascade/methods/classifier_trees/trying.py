@@ -42,9 +42,9 @@ from bayescascade.model.reporting import OF_ROWS
 
 
 class TriedClassifier(WithinBudgets, BudgetedClassifier):
-    """A classifier of classifiers in a tree, the best of several within a budget.
+    """A tree of classifiers, chosen among several within a budget.
 
-    A family has `_candidates` and `_refitted`, and perhaps `_chooses` and `_price`.
+    A subclass has `_candidates` and `_refitted`, and perhaps `_chooses` and `_price`.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     is_interrupted_ : bool
         Whether Ctrl-C ended the fit. Then the best of the finished candidates is kept.
 
-    The others are those of every `BudgetedClassifier`.
+    All other attributes are those of `BudgetedClassifier`.
     """
 
     cells: ClassVar[CellPolicy] = CellPolicy(missing="level")
@@ -178,8 +178,8 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     def feature_importances_(self) -> NDArray[np.float64]:
         """Share of each feature in the gains of the nodes, (n_features_in_,) float64.
 
-        Gains of nodes count by the rows that come to them; shares sum up to 1, or are all 0 if
-        nothing is bought. What a gain is says `ClassifierNode`.
+        Gains are weighted by the rows that reach the node; see `ClassifierNode`. The sum of the
+        shares is 1, or 0 if nothing is bought.
         """
         check_is_fitted(self)
         nodes = self.tree_.nodes
@@ -189,7 +189,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def commonest_class_(self) -> Any:
-        """The commonest class of the rows that it was learned from."""
+        """Most common class of the training rows."""
         check_is_fitted(self)
         return self.classes_.tolist()[int(self._class_shares.argmax())]
 
@@ -206,20 +206,20 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def few_rows_text(self) -> str:
-        """What chooses where there are few rows, and none are given for that."""
+        """How settings are chosen if there are few rows and no validation rows."""
         return "a quarter of the rows, held out"
 
     def _cannot_tell(self) -> Sequence[str]:
         return (CANNOT_TELL[0], *OF_ROWS)
 
     def to_sql(self, label: object = None) -> str:
-        """Return the class of a row, or how probable one is, as an expression of standard SQL.
+        """Return the class of a row, or the probability of a class, as a standard SQL expression.
 
-        Such as ``f"SELECT *, {model.to_sql('ill')} AS ill FROM patients"``. It reads columns by
-        their names, or as "x0", "x1" where they have none. NULL is a missing cell; where that, or
-        an unknown level, is an error, the answer is NULL. It is long where nodes have many columns
-        or there are many classes. Some databases refuse to raise e to powers beyond 700, such as
-        those of rows far from all that were learned from.
+        Use it as in ``f"SELECT *, {model.to_sql('ill')} AS ill FROM patients"``. It reads columns
+        by their names, or as "x0", "x1" if they have no names. NULL is a missing cell. If missing
+        cells or unknown levels are errors, the result is NULL for them. The expression is long if
+        nodes have many columns or if there are many classes. Some databases cannot compute exp(x)
+        for x above 700, which occurs for rows far from the training rows.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         Raises
         ------
         ParameterError
-            If the label is none of the classes.
+            If the label is not one of the classes.
         DataError
             If a name, level or class contains a NUL character.
         """

@@ -41,43 +41,43 @@ _LEAST = 1e-9  # of the costs of everything, where all is free
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BudgetTreeClassifier(HasDraws, ForestClassifier):
-    """One small tree whose prior weighs costs of features, or the average of many such trees.
+    """One small tree with a prior on the costs of its features, or an average of many trees.
 
     Parameters
     ----------
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     budget : float >= 0 or None
-        The most that a row may cost, on average over the validation rows, instead of a tradeoff:
-        six tradeoffs are tried, and the tree within the budget is taken that errs least on rows
-        that it was not learned from, those of `y_val` or else of 5-fold cross-validation.
+        Limit on the mean cost of a validation row, in place of a tradeoff. Six tradeoffs are tried.
+        The tree within the budget that has the smallest error on held-out rows is taken: on the
+        validation rows if there is `y_val`, otherwise in 5-fold cross-validation.
     tradeoff, concentration, split_probability, max_leaves, min_leaf_weight, n_thresholds
-        Of the posterior; see `BudgetTreePosterior`. A tree that costs a row one unit more on
-        average is exp(tradeoff) times less probable a priori; None is 1, or what a `budget` leads
-        to.
+        Parameters of the posterior; see `BudgetTreePosterior`. If the mean cost of a tree is larger
+        by one unit, its prior probability is smaller by a factor of exp(tradeoff). None: 1, or
+        chosen by the `budget`.
     predictive : {"map", "average"}
-        The most probable tree, or the mean of 100 draws: a row pays for all features that any of
-        them reads.
+        Predict with the most probable tree, or with the mean of 100 draws. In the latter case a row
+        pays for all features that any of the drawn trees reads.
     search, n_steps, n_chains, n_jobs, random_state, checkpoint, resume, progress, time_limit, until
-        See `explore`. With a budget, the six trees, and those of folds, share the time, `n_steps`
-        is 10,000 by default (for any `until`), and there is no checkpoint. Trees of folds are
-        annealed, by one chain, if `predictive` is "map". Where chains stay in different trees,
-        neither further rounds nor replicas make them agree, and the print warns.
+        See `explore`. With a budget, the six searches and their folds share the time limit,
+        `n_steps` is 10,000 by default (for any `until`), and there is no checkpoint. In folds, if
+        `predictive` is "map", one chain is annealed. If chains stay at different trees, neither
+        further rounds nor replica exchange make them agree, and the print warns.
 
     Attributes
     ----------
     tree_ : BudgetTree
-        The most probable tree that was found; its splits are candidates of `posterior_`.
+        The most probable tree that was found. Its splits are indices of candidates of `posterior_`.
     forest_ : Forest
-        What predicts: that tree, or those drawn.
+        The trees that predict: the most probable tree, or the drawn trees.
     tradeoff_ : float
-        `tradeoff`, or the one that the budget led to.
+        `tradeoff`, or the tradeoff that was chosen by the budget.
     posterior_, run_, log_posterior_ : BudgetTreePosterior, PosteriorRun, float
-        Like `tree_`, not in saved models.
+        Posterior, draws, and log density of `tree_`. These and `tree_` are not in saved models.
     summary_ : FitSummary
-        Convergence, acceptance, shares of the draws.
+        Convergence, acceptance, and shares of the draws.
 
-    The others are those of every `BudgetedClassifier`.
+    All other attributes are those of `BudgetedClassifier`.
 
     Examples
     --------
@@ -121,20 +121,21 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         *,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Find and sample trees.
+        """Search the most probable tree, and sample trees.
 
         Parameters
         ----------
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
-            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
-            Arrow files, whose column `y` names.
-            Rows to learn from: numbers, truth values, text and categories; NaN or None is missing.
+            Training rows. Tables may be of polars, Arrow, DuckDB, Dask or narwhals. Paths or URLs
+            may be of CSV, Parquet or Arrow files; `y` then names the column of labels. Cells are
+            numbers, truth values, text or categories; NaN or None is missing.
         y : (n_rows,) array, or str of files
             Labels, of at least two classes.
         X_val : as X, optional
-            Rows that `validation_cost_` and the shares are measured on; by default those of `X`.
+            Rows on which `validation_cost_` and the shares are measured; by default those of `X`.
         y_val : (n_validation_rows,) array, optional
-            Their labels, which choose for a `budget`; without them, cross-validation does.
+            Their labels, which choose the tree if there is a `budget`. Without them,
+            cross-validation does.
         sample_weight : (n_rows,) array of float >= 0, optional
             Weights of the rows, 1 each by default.
 
@@ -143,12 +144,13 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         ParameterError
             If a parameter is out of its range.
         BudgetError
-            If every tree that was tried costs more than the budget; names the cost of the cheapest.
+            If all trees that were tried cost more than the budget. The message names the smallest
+            cost.
         DataError
-            If rows, labels or weights cannot be used, or all of a class have weight 0.
+            If rows, labels or weights cannot be used, or if all rows of a class have weight 0.
         KeyboardInterrupt
-            With a budget, if Ctrl-C comes before one tree has been tried; later, it leaves those
-            that have been.
+            With a budget, if Ctrl-C comes before the first tree is finished. Later, the finished
+            trees are kept.
         """
         self._check_parameters()
         self.__dict__.pop("_tried", None)  # of an earlier fit
@@ -162,7 +164,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         return self
 
     def within(self, budget: float) -> Self:
-        """Return the classifier of another budget, chosen among the trees that `fit` tried.
+        """Return the classifier for another budget, chosen among the trees that `fit` tried.
 
         Parameters
         ----------
@@ -173,9 +175,9 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
         ParameterError
             If it is out of its range.
         BudgetError
-            As of `fit`.
+            See `fit`.
         NotFittedError
-            Before `fit` with a budget, and if the model was read from a file.
+            Before `fit` with a budget, or if the model was read from a file.
         """
         message = "%(name)s must be fitted with a budget, and not read from a file"
         check_is_fitted(self, "_tried", msg=message)
@@ -194,9 +196,9 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
     ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield for each budget the tree, of those tried for all, that errs least on other rows.
+        """Yield, for each budget, the tree with the smallest held-out error.
 
-        See `BudgetedClassifier.fit_budgets`.
+        The trees are tried once for all budgets; see `BudgetedClassifier.fit_budgets`.
         """
         model: Any = clone(self).set_params(budget=max(budgets))
         with suppress(BudgetError):  # which each says of its own budget
@@ -284,7 +286,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
 
     @property
     def may_know_validation_labels(self) -> bool:
-        """Whether they chose among several trees; of one read from a file, perhaps."""
+        """Whether they chose among several trees; also true if that is unknown after loading."""
         return self.budget is not None
 
     def _doubt(self) -> list[str]:
@@ -296,7 +298,7 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
 
     @property
     def certificate_texts(self) -> list[str]:
-        """Whether the search was ended early, and what the diagnostics of the chains object to."""
+        """Whether the search ended early, and warnings by the diagnostics of the chains."""
         ending = self.summary_.ending
         stopped = [f"{ending}: best found so far"] if ending else []
         told = [] if self.budget is None else [f"budget {self.budget:.12g}"]

@@ -49,13 +49,13 @@ _START_TRIES = 50
 
 
 class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
-    """The posterior of trees whose columns cost something; the module has the formulas.
+    """The posterior of trees whose features have costs; the module has the formulas.
 
     Parameters
     ----------
     X : DataFrame, (n_rows, n_features) array or list of rows
-        Numbers, truth values, text and categories; NaN or None is missing. The columns that can be
-        split are those of a `MatrixEncoder`, of float32.
+        Cells are numbers, truth values, text or categories; NaN or None is missing. They are coded
+        by a `MatrixEncoder` as columns of float32, which trees split.
     y : (n_rows,) array
         Labels, of at least two classes.
     sample_weight : (n_rows,) array of float >= 0, optional
@@ -65,15 +65,15 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     tradeoff : float >= 0
         Nats per unit of mean cost.
     concentration : float > 0
-        Of each class in the Dirichlet prior of a leaf.
+        Dirichlet parameter of each class in a leaf.
     split_probability : float in (0, 1)
-        That a node is split, were there no costs.
+        Prior probability that a node is split, if there were no costs.
     max_leaves : int >= 1
-        Larger trees have no density.
+        Larger trees have density zero.
     min_leaf_weight : float > 0
-        Trees that have a leaf of less weight have no density.
+        Trees with a leaf of smaller weight have density zero.
     n_thresholds : int from 1 to 65,536
-        Most thresholds of a column, evenly among its values.
+        Maximum number of thresholds of a column, evenly among its values.
 
     Attributes
     ----------
@@ -81,14 +81,15 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         The labels, ascending.
     candidates : SplitCandidates
     items : CostItems
-        What the columns cost.
+        Costs of the columns.
 
     Raises
     ------
     ParameterError
         If a parameter is out of its range.
     DataError
-        If rows, labels or weights cannot be used, or all of positive weight are of one class.
+        If rows, labels or weights cannot be used, or if all rows of positive weight have the same
+        class.
 
     Examples
     --------
@@ -152,7 +153,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     # -- the contract ------------------------------------------------------------------------------
 
     def log_prior(self, state: BudgetTree) -> float:
-        """Return the log prior of a tree, nats; -inf if it is too large, or a leaf too small."""
+        """Return the log prior of a tree, nats; -inf if the tree or a leaf has a wrong size."""
         rows = self._node_rows(state)
         smallest = min(self._weights[rows[leaf]].sum() for leaf in state.leaves)
         if state.n_leaves > self.max_leaves or smallest < self.min_leaf_weight:
@@ -171,7 +172,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         return float(per_leaf.sum() + (gammaln(alpha + counts) - gammaln(alpha)).sum())
 
     def log_density(self, state: BudgetTree) -> float:
-        """Return log prior plus log likelihood, nats; compiled, as chains ask for it often."""
+        """Return log prior plus log likelihood, nats; compiled, because chains call it often."""
         if state.n_leaves > self.max_leaves:
             return -math.inf
         work = layout.new_workspace(self._model, self.classes.size)
@@ -206,8 +207,9 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     ) -> tuple[BudgetTree, StepCounts[BudgetTree]]:
         """Run compiled steps on ``exp(inverse_temperature * log_density)``.
 
-        `kernels.sweep` has the moves; the work of a step is proportional to the rows of the node
-        that it touches and, where its subtree is drawn anew, to the columns and candidates.
+        `kernels.sweep` has the moves. The work of a step is proportional to the number of rows of
+        the changed node. If its subtree is drawn again, it is also proportional to the number of
+        columns and candidates.
         """
         work = layout.new_workspace(self._model, self.classes.size)
         layout.load(self._model, work, np.array(state.nodes, np.int64))
@@ -234,7 +236,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         return "its prior is zero" if self.log_prior(state) == -math.inf else None
 
     def legend(self) -> TraceLegend:
-        """Return what the traces mean."""
+        """Return the legend of the traces."""
         return TraceLegend(
             size="n_leaves",
             diagnosed=("n_leaves", "depth", "expected_cost"),
@@ -255,7 +257,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     def expected_cost(
         self, state: BudgetTree, _rows: list[NDArray[np.intp]] | None = None
     ) -> float:
-        """Return the mean cost of the rows, each paying for an item once."""
+        """Return the mean cost of the rows, each of which pays once for an item."""
         rows = self._node_rows(state) if _rows is None else _rows
         used = np.zeros((self._labels.size, self.items.n_columns), np.bool_)
         for split in state.splits:
@@ -271,10 +273,11 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         return counts
 
     def forest(self, states: Sequence[BudgetTree]) -> Forest:
-        """Return trees as a forest, whose prediction is the mean of the trees'.
+        """Return trees as a forest, which predicts by the mean of their predictions.
 
-        Its counts have `concentration` added, so that a leaf's shares are its posterior mean
-        probabilities: of draws, the forest predicts the posterior predictive distribution.
+        `concentration` is added to the counts, so the shares of a leaf are posterior mean
+        probabilities. A forest of posterior draws predicts by the posterior predictive
+        distribution.
 
         Raises
         ------

@@ -16,14 +16,14 @@ LEAF = -1
 
 @dataclass(frozen=True, slots=True)
 class BudgetTree:
-    """A binary tree in preorder: every node is followed by its left, then its right subtree.
+    """A binary tree in preorder: each node is followed by its left and its right subtree.
 
     Equal trees compare equal and have the same hash, because each tree has only one form.
 
     Parameters
     ----------
     nodes : tuple of int
-        The candidate that each split is, -1 at leaves.
+        The index of each split among the candidates, -1 at leaves.
     """
 
     nodes: tuple[int, ...] = (LEAF,)
@@ -73,12 +73,12 @@ class BudgetTree:
 
     @classmethod
     def from_list(cls, nodes: Sequence[Any], n_candidates: int) -> "BudgetTree":
-        """Return the tree of these nodes, which may be anything.
+        """Return the tree of these nodes, which are checked.
 
         Raises
         ------
         ValueError
-            If they are no tree in preorder over this many candidates.
+            If they are not a tree in preorder over this number of candidates.
         """
         n_open = 1  # subtrees still to come
         for place, node in enumerate(nodes):

@@ -40,19 +40,18 @@ if TYPE_CHECKING:
 
 
 class ForestClassifier(BudgetedClassifier):
-    """A classifier that pays for the features that its trees read.
+    """A forest that pays for the features that its trees read.
 
     Attributes
     ----------
     forest_ : Forest
-        The trees, over the columns of a matrix; probabilities are means over them of the shares of
-        the classes at the leaves.
+        The trees, over the columns of a matrix. Probabilities are class shares at the leaves,
+        averaged over the trees.
     feature_importances_ : (n_features_in_,) float64
-        Share of each feature in the Gini impurity that splits lessen: as scikit-learn has it of
-        forests with that criterion, whatever these trees were grown by, so that entropy forests
-        have other shares there.
+        Share of each feature in the decrease of Gini impurity. It is computed as in scikit-learn
+        for forests with this criterion, even if these trees were grown by another criterion.
 
-    The others are those of every `BudgetedClassifier`.
+    All other attributes are those of `BudgetedClassifier`.
     """
 
     purpose: ClassVar[str] = (
@@ -134,7 +133,7 @@ class ForestClassifier(BudgetedClassifier):
 
     @property
     def commonest_class_(self) -> Any:  # a label
-        """The commonest class of the rows that the trees were grown on."""
+        """Most common class of the rows on which the trees were grown."""
         check_is_fitted(self, "forest_")
         counts = self.forest_.counts[self.forest_.roots].sum(axis=0)
         return self.classes_.tolist()[counts.argmax()]
@@ -144,12 +143,12 @@ class ForestClassifier(BudgetedClassifier):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in what splits do, (n_features_in_,) float64.
+        """Share of each feature in the decrease of Gini impurity, (n_features_in_,) float64.
 
-        A split lessens the Gini impurity of the training rows that come to it. Weighted by these
-        rows, that is a share of what all splits of its tree do; shares are averaged over the trees,
-        as scikit-learn does of forests that are grown by Gini impurity. They sum up to 1, or are
-        all 0 of a forest without splits. What features cost is of no effect.
+        A split decreases the Gini impurity of the training rows that reach it, weighted by these
+        rows. Shares within each tree are averaged over the trees, as in scikit-learn for forests
+        that are grown by Gini impurity. The sum is 1, or 0 for a forest without splits. The costs
+        of features have no effect.
         """
         check_is_fitted(self, "forest_")
         forest = self.forest_
@@ -177,16 +176,17 @@ class ForestClassifier(BudgetedClassifier):
         return [count_of(self.forest_.n_trees, "tree")]
 
     def plot(self, ax: "Axes | None" = None, tree: int | None = None) -> "Axes":
-        """Draw what is spent on each feature, or a tree, and return the axes.
+        """Draw the mean cost of each feature, or a tree, and return the axes.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure that is large enough.
         tree : int in [0, n_trees), optional
-            Which tree to draw. By default a forest of one tree is drawn as it is, and of others a
-            bar for each feature and group: what validation rows spend on it on average, the most
-            first, beside its cost and the share of the rows that acquire it.
+            Number of the tree to draw. By default, the tree is drawn if there is only one.
+            Otherwise there is a bar for each feature and group: the mean amount that validation
+            rows pay for it, in decreasing order, with its cost and the share of the rows that
+            acquire it.
         """
         check_is_fitted(self, "forest_")
         if tree is None and self.forest_.n_trees > 1:
@@ -194,7 +194,7 @@ class ForestClassifier(BudgetedClassifier):
         return self._boxes(tree).plot(ax)
 
     def to_dot(self, tree: int = 0) -> str:
-        """Return one of the trees as Graphviz source: ``dot -Tsvg tree.dot > tree.svg`` draws it.
+        """Return a tree as Graphviz source, for ``dot -Tsvg tree.dot > tree.svg``.
 
         Parameters
         ----------
@@ -204,23 +204,24 @@ class ForestClassifier(BudgetedClassifier):
         return self._boxes(tree).dot("tree")
 
     def to_sql(self, label: object = None) -> str:
-        """Return the class of a row, or how probable one is, as an expression of standard SQL.
+        """Return the class of a row, or the probability of a class, as a standard SQL expression.
 
-        Such as ``f"SELECT *, {model.to_sql('ill')} AS ill FROM patients"``. It reads columns by
-        their names, or as "x0", "x1" where they have none. NULL is a missing cell, which each split
-        sends its way, as is an unknown level; or where `unknown` is "error" the answer is NULL.
-        Numbers, which truth values are cast to, are compared as they are after rounding to float32.
+        Use it as in ``f"SELECT *, {model.to_sql('ill')} AS ill FROM patients"``. It reads columns
+        by their names, or as "x0", "x1" if they have no names. NULL is a missing cell, and unknown
+        levels are treated as missing; if `unknown` is "error", the result is NULL for them. Truth
+        values become numbers, and numbers are rounded to float32 before they are compared.
 
         Parameters
         ----------
         label : object, optional
-            The class whose probability is returned; by default it is the most probable class, of a
-            forest of one tree.
+            The class whose probability is returned. By default, the most probable class is
+            returned, which needs a forest of one tree.
 
         Raises
         ------
         ParameterError
-            If the label is none of the classes, or there is none and several trees vote.
+            If the label is not one of the classes, or if it is not given and there are several
+            trees.
         DataError
             If a name, level or class contains a NUL character.
         """

@@ -88,44 +88,46 @@ class BudgetedForestClassifier(ForestClassifier):
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     budget : float >= 0 or None
-        The most that a row may cost, on average over the validation rows, where a feature is paid
-        once for all trees. None: as many trees as `max_trees`.
+        Limit on the mean cost of a validation row, which pays once for a feature that several trees
+        read. None: `max_trees` trees are grown.
     impurity : {"threshold_pairs", "powers"} or PolynomialImpurity
-        What a split lessens; see `bayescascade.methods.forests.impurities`.
+        Impurity that splits reduce; see `bayescascade.methods.forests.impurities`.
     alpha : float >= 0, sequence of them, or "auto"
-        Of "threshold_pairs": about this many examples of other classes are ignored at a leaf. Large
-        values give smaller trees, more of which are within a budget. "auto": 0; if there is a
-        `budget` and labels of validation rows, or less than 1,000 rows to learn from, 0 or 16.
+        Slack of "threshold_pairs": about this number of rows of other classes is ignored at a leaf.
+        Larger values give smaller trees, so more trees fit into a budget. "auto": 0. If there is a
+        `budget`, and if there are labels of validation rows or fewer than 1,000 training rows, 0 or
+        16 is chosen.
     order : int from 2 to 30
-        Of "powers".
+        Order of the impurity "powers".
     cost_exponent : float >= 0, sequence of them, or "auto"
-        The power of its cost that a feature is charged for in growing. 1 is the thesis's. Smaller
-        ones make costly features less unlikely: where costs differ much, 1 may never take them, and
-        leave most of a budget unspent. The budget is of the costs themselves. "auto": 1; where
-        `alpha` has a choice, 1, 0.5 or 0, unless all costs are the same.
+        Trees are grown with the costs raised to this power. 1, as in the thesis, may never buy
+        expensive features if costs differ much, and then leaves most of a budget unspent. Smaller
+        values buy them more often. The budget always counts the costs themselves. "auto": 1. If
+        `alpha` is chosen and costs differ, 1, 0.5 or 0 is chosen.
     max_trees : int >= 1
     thresholds : {"exact", "histogram", "random"}
-        The cuts that are looked at: all of them; those between 255 quantiles; or 80, 40 or 20
-        random ones, as in the thesis's experiments.
+        Candidate thresholds of a column: all of them; those between 255 quantiles; or 80, 40 or 20
+        random ones, as in the experiments of the thesis.
     reuse_is_free : bool
-        Whether a feature costs nothing below a split that has read it (nor its groups, for the
-        other members). Free features are preferred where they lessen the impurity as much as the
-        best of the others, so that of features with one cost and no groups the same ones are taken
-        either way, nearly. False is the thesis's.
+        Whether a feature (and its groups, for their other members) is free below a split that reads
+        it. A free feature is preferred if it reduces the impurity as much as the best other
+        feature. If all costs are equal and there are no groups, this makes almost no difference.
+        False is as in the thesis.
     max_features : int >= 1, float in (0, 1], "sqrt" or None, sequence of them, or "auto"
-        Columns looked at for each split, drawn at random: their number, or share. None: all of
-        them, as in the thesis. (Text and categories of more than two levels without an order have
-        a column for each level.) "auto": 0.5; where `alpha` has a choice, 0.5 or None.
+        Number or share of the columns, drawn at random, among which each split is chosen. None: all
+        columns, as in the thesis. (Text and unordered categories with more than two levels have one
+        column per level.) "auto": 0.5. If `alpha` is chosen, 0.5 or None is chosen.
     max_depth : int >= 1 or None
     bootstrap : bool
-        Whether each tree is grown on as many rows as there are, drawn with replacement.
+        Whether each tree is grown on n_rows rows drawn with replacement.
     n_jobs : int or None
-        Trees grown at a time, in threads; the result does not depend on it.
+        Trees grown at the same time, in threads; -1: one per core. The result does not depend on
+        it.
     random_state : int, SeedSequence, Generator or None
     time_limit : float > 0 or None
-        Seconds after which no new tree is grown, from the beginning of `fit`; several forests that
-        are compared share them. A first tree of each that is begun is finished, as is compiling at
-        the first fit. How many trees there are then depends on the machine.
+        Seconds, from the beginning of `fit`, after which no new tree is grown. Forests that are
+        compared share this time. The first tree of a forest is always finished, as is compiling at
+        the first fit. The number of trees may then depend on the machine.
 
     Attributes
     ----------
@@ -133,17 +135,18 @@ class BudgetedForestClassifier(ForestClassifier):
         The trees.
     alpha_, cost_exponent_ : float
     max_features_ : int
-        Those of the forest: of several, the ones of least error on the validation rows, and of
-        equal errors, of least cost.
+        The values of the forest. Among several, those with the smallest error on the validation
+        rows, and for equal errors, the smallest cost.
     alternatives_ : tuple of GrowthAlternative
-        One for each `alpha`, `cost_exponent` and `max_features`, in their order.
+        One alternative for each combination of `alpha`, `cost_exponent` and `max_features`. Not in
+        loaded models.
     cost_path_ : (n_trees,) float64
         Mean cost of the validation rows after each tree.
     is_interrupted_ : bool
-        Whether Ctrl-C ended `fit`; the forest is then the best of what had been grown.
+        Whether Ctrl-C ended `fit`. Then the forest is the best one so far.
     classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
     feature_names_in_
-        As of every `BudgetedClassifier`. A model read from a file has no `alternatives_`.
+        See `BudgetedClassifier`.
 
     References
     ----------
@@ -190,23 +193,24 @@ class BudgetedForestClassifier(ForestClassifier):
         Parameters
         ----------
         X : DataFrame, (n_rows, n_features) array or list of rows
-            Rows to learn from: numbers, truth values, text and categories; NaN or None is missing.
+            Training rows. Cells are numbers, truth values, text or categories; NaN or None is
+            missing.
         y : (n_rows,) array
             Labels, of at least two classes.
         X_val : as X, optional
-            Rows that costs are measured on. Without them those of `X` are, on which the cost is a
-            little smaller than on new rows.
+            Rows on which costs are measured. Without them, costs are measured on `X`, where they
+            are a little smaller than on new rows.
         y_val : (n_validation_rows,) array, optional
-            Their labels; needed to choose among several `alpha`, `cost_exponent` or
-            `max_features`. Without them, cross-validation chooses for a `budget` if `X` has less
-            than 1,000 rows.
+            Their labels, which choose among several `alpha`, `cost_exponent` or `max_features`.
+            Without them, cross-validation chooses if there is a `budget` and `X` has fewer than
+            1,000 rows.
 
         Raises
         ------
         ParameterError
             If a parameter is out of its range, or `y_val` is missing and needed.
         BudgetError
-            If the budget is less than the cheapest first tree costs; names that cost.
+            If the budget is below the cost of the cheapest first tree. The message names that cost.
         DataError
             If the rows or labels cannot be used.
         """
@@ -308,7 +312,7 @@ class BudgetedForestClassifier(ForestClassifier):
 
     @property
     def may_know_validation_labels(self) -> bool:
-        """Whether the forest was chosen among several by them; of one read from a file, perhaps."""
+        """Whether they chose among several forests; also true if that is unknown after loading."""
         alternatives = getattr(self, "alternatives_", None)
         is_crossed = self.choice_ is not None and self.choice_.rows == CROSSED
         return alternatives is None or (len(alternatives) > 1 and not is_crossed)

@@ -26,14 +26,14 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Forest(Trees):
-    """Trees that divide rows by thresholds; made by `from_sklearn` or `from_preorder`.
+    """Trees that divide rows by thresholds; see `from_sklearn` and `from_preorder`.
 
     Parameters
     ----------
     tree_starts, feature, threshold, right, missing_left
         See `Trees`.
     counts : (n_nodes, n_classes) float64 >= 0
-        Weight of the training rows of each class that reached the node; of each node some.
+        Weight of the training rows of each class that reach the node; positive for some class.
     """
 
     counts: Floats
@@ -42,17 +42,18 @@ class Forest(Trees):
     def from_preorder(
         cls, feature: NDArray[np.int32], threshold: Floats, missing_left: Flags, counts: Floats
     ) -> "Forest":
-        """Return the forest whose trees stand one after the other, each in preorder.
+        """Return the forest from arrays of nodes, tree by tree, each tree in preorder.
 
         Parameters
         ----------
         feature, threshold, missing_left, counts
-            As the fields; at leaves, thresholds and `missing_left` may be anything.
+            Values of the fields of the same name. Thresholds and `missing_left` of leaves are
+            ignored.
 
         Raises
         ------
         ParameterError
-            If a split lacks a child, or there is no node, or are 2^31 or more.
+            If a split lacks a child, or if the number of nodes is 0 or at least 2^31.
         """
         made: Any = linked(feature, threshold, missing_left)
         return cls(**made, counts=np.ascontiguousarray(counts, np.float64))
@@ -66,7 +67,7 @@ class Forest(Trees):
         Raises
         ------
         ParameterError
-            If it is no such estimator, is not fitted, or predicts several outputs.
+            If it is another kind of estimator, is not fitted, or predicts several outputs.
         """
         if not isinstance(estimator, SKLEARN_FORESTS):
             raise ParameterError(
@@ -82,7 +83,7 @@ class Forest(Trees):
 
     @classmethod
     def concatenate(cls, forests: Sequence["Forest"]) -> "Forest":
-        """Return all trees of some forests, at least one, over the same columns and classes."""
+        """Return all trees of one or more forests with the same columns and classes."""
         names = ("feature", "threshold", "missing_left", "counts")
         parts = ([getattr(forest, name) for forest in forests] for name in names)
         return cls.from_preorder(*map(np.concatenate, parts))
@@ -95,13 +96,13 @@ class Forest(Trees):
         return int(self.counts.shape[1])
 
     def errors(self, counts: Floats | None = None) -> Floats:
-        """Return the weight at each node that is not of the node's label, (n_nodes,) float64.
+        """Return the weight of misclassified rows at each node, (n_nodes,) float64.
 
         Parameters
         ----------
         counts : (n_nodes, n_classes) float64 >= 0, optional
-            Weight of the rows of each class that come to each node; by default, of the training
-            rows, of whose classes the label is the most frequent.
+            Weight of the rows of each class that reach each node; by default, of the training rows.
+            The label of a node is the most common class of its training rows.
         """
         counts = self.counts if counts is None else counts
         label = self.counts.argmax(axis=1)
@@ -115,10 +116,10 @@ class Forest(Trees):
         return shares
 
     def impurity_decreases(self) -> Floats:
-        """Return by how much each split lessens the Gini impurity, (n_nodes,) float64 >= 0.
+        """Return how much each split decreases the Gini impurity, (n_nodes,) float64 >= 0.
 
-        It is weighted by the training rows that come to the split, and a share of what all splits
-        of its tree do; 0 at leaves.
+        The decrease is weighted by the training rows that reach the split, and divided by the sum
+        over the splits of its tree. It is 0 at leaves.
         """
         totals = self.counts.sum(axis=1)
         impurity = totals * (1.0 - (self.probabilities**2).sum(axis=1))
@@ -134,7 +135,7 @@ class Forest(Trees):
     # -- rows --------------------------------------------------------------------------------------
 
     def predict_proba(self, X: NDArray[np.float32]) -> Floats:
-        """Return the mean of the shares at each row's leaves, (n_rows, n_classes) float64."""
+        """Return class shares at the leaves, averaged over trees, (n_rows, n_classes) float64."""
         rows = self._rows(X)
         sums = np.zeros((rows.shape[0], self.n_classes))
         trees = self.arrays
@@ -150,28 +151,28 @@ class Forest(Trees):
     # -- pruning and files -------------------------------------------------------------------------
 
     def pruned(self, is_split: Flags) -> "Forest":
-        """Return the forest in which only some splits are left.
+        """Return the forest with only some of the splits.
 
         Parameters
         ----------
         is_split : (n_nodes,) bool
-            The splits to keep, of which those below a node that is none are gone, too. What it says
-            of leaves is ignored.
+            The splits to keep. Splits below a node that is not kept are also removed. Values at
+            leaves are ignored.
         """
         feature = np.where(is_split, self.feature, LEAF)
         return replace(self, feature=feature).part(self.n_above(self.is_split & ~is_split) == 0)
 
     def part(self, nodes: slice | Flags) -> "Forest":
-        """Return the forest of some nodes, which must be whole trees."""
+        """Return the forest of some of the trees, given all their nodes."""
         return Forest.from_preorder(
             self.feature[nodes], self.threshold[nodes], self.missing_left[nodes], self.counts[nodes]
         )
 
     def without_bare_roots(self) -> "Forest":
-        """Return the trees that split rows, or all trees if none does.
+        """Return only the trees with a split, or all trees if no tree has a split.
 
-        A tree cut at its root says the same of every row. Averaged with the others, it would only
-        draw them towards the commonest class, until no row is predicted to be of another.
+        A tree without splits predicts the same for each row. In the average, it would only move all
+        predictions towards the most common class.
         """
         splits = self.is_split[self.roots]
         if splits.all() or not splits.any():
@@ -184,7 +185,7 @@ class Forest(Trees):
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], n_columns: int, n_classes: int) -> "Forest":
-        """Return the forest from what `to_dict` returned, over this many columns and classes.
+        """Rebuild a forest from the result of `to_dict` and the numbers of columns and classes.
 
         Raises
         ------

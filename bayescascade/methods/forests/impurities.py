@@ -41,24 +41,24 @@ IMPURITIES = ("threshold_pairs", "powers")
 
 @dataclass(frozen=True, slots=True)
 class PolynomialImpurity:
-    """Sum of products of powers of class weights; each product has two or more classes.
+    """Sum of products of powers of class weights, each of at least two classes.
 
     Parameters
     ----------
     coefficients : sequence of n_terms floats >= 0
-        The factor of each term; at least one is positive.
+        The factor of each term. At least one is positive.
     exponents : sequence of n_terms sequences of n_classes ints >= 0
-        The power of each class's weight in each term, in the order of the sorted labels; at least
-        two of each term are positive.
+        The power of each class weight in each term, in the order of the sorted labels. At least two
+        powers of each term are positive.
 
     Raises
     ------
     ParameterError
-        If one of them breaks its rule.
+        If a coefficient or an exponent is out of its range.
 
     Examples
     --------
-    Pairs of examples of the classes 0 and 1 count once, those of either and class 2 ten times:
+    Pairs of rows of the classes 0 and 1 count once; pairs with a row of class 2 count ten times:
 
     >>> impurity = PolynomialImpurity([1, 10, 10], [[1, 1, 0], [1, 0, 1], [0, 1, 1]])
     """

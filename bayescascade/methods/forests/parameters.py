@@ -18,9 +18,9 @@ class BudgetedForestParameters(ForestParameters):
     """Of `BudgetedForestClassifier`."""
 
     impurity = Other("threshold_pairs", "Impurity that splits reduce")
-    alpha = Other("auto", "Slack of the impurity; of several, the best is chosen")
+    alpha = Other("auto", "Slack of the impurity; the best of several values is chosen")
     order = Integer(2, "Order of a polynomial impurity", minimum=2, maximum=30)
-    cost_exponent = Other("auto", "Exponent of costs; of several, the best is chosen")
+    cost_exponent = Other("auto", "Exponent of costs; the best of several values is chosen")
     max_trees = Integer(100, "Maximum number of trees to grow", minimum=1)
     thresholds = Choice("exact", "Candidate thresholds for numbers", words=THRESHOLDS)
     reuse_is_free = Flag(True, "A feature is free after a row has paid for it")
@@ -32,7 +32,7 @@ class BudgetedForestParameters(ForestParameters):
 class SelectedForestParameters(ForestParameters):
     """Of `SelectedForestClassifier`."""
 
-    n_trees = Integer(40, "Trees of the forest", minimum=1)
+    n_trees = Integer(40, "Number of trees", minimum=1)
     min_samples_leaf = Integer(3, "Minimum number of rows in a leaf", minimum=1)
 
 

@@ -46,33 +46,33 @@ Features = frozenset[int]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SelectedForestClassifier(ForestClassifier):
-    """Random forest on features that are selected for all rows.
+    """Random forest on a set of features that is the same for all rows.
 
     Parameters
     ----------
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     budget : float >= 0 or None
-        The most that any row may cost; None: all that there is. What costs at most 5 % of it
-        together, the cheapest first, is always bought, and then all features that reduce the error.
+        Limit on the cost of each row. None: no limit. The cheapest features, up to 5 % of the
+        budget, are always bought; after that, features that reduce the error.
     n_trees : int >= 1
     min_samples_leaf : int >= 1
-        Rows at a leaf, at least.
+        Minimum number of rows in a leaf.
     n_jobs : int or None
-        Trees grown at a time, in threads; the result does not depend on it.
+        Trees grown at the same time, in threads; -1: one per core. The result does not depend on
+        it.
     random_state : int, SeedSequence, Generator or None
     time_limit : float > 0 or None
-        Seconds after which `fit` tries no more features, from its beginning; at least the best one
-        tried is bought, and the forest is grown. What is bought then depends on the machine.
+        Seconds, from its beginning, after which `fit` tries no more features. It buys at least the
+        best feature so far, and then grows the forest. The features may then depend on the machine.
 
     Attributes
     ----------
     selected_ : list of str
-        The features that may be bought, in the order in which they were chosen. Rows buy those of
-        them that the trees ask them for.
+        The selected features, in the order of selection. A row buys only those that the trees read.
     forest_, classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_,
     n_features_in_, feature_names_in_
-        As of every `BudgetedClassifier`.
+        See `BudgetedClassifier`.
 
     References
     ----------
@@ -104,25 +104,26 @@ class SelectedForestClassifier(ForestClassifier):
     unknown: str = SelectedForestParameters.unknown.default
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
-        """Choose the features, and grow the forest.
+        """Select the features, and grow the forest.
 
         Parameters
         ----------
         X : DataFrame, (n_rows, n_features) array or list of rows
-            Rows to learn from: numbers, truth values, text and categories; NaN or None is missing.
+            Training rows. Cells are numbers, truth values, text or categories; NaN or None is
+            missing.
         y : (n_rows,) array
             Labels, of at least two classes.
         X_val : as X, optional
-            Rows that the mean cost is measured on. Without them those of `X` are.
+            Rows on which the mean cost is measured; by default those of `X`.
         y_val : (n_validation_rows,) array, optional
-            Their labels, which decide only whether anything is bought.
+            Their labels, which only decide whether anything is bought.
 
         Raises
         ------
         ParameterError
             If a parameter is out of its range.
         BudgetError
-            If no feature is within the budget; names the cost of the cheapest.
+            If no feature is within the budget. The message names the cost of the cheapest one.
         DataError
             If the rows or labels cannot be used.
         """
@@ -174,7 +175,7 @@ class SelectedForestClassifier(ForestClassifier):
 
     @property
     def certificate_texts(self) -> list[str]:
-        """The budget, if there is one, and what a row costs at most."""
+        """The budget, if there is one, and the maximum cost of a row."""
         told = [] if self.budget is None else [f"budget {self.budget:.12g}"]
         wanted = set(self.selected_)
         used = np.array([[name in wanted for name in self.feature_texts]])

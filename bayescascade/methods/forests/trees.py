@@ -33,7 +33,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Trees of which a family has something more at each node.
+    """Trees as arrays of nodes; subclasses add fields for each node.
 
     Parameters
     ----------
@@ -43,9 +43,10 @@ class Trees:
     feature : (n_nodes,) int32
         Column of a split, -1 at leaves.
     threshold : (n_nodes,) float64
-        A row goes left if its value as float32 is <= the threshold, a finite number; NaN at leaves.
+        A row goes left if its value, rounded to float32, is <= the threshold. Finite at splits, NaN
+        at leaves.
     right : (n_nodes,) int32
-        Right child, counted over all trees, -1 at leaves.
+        Index of the right child among the nodes of all trees, -1 at leaves.
     missing_left : (n_nodes,) bool
         Whether NaN goes left; False at leaves.
     """
@@ -101,7 +102,7 @@ class Trees:
         return last + 1
 
     def n_above(self, splits: Flags | None = None) -> NDArray[np.int64]:
-        """Return how many splits, or those of (n_nodes,) bool, are above each node, (n_nodes,)."""
+        """Return the number of splits (or of given nodes) above each node, (n_nodes,)."""
         splits = self.is_split if splits is None else splits
         change = np.bincount(np.flatnonzero(splits) + 1, minlength=self.n_nodes + 1)
         change -= np.bincount(self.ends[splits], minlength=self.n_nodes + 1)
@@ -109,13 +110,13 @@ class Trees:
 
     @property
     def arrays(self) -> TreeArrays:
-        """What kernels that send rows down take."""
+        """The trees, as arrays for the kernels."""
         return TreeArrays(*(getattr(self, name) for name in TreeArrays._fields))
 
     # -- rows --------------------------------------------------------------------------------------
 
     def apply(self, X: NDArray[np.float32]) -> NDArray[np.int32]:
-        """Return the leaf that each row comes to in each tree, (n_rows, n_trees) int32.
+        """Return the leaf of each row in each tree, (n_rows, n_trees) int32.
 
         Parameters
         ----------

@@ -33,24 +33,24 @@ _NO_ROW = 1e-9  # what a leaf weighs that no row comes to
 
 @dataclass(frozen=True, eq=False)
 class BoxPolicy(Printed):
-    """A tree of questions, whose branches are bins.
+    """A tree of features to acquire, whose branches are bins.
 
     Attributes
     ----------
     policy : Policy
-        The features asked for, in preorder.
+        The acquired features, in preorder.
     error, cost : float
-        Share of the training rows that are wrong, and what a row pays on average.
+        Error rate and mean cost of the training rows.
     tradeoff : float
         Errors per row that a unit of cost is worth.
     objective : float
         ``error + tradeoff * cost``.
     greedy_gap : float
-        By how much the objective of the greedy policy, that of the thesis, is above it.
+        Objective of the greedy policy of the thesis, minus this objective.
     first_questions : mapping of int to float
-        How probable each first question is in the posterior, by feature; -1 is to ask nothing.
+        Posterior probability of each first feature; -1 means no feature.
     forest : Forest
-        The same as a tree of comparisons; its leaves have class probabilities.
+        The policy as a tree of comparisons. Its leaves have class probabilities.
     """
 
     policy: Policy
@@ -74,7 +74,7 @@ class BoxPolicy(Printed):
         scores: tuple[NDArray[np.float64], Sequence[NDArray[np.float64]]] | None,
         **more: Any,
     ) -> Self:
-        """Return a policy with what its leaves say: shares of classes, or what scores say."""
+        """Return a policy with predictions at its leaves, by class shares or by scores."""
         counts = []
         above: dict[int, int] = {}  # from boxes to those of their parents
         for box, feature, _ in table.walk(policy):
@@ -151,21 +151,21 @@ class BoxPolicy(Printed):
         return counts
 
     def walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
-        """Return what makes a row of which nothing is known."""
+        """Return a function that starts a row without measured features."""
         return partial(ForestWalk, self.forest, encoder)
 
     def used(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which features rows (n, p) of the matrix are asked for, (n, d) bool."""
+        """Return which features rows (n, p) of the matrix acquire, (n, d) bool."""
         of_matrix = self.forest.features_used(rows)
         groups = columns_of(np.asarray(self.encoder.source, np.int64))
         return np.stack([of_matrix[:, columns].any(axis=1) for columns in groups], axis=1)
 
     def probabilities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Return what is predicted, (n, n_classes)."""
+        """Return class probabilities, (n, n_classes)."""
         return self.forest.predict_proba(rows)
 
     def reasons(self, rows: NDArray[Any], encoder: MatrixEncoder) -> list[str]:
-        """Return the way of each row in words."""
+        """Return the path of each row in words."""
         leaves = self.forest.apply(rows)[:, 0].tolist()
         words = {leaf: path_words(self.forest, leaf, encoder) for leaf in {*leaves}}
         return [words[leaf] for leaf in leaves]
@@ -176,11 +176,11 @@ class BoxPolicy(Printed):
     size_text = "boxes"
 
     def facts(self) -> list[list[str]]:
-        """Return the tradeoff, in pieces of a line."""
+        """Return the tradeoff, as pieces of a line."""
         return [[f"tradeoff {self.tradeoff:.3g}"]]
 
     def page(self) -> Page:
-        """Return a line for each node: a bin, and what is asked or named there."""
+        """Return a line for each node: a bin, and the next feature or the predicted class."""
         told = [
             f"error {100 * self.error:.2f} %",
             f"cost {cost_texts([self.cost])[0]} a row",
@@ -250,7 +250,7 @@ class BoxPolicy(Printed):
         return class_tree_boxes(self.forest, 0, self.encoder, classes).dot("policy")
 
     def to_sql(self, label: object = None) -> str:
-        """Return the class of a row, or how probable a class is, as an expression of standard SQL.
+        """Return the class of a row, or the probability of a class, as a standard SQL expression.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class BoxPolicy(Printed):
         Raises
         ------
         ParameterError
-            If the label is none of the classes.
+            If the label is not one of the classes.
         DataError
             If a name, level or class contains a NUL character.
         """
@@ -289,7 +289,7 @@ class BoxPolicy(Printed):
         items: CostItems,
         classes: NDArray[Any],
     ) -> Self:
-        """Return what `to_record` returned; ModelFileError if it is no policy of the columns."""
+        """Rebuild a policy from `to_record`; ModelFileError if it does not fit the columns."""
         groups = columns_of(np.asarray(encoder.source, np.int64))
         bins = tuple(
             FeatureBins.from_record(each, columns)

@@ -40,14 +40,14 @@ MOST_BOXES = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A tree of questions in preorder: a question is followed by its bins' subtrees, in order.
+    """A tree of features to acquire, in preorder: a node is followed by the subtrees of its bins.
 
-    Equal policies are equal, and hash alike.
+    Equal policies compare equal and have the same hash.
 
     Parameters
     ----------
     nodes : tuple of int
-        The feature that each node measures, -1 at leaves.
+        The feature that is acquired at each node, -1 at leaves.
     """
 
     nodes: tuple[int, ...] = (LEAF,)
@@ -69,10 +69,10 @@ class Solved:
 
 @dataclass(frozen=True, eq=False)
 class BoxTable:
-    """Rows in all boxes, and which class a box names if it is a leaf.
+    """Rows in all boxes, and the class that is predicted in each box if it is a leaf.
 
-    sizes (d,) int64: bins of each feature, and one digit more; counts (n_boxes, n_classes) float64;
-    labels (n_boxes,) int64.
+    sizes (d,) int64: number of bins of each feature, plus one for "not measured"; counts (n_boxes,
+    n_classes) float64; labels (n_boxes,) int64.
     """
 
     sizes: Ints
@@ -91,11 +91,11 @@ class BoxTable:
         items: CostItems,
         scores: tuple[Numbers, Sequence[Numbers]] | None = None,
     ) -> "BoxTable":
-        """Return the boxes of rows whose features are in bins (n, d).
+        """Return the boxes of rows, given the bins (n, d) of their features.
 
-        scores: the offset (c,) and what each feature's bins add (n_bins, c), by which boxes name a
-        class; else they name their commonest, and without rows that of all. TooLargeError if there
-        are more than `MOST_BOXES`.
+        scores: an offset (c,), and the term of each bin of each feature (n_bins, c). They predict
+        the class of a box. Without them, a box predicts its most common class, or if it has no
+        rows, that of all rows. TooLargeError if there are more than `MOST_BOXES` boxes.
         """
         sizes = [count + 1 for count in n_bins]
         total = prod(sizes)
@@ -122,7 +122,7 @@ class BoxTable:
 
     @cached_property
     def strides(self) -> Ints:
-        """Place value of each feature's digit, (d,)."""
+        """Place value of the digit of each feature, (d,)."""
         return _strides(self.sizes.tolist())
 
     @cached_property
@@ -133,30 +133,30 @@ class BoxTable:
 
     @cached_property
     def errors(self) -> Numbers:
-        """Weight of the rows in each box that are not of the class that it names."""
+        """Weight of the misclassified rows in each box."""
         wrong = self.weights - self.counts[np.arange(self.labels.size), self.labels]
         return np.maximum(wrong, 0.0)  # of weights that are not whole, rounding may say less
 
     def bins(self, feature: int) -> range:
-        """Return the digits of a feature that is measured."""
+        """Return the digits of a measured feature."""
         return range(1, int(self.sizes[feature]))
 
     def measured(self, box: int) -> list[int]:
-        """Return the features that a box has measured."""
+        """Return the measured features of a box."""
         digits = (box // self.strides) % self.sizes
         measured: list[int] = np.flatnonzero(digits).tolist()
         return measured
 
     def price(self, box: int, feature: int) -> float:
-        """Return what a feature costs a row in a box."""
+        """Return the cost of a feature for a row in a box."""
         paid = {item for j in self.measured(box) for item in self._incurred[j]}
         return sum(cost for item, cost in self._incurred[feature].items() if item not in paid)
 
     def walk(self, policy: Policy) -> Iterator[tuple[int, int, float]]:
         """Yield box, feature and its price at each node, in preorder.
 
-        Raises ValueError if a feature is none or measured twice, a box without rows asks, or the
-        nodes are no tree.
+        Raises ValueError if the nodes are not a tree, a feature does not exist or is measured
+        twice, or a box without rows acquires a feature.
         """
         weights, sizes, strides = self.weights, self.sizes.tolist(), self.strides.tolist()
         pending: list[tuple[int, frozenset[int], frozenset[int]]] = [(0, frozenset(), frozenset())]
@@ -189,7 +189,7 @@ class BoxTable:
         ]
 
     def errors_and_cost(self, policy: Policy) -> tuple[float, float]:
-        """Return the weight of the rows that are wrong, and what all rows pay; see `walk`."""
+        """Return the weight of misclassified rows, and the total cost; see `walk`."""
         wrong = paid = 0.0
         for box, feature, price in self.walk(policy):
             if feature == LEAF:
@@ -199,7 +199,7 @@ class BoxTable:
         return wrong, paid
 
     def policy_by(self, choices: Ints) -> Policy:
-        """Return the policy that asks in each box what `choices` (n_boxes,) says."""
+        """Return the policy that acquires feature `choices` (n_boxes,) in each box."""
         nodes, pending = [], [0]
         while pending:
             box = pending.pop()

@@ -39,52 +39,53 @@ _LEVELS = CellPolicy(missing="level")
 
 @dataclass(eq=False, repr=False)
 class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
-    """Asks row by row for the feature that helps most among similar rows.
+    """Acquires, for each row, the features that help most to classify similar rows.
 
     Parameters
     ----------
     estimator : classifier or None
-        A linear classifier of scikit-learn, or a `GradientBoostingClassifier` of stumps; it is
-        fitted to standardized columns. None: 300 boosted stumps, of k > 2 classes max(60, 600 / k)
-        rounds of k.
+        A linear classifier of scikit-learn, or a `GradientBoostingClassifier` with stumps, which is
+        fitted to standardized columns. None: boosted stumps, with 300 rounds for two classes and
+        max(60, 600 / k) rounds for k > 2 classes.
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
 
     Attributes
     ----------
     rule_ : Rule or None
-        How rows are led, and when they stop; `n_neighbors_`, `tradeoff_`, `stop_`, `predict_by_`
-        and `margins_` are parts of it. None with boxes.
+        The rule that chooses the next feature of a row and when to stop. `n_neighbors_`,
+        `tradeoff_`, `stop_`, `predict_by_` and `margins_` are parts of it. None with boxes.
     steps_ : (3, d + 1) float64
-        By the number of features measured: the share of the rows that judge that go so far, the
-        share of their neighbors that are right by margins, and how often they are themselves.
+        For each number of measured features: the share of the validation rows that get so far,
+        their share of right neighbors, and their own accuracy.
     policy_ : BoxPolicy or None
-        The best policy over boxes: of least error rate plus tradeoff times mean cost. None of
-        nearest neighbors, whose rule is a heuristic that minimizes nothing over ways to ask.
+        The best policy over boxes, which minimizes error rate plus tradeoff times mean cost. None
+        for nearest neighbors, whose rule is a heuristic without an objective.
     certificate_ : Certificate or None
-        The proof that none is better.
+        The proof that no policy over boxes is better.
     posterior_ : PolicyPosterior or None
-        The Gibbs posterior over policies, whose `draw` gives independent ones; not in saved models.
+        The Gibbs posterior over policies. Its `draw` returns independent draws. Not in saved
+        models.
 
-    The others are those of every `BudgetedClassifier`.
+    All other attributes are those of `BudgetedClassifier`.
 
     Notes
     -----
-    Nan (2018), chapter 2, with the errata of the documentation. A saved file holds the rows,
-    as predicting needs them. Costs, shares and choices are measured on at most 2,000 validation
-    rows; of less than 1,000, training rows judge and measure costs beside them, each left out of
-    its own neighborhoods; without labels of such, these alone do. Accuracy that users see is
-    calibrated: its log odds are shifted so that, after each number of features, its mean is how
-    often rows that judge are right.
+    Nan (2018), chapter 2, with the errata of the documentation. A saved file contains the rows,
+    because prediction needs them. Costs, shares and choices are measured on at most 2,000
+    validation rows. If there are fewer than 1,000, training rows are used as well, each left out of
+    its own neighborhoods. Without labels of validation rows, only training rows are used. Reported
+    accuracies are calibrated: their log odds are shifted so that, for each number of features,
+    their mean is the observed accuracy.
 
-    With ``neighborhood="boxes"``, numbers are cut into `n_bins` bins and neighbors agree on those
-    that are measured. The policy is then exact, of the tradeoff that is given or that other rows
-    choose within a budget; its leaves name the commonest class, or with ``predict_by="margin"``
-    what the classifier's mean in their bins says. `n_neighbors`, `stop` and what goes with them,
-    `margins`, `rest` and `ties` have no effect.
+    With ``neighborhood="boxes"``, numbers are cut into `n_bins` bins, and neighbors are in the same
+    bins of all measured features. Then the policy is exact for its tradeoff, which is given or
+    chosen within the budget on held-out rows. Its leaves predict the most common class or, with
+    ``predict_by="margin"``, the class by the mean of the classifier in their bins. `n_neighbors`,
+    `stop`, `threshold`, `max_features`, `margins`, `rest` and `ties` have no effect.
 
-    Features that cost the same are asked for as printed with ``margins="in_sample"``,
-    ``ties="first"``, ``stop="threshold"`` and ``predict_by="margin"``.
+    For equal costs, ``margins="in_sample"``, ``ties="first"``, ``stop="threshold"`` and
+    ``predict_by="margin"`` give the algorithm of the paper.
 
     References
     ----------
@@ -197,7 +198,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def cells(self) -> CellPolicy:  # type: ignore[override] # of boxes, those of forests
-        """What it takes for a cell."""
+        """Which cells are accepted; see `CellPolicy`."""
         return CELLS if self._has_boxes else _LEVELS
 
     def _policy(self) -> CellPolicy:
@@ -272,19 +273,19 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def policy_(self) -> BoxPolicy | None:
-        """The best policy over boxes, None of nearest neighbors."""
+        """The best policy over boxes; None for nearest neighbors."""
         check_is_fitted(self)
         return self._asks if isinstance(self._asks, BoxPolicy) else None
 
     @property
     def rule_(self) -> Rule | None:
-        """The rule of nearest neighbors, None of boxes."""
+        """The rule of nearest neighbors; None for boxes."""
         check_is_fitted(self)
         return self._asks.rule if isinstance(self._asks, NearestPolicy) else None
 
     @property
     def steps_(self) -> NDArray[np.float64]:
-        """How far rows go and how right they are, (3, d + 1); of boxes there are none."""
+        """Statistics by the number of measured features, (3, d + 1); see the class."""
         check_is_fitted(self)
         return self._asks.steps if isinstance(self._asks, NearestPolicy) else np.zeros((3, 0))
 
@@ -297,7 +298,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def n_neighbors_(self) -> int:
-        """Neighbors, by weight."""
+        """Weight of the neighbors."""
         return self._rule.n_neighbors
 
     @property
@@ -307,22 +308,22 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def stop_(self) -> tuple[str, float]:
-        """The kind of stop rule, and its number."""
+        """The kind of stopping rule, and its threshold or number."""
         return self._rule.stop, self._rule.value
 
     @property
     def predict_by_(self) -> str:
-        """What predicts, "margin" or "vote"."""
+        """How to predict, "margin" or "vote"."""
         return self._rule.predict_by
 
     @property
     def margins_(self) -> str:
-        """By which classifier neighbors are right, "in_sample" or "out_of_fold"."""
+        """The classifier that judges neighbors, "in_sample" or "out_of_fold"."""
         return self._rule.margins
 
     @property
     def commonest_class_(self) -> Any:  # a label
-        """The commonest class of the training rows."""
+        """Most common class of the training rows."""
         check_is_fitted(self)
         return self.classes_.tolist()[int(self._asks.shares.argmax())]
 

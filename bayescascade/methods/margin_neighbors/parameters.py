@@ -9,18 +9,18 @@ from bayescascade.model.parameters import unknown_choice
 class MarginNeighborsParameters(BudgetedParameters):
     """Of `MarginNeighborsClassifier`."""
 
-    estimator = Other(None, "A classifier that adds up over columns", none="boosted stumps")
-    n_neighbors = Integer(None, "Neighbors, by weight", minimum=1, none="chosen of 8, 25 and 75")
+    estimator = Other(None, "A classifier with a sum over columns", none="boosted stumps")
+    n_neighbors = Integer(None, "Weight of the neighbors", minimum=1, none="8, 25 or 75 is chosen")
     tradeoff = Real(
         None,
         "Additional share of right neighbors that a unit of cost is worth",
         minimum=0.0,
-        none="chosen of several",
+        none="chosen",
     )
     stop = Choice(
         "auto",
-        "A row stops at an estimated accuracy, if no feature is expected to be worth its price, or "
-        "after a number of features; auto: the best of these is chosen",
+        "When a row stops: at an estimated accuracy (threshold), if no feature is expected to be "
+        "worth its cost (gain), or after a number of features; auto: the best of these is chosen",
         words=("auto", "threshold", "gain", "number"),
     )
     threshold = Real(
@@ -41,30 +41,31 @@ class MarginNeighborsParameters(BudgetedParameters):
     )
     margins = Choice(
         "auto",
-        "Whether neighbors are right is judged by a classifier that was fitted without them, or "
-        "with them; auto: the better one is chosen",
+        "Whether the classifier that judges neighbors is fitted without them (out_of_fold) or with "
+        "them (in_sample); auto: the better one is chosen",
         words=("auto", "out_of_fold", "in_sample"),
     )
     rest = Choice(
         "zero",
-        "A feature that is not measured counts as its mean in all rows, or among the neighbors",
+        "A feature that is not measured is replaced by its mean over all rows, or over the "
+        "neighbors",
         words=("zero", "neighbors"),
     )
     ties = Choice(
         "all",
-        "All rows at the distance of the last neighbor are neighbors, or the first of them",
+        "Which rows at the distance of the last neighbor are neighbors: all, or the first ones",
         words=("all", "first"),
     )
     neighborhood = Choice(
         "nearest",
-        "Neighbors are the nearest rows, or those in the same bins: the best policy is then known",
+        "Neighbors are the nearest rows, or the rows in the same bins (then the policy is exact)",
         words=("nearest", "boxes"),
     )
-    n_bins = Integer(3, "Bins of a column of numbers, of boxes", minimum=2, maximum=20)
+    n_bins = Integer(3, "Number of bins of a column of numbers, for boxes", minimum=2, maximum=20)
     temperature = Real(
         1.0,
-        "Of the posterior over policies of boxes: one that is wrong in as many more rows is e "
-        "times less probable",
+        "Temperature of the posterior over policies of boxes, in rows: a policy with this number "
+        "of additional errors is e times less probable",
         above=0.0,
     )
     unknown = unknown_choice(ignore="counts as not measured")

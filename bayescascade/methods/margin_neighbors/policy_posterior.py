@@ -24,8 +24,8 @@ _N_DRAWS = 250  # of each chain's worth
 class PolicyPosterior:
     """The density ``exp(-(errors + tradeoff * costs) / temperature)`` over policies of boxes.
 
-    It is a Gibbs posterior of an objective, not of a generative model: errors and costs are sums
-    over the training rows, and `temperature` is in rows.
+    It is a Gibbs posterior: the objective is not the likelihood of a generative model. Errors and
+    costs are sums over the training rows, and `temperature` is in rows.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class PolicyPosterior:
     tradeoff : float >= 0
         Errors per row that a unit of cost is worth.
     temperature : float > 0
-        A policy that is wrong in as many rows more is e times less probable.
+        A policy with this number of additional errors is e times less probable.
     """
 
     boxes: BoxTable
@@ -47,22 +47,22 @@ class PolicyPosterior:
 
     @cached_property
     def solved(self) -> Solved:
-        """The recursion over all boxes."""
+        """The solution of the recursion over all boxes."""
         return Solved(self.boxes, self.tradeoff, self.temperature)
 
     @property
     def weight(self) -> float:
-        """What the rows weigh."""
+        """Total weight of the rows."""
         return float(self.boxes.weights[0])
 
     @property
     def log_normalizer(self) -> float:
-        """Log of the sum of the density over all policies, nats."""
+        """Log of the sum of the unnormalized density over all policies, nats."""
         return float(self.solved.log_sums[0])
 
     @property
     def first_questions(self) -> dict[int, float]:
-        """How probable each first question is, by feature; -1 is to ask nothing."""
+        """Probability of each first feature; -1 means no feature."""
         features, weights = self._options(0)
         return dict(zip(features, np.exp(weights - self.log_normalizer).tolist(), strict=True))
 
@@ -72,7 +72,7 @@ class PolicyPosterior:
         return (wrong + self.tradeoff * paid) / self.weight
 
     def log_prior(self, state: Policy) -> float:
-        """Return 0; -inf of what is no policy."""
+        """Return 0, or -inf if it is not a policy."""
         try:
             self.boxes.errors_and_cost(state)
         except ValueError:
@@ -80,14 +80,14 @@ class PolicyPosterior:
         return 0.0
 
     def log_likelihood(self, state: Policy) -> float:
-        """Return minus the objective, in rows, over the temperature, nats."""
+        """Return minus the objective, in rows, divided by the temperature, nats."""
         try:
             return -self.objective(state) * self.weight / self.temperature
         except ValueError:
             return -math.inf
 
     def log_density(self, state: Policy) -> float:
-        """Return the sum of both, nats."""
+        """Return log prior plus log likelihood, nats."""
         return self.log_likelihood(state)  # which is -inf off the support, too
 
     def initial_state(self, rng: np.random.Generator) -> Policy:
@@ -95,7 +95,7 @@ class PolicyPosterior:
         return self.draw(rng)
 
     def draw(self, rng: np.random.Generator) -> Policy:
-        """Return a policy drawn from the posterior, independent of all others."""
+        """Return an independent draw from the posterior."""
         nodes: list[int] = []
         pending = [0]
         while pending:
@@ -139,7 +139,7 @@ class PolicyPosterior:
         return {"redraw": Redraw(self)}
 
     def describe(self, state: Policy) -> Mapping[str, float]:
-        """Return the number of questions, the error rate and the mean cost."""
+        """Return the number of nodes that acquire a feature, the error rate and the mean cost."""
         wrong, paid = self.boxes.errors_and_cost(state)
         return {
             "n_questions": float(sum(node != LEAF for node in state.nodes)),
@@ -152,14 +152,14 @@ class PolicyPosterior:
         return list(state.nodes)
 
     def decode_state(self, encoded: Any) -> Policy:
-        """Return the policy of such a list; ValueError if it is none."""
+        """Return the policy of such a list; ValueError if it is malformed."""
         state = Policy(tuple(encoded))
         for _ in self.boxes.walk(state):
             pass
         return state
 
     def legend(self) -> TraceLegend:
-        """Return what is traced."""
+        """Return the legend of the traces."""
         return TraceLegend(size="n_questions", diagnosed=("n_questions", "error", "cost"))
 
     def parameters(self) -> Mapping[str, Any]:
@@ -170,17 +170,17 @@ class PolicyPosterior:
 
     @property
     def best(self) -> Policy:
-        """The policy of the least objective; of equals, the one that stops first."""
+        """The policy with the smallest objective; among equals, the one that stops first."""
         return self.boxes.policy_by(self.solved.choices)
 
     @property
     def greedy(self) -> Policy:
-        """The policy that the thesis's rule leads to."""
+        """The policy by the greedy rule of the thesis."""
         return self.boxes.policy_by(self.solved.greedy)
 
     @property
     def certificate(self) -> Certificate:
-        """That no policy is better, but for rounding."""
+        """The proof that no policy is better, up to rounding."""
         sizes = self.boxes.sizes
         terms = sizes.size * (int(sizes.max()) + self.boxes.items.n_items + 2)
         rounding = 4.0 * terms * 2.0**-53 * float(self.solved.best[0])

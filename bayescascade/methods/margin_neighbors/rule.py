@@ -43,7 +43,7 @@ NEVER = Stop(2.0, -np.inf, 1 << 40, np.inf)
 
 
 class Rule(NamedTuple):
-    """How rows are led and when they stop: all that validation rows may choose."""
+    """How to choose the next feature of a row and when to stop, as chosen on validation rows."""
 
     n_neighbors: int
     tradeoff: float
@@ -54,7 +54,7 @@ class Rule(NamedTuple):
 
     @property
     def limits(self) -> Stop:
-        """The rule as kernels take it."""
+        """The rule, as numbers for the kernels."""
         if self.stop == "threshold":
             return NEVER._replace(threshold=self.value)
         if self.stop == "gain":
@@ -63,13 +63,13 @@ class Rule(NamedTuple):
 
     @property
     def of_nothing(self) -> "Rule":
-        """The rule that reads nothing."""
+        """The rule that acquires no feature."""
         return self._replace(stop="number", value=0.0, predict_by="vote")
 
     def calibrated(self, shares: Numbers, offsets: Numbers) -> Numbers:
-        """Return estimates of accuracy by shares of neighbors that are right, log odds shifted.
+        """Return estimated accuracies from shares of right neighbors, by shifting log odds.
 
-        Of a neighbor more, half is right, so that no share is quite 0 or 1.
+        Half of one additional neighbor is counted as right, so no share is exactly 0 or 1.
         """
         right = shares * self.n_neighbors + 0.5
         wrong = (1.0 - shares) * self.n_neighbors + 0.5
@@ -78,7 +78,7 @@ class Rule(NamedTuple):
 
     @property
     def stop_text(self) -> str:
-        """When a row stops, in words."""
+        """The stopping rule in words."""
         if self.stop == "threshold":
             return f"more than {100 * self.value:.3g} % of the neighbors right"
         if self.stop == "gain":
@@ -87,7 +87,7 @@ class Rule(NamedTuple):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the rule of a saved file; ParameterError if it is none."""
+        """Return the rule of a saved file; ParameterError if it is malformed."""
         stop, by, margins = record["stop"], record["predict_by"], record["margins"]
         if (
             stop not in ("threshold", "gain", "number")

@@ -51,86 +51,92 @@ class NeighborCompressionClassifier(
     MatrixExplorer[State, Compressed],
     MatrixClassifier,
 ):
-    """Nearest-neighbor classification by a few learned prototypes in place of all rows.
+    """Nearest-neighbor classification with a few learned prototypes in place of all rows.
 
-    Prototypes move until rows are most probably of the class of their nearest prototypes (Kusner
-    2016, chapter 3). The metric is chosen first, on held-out rows, and then kept.
+    Prototypes are moved to maximize the probability of the labels, given the nearest prototypes
+    (Kusner 2016, chapter 3). The metric is chosen first, on held-out rows, and then fixed.
 
     Parameters
     ----------
     compression : float in (0, 1]
-        Prototypes, as a part of the rows; every class has at least one.
+        Number of prototypes, as a share of the rows. Each class has at least one.
     n_prototypes : int >= 1 or mapping of label to int >= 1, optional
-        How many there are, in all or of each class, in place of `compression`; by rule "nearest",
-        each is last given the class of most of the rows nearest to it, which may be another.
+        Number of prototypes, in all or per class, in place of `compression`. With rule "nearest",
+        each prototype finally gets the most common class of the rows nearest to it, so the numbers
+        per class may change.
     metric : {"scaled", "diagonal", "linear"}
-        One scale for all columns, the paper's; one for each; or a matrix of `rank` rows.
+        One scale for all columns, as in the paper ("scaled"); one scale per column ("diagonal"); or
+        a matrix with `rank` rows ("linear").
     rank : int >= 1, optional
-        Of a linear metric; by default the number of columns of the matrix.
+        Rank of a linear metric. By default the number of columns of the matrix.
     start : {"kmeans", "sample"}
-        Prototypes begin as the centers of clusters within classes, or as rows drawn at random.
+        Prototypes start as the centers of clusters within classes, or as random rows.
     standardize : {"auto", "yes", "no"}
-        Whether columns are divided by their standard deviations first; "auto" does what is better
-        for held-out rows.
+        Whether columns are first divided by their standard deviations. "auto": chosen on held-out
+        rows.
     joint : bool
-        Whether the metric goes on being learned together with the prototypes. New rows then tend to
-        be classified worse: see `starting`.
+        Whether the metric is also learned, together with the prototypes. This tends to increase the
+        error on new rows; see `starting`.
     prior_scale : float > 0, None or "auto"
-        See `PrototypePosterior`; None is flat, the paper's. "auto" is 2, or 16 where held-out rows
-        are taken right so more often, by over a standard error, or as often and more probably.
-        Where prototypes are many, 2 may pull them too far to their class's mean.
+        Standard deviation of the prior around class means; see `PrototypePosterior`. None: a flat
+        prior, as in the paper. "auto": 2, or 16 if this is better on held-out rows, by more than a
+        standard error of the error rate, or by the log probability for equal error rates. With many
+        prototypes, 2 may pull them too far towards the mean of their class.
     rule : {"nearest", "neighbors", "stochastic"}
-        The class of the nearest prototype, as in the paper, or most of the `n_neighbors` nearest,
-        or most probable where neighbors are drawn as in the likelihood: its probabilities are
-        between 0 and 1, those of the nearest are not.
+        "nearest": predict the class of the nearest prototype, as in the paper, with probability 1.
+        "neighbors": a vote of the `n_neighbors` nearest. "stochastic": the most probable class if
+        the neighbor is drawn as in the likelihood, which gives probabilities between 0 and 1.
     n_neighbors : int >= 1
-        Of rule "neighbors".
+        Number of prototypes that vote with rule "neighbors".
     optimizer : {"lbfgs", "cg", "minibatch"}
-        What climbs: all rows in every step, or `batch_size` of them.
+        Optimizer. "lbfgs" and "cg" use all rows in each step, "minibatch" uses `batch_size` rows.
     max_iter : int >= 1
-        Iterations, or epochs by minibatches.
+        Maximum number of iterations, or of epochs with minibatches.
     batch_size : int >= 1
-        Rows of a minibatch; fewer where there are fewer than ten times as many.
+        Rows of a minibatch; at most a tenth of the rows.
     dtype : {"float64", "float32"}
-        In which distances are computed while learning.
+        Precision of distances during learning.
     predictive : {"map", "average"}
-        By the best prototypes, or the average over posterior draws.
+        Predict with the best prototypes (map), or with the average over posterior draws (average).
     search : {"ascent", "ascent+langevin"}
-        Only climb, or also sample from where each chain has climbed to.
+        "ascent": only optimize. "ascent+langevin": also sample, from the optimum of each chain.
     n_steps : int >= 1, optional
-        Of each chain that samples; 2,000 by default, and no more where chains do not agree,
-        even with four times as many. A chain keeps 100 draws.
+        Steps per sampling chain; 2,000 by default. There are no further rounds if chains do not
+        agree, because even four times as many steps would not help. Each chain keeps 100 draws.
     n_chains : int >= 1
-        Starts to climb from, and chains to sample by; take 4 for R-hat.
+        Number of starts, and of chains. Use 4 for R-hat.
     n_jobs, random_state, checkpoint, resume, progress
-        See `explore`; cores share the rows of one climb.
+        See `explore`. The cores share the rows of one optimization.
     time_limit : float > 0 or None
-        Seconds after which `fit` stops, from its beginning, with the prototypes found by then,
-        which then depend on the machine. Up to half of them choose a metric and climb.
+        Seconds, from its beginning, after which `fit` stops with the best prototypes so far. The
+        result may then depend on the machine. The choice of the metric and the optimization take up
+        to half of this time if chains follow.
     missing : {"level", "error"}
-        What a missing cell is in rows to learn from: a level of its own in text and categories, and
-        in numbers and ranks their median, with a column of 0 and 1 that says so; or an error. Rows
-        to classify are read in the same way; where there was none, it is as a level that fit has
-        not seen: see `unknown`.
+        "level": missing cells of text and categories are a separate level. Missing numbers and
+        ranks are imputed by the median, with an indicator column. "error": missing cells are an
+        error. In new rows, a missing cell of a column that had none in fit is treated as an unknown
+        level; see `unknown`.
 
     Attributes
     ----------
     prototypes_ : (n_prototypes, n_matrix_columns) float64
-        In the units of the rows; text and categories are columns of 0 and 1, see `column_texts_`.
+        The prototypes, in the units of the rows. Text and categories are columns of 0 and 1; see
+        `column_texts_`.
     prototype_labels_ : (n_prototypes,) array
-        Their labels.
+        Labels of the prototypes.
     scale_ : float, (n_matrix_columns,) or (rank, n_matrix_columns) float64
-        The metric: rows x and z are ``|scale_ * (x - z)|``, or ``|scale_ @ (x - z)|``, apart.
+        The metric: the distance of rows x and z is ``|scale_ * (x - z)|``, or ``|scale_ @ (x -
+        z)|`` for a matrix.
     n_kept_ : int
         Number of prototypes.
     prior_scale_ : float or None
-        That of the prior around class means, chosen or given; None is flat.
+        The prior scale, chosen or given. None: a flat prior.
     posterior_, run_ : PrototypePosterior, PosteriorRun
-        Over standardized rows; not in saved models.
+        The posterior over prototypes of standardized rows, and its draws; not in saved models.
     n_iter_ : int
-        Iterations of the longest climb, or epochs by minibatches.
+        Iterations of the longest optimization, or epochs with minibatches.
 
-    The others are those of every `MatrixExplorer` and `MatrixClassifier`.
+    All other attributes are those of `MatrixExplorer` and `MatrixClassifier`.
 
     Examples
     --------
@@ -177,7 +183,7 @@ class NeighborCompressionClassifier(
     _units: Units = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override] # rows have no weights
-        """Learn prototypes. Ctrl-C ends it with the best prototypes so far.
+        """Learn prototypes. Ctrl-C ends fit with the best prototypes so far.
 
         Parameters
         ----------
@@ -191,15 +197,15 @@ class NeighborCompressionClassifier(
         Raises
         ------
         ParameterError
-            If a parameter is out of its range, such as more prototypes of a class than rows.
+            If a parameter is out of its range, such as more prototypes than rows in a class.
         DataError
             If rows or labels cannot be used.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If more rows are misclassified than by the most frequent class alone, or as in
-            `explore`.
+            If more rows are misclassified than by always predicting the most common class, and in
+            the cases of `explore`.
         """
         return super().fit(X, y)
 
@@ -263,22 +269,23 @@ class NeighborCompressionClassifier(
             warn_user(ConvergenceWarning(WORSE))
 
     def refine(self, X: Any, y: Any, n_epochs: int = _EPOCHS) -> Self:
-        """Go on learning from more rows, by minibatches, from where the prototypes stand.
+        """Update the prototypes by learning from more rows, with minibatches.
 
-        The present places are the prior, as precise as the mean of the rows that each has stood for
-        so far. Earlier rows are not used again; the metric stays, and draws are dropped. Loaded
-        models have no `random_state`: set it if minibatches must be the same again.
+        The prior is centered at the present prototypes. Its precision is that of the mean of the
+        rows that each prototype represents so far. Earlier rows are not used again, the metric is
+        fixed, and draws are dropped. Loaded models have no `random_state`; set it for reproducible
+        minibatches.
 
         Parameters
         ----------
         X, y : as in `fit`
-            Of the classes that there are, not necessarily all of them.
+            Rows of the known classes. Not all classes need to occur.
         n_epochs : int >= 1
 
         Raises
         ------
         DataError
-            If a label is of none of the classes, or rows cannot be used.
+            If a label is not one of the classes, or rows cannot be used.
         """
         check_is_fitted(self, "_best")
         check_integer("n_epochs", n_epochs, minimum=1)
@@ -360,9 +367,9 @@ class NeighborCompressionClassifier(
         return [f"prototype {1 + one} is nearest, of class {labels[one]}" for one in nearest]
 
     def transform(self, X: Any) -> Floats:
-        """Return rows in the space of the metric, (n_rows, n_matrix_columns or rank) float64.
+        """Return rows transformed by the metric, (n_rows, n_matrix_columns or rank) float64.
 
-        Euclidean distances between them are those by which prototypes are near.
+        Their Euclidean distances are the distances of the metric.
         """
         rows = self._matrix(X)
         return self._best.applied(rows)
@@ -374,13 +381,14 @@ class NeighborCompressionClassifier(
         ----------
         n_neighbors : int >= 1
         options : keywords
-            Of that class, such as ``algorithm="ball_tree"``; "kd_tree" knows no scale per column,
-            and "brute" loses digits of columns that are far from 0, such as 1e9 and one more.
+            Options of `KNeighborsClassifier`, such as ``algorithm="ball_tree"``. "kd_tree" does not
+            support a scale per column. "brute" loses precision in columns with large values and
+            small differences, such as 1e9 and 1e9 + 1.
 
         Raises
         ------
         ParameterError
-            If `n_neighbors` is more than there are prototypes, or an option does not go with the
+            If `n_neighbors` exceeds the number of prototypes, or an option does not support the
             metric.
         """
         check_is_fitted(self, "_best")
@@ -402,7 +410,7 @@ class NeighborCompressionClassifier(
 
     @property
     def scale_(self) -> Floats | float:
-        """The metric; a number if it is the same for all columns."""
+        """The metric; one number if the scale is the same for all columns."""
         factor = self._best.factor
         return float(factor[0]) if factor.ndim == 1 and np.ptp(factor) == 0.0 else factor
 
@@ -417,12 +425,12 @@ class NeighborCompressionClassifier(
         return int(self._best.factor.shape[0])
 
     def prototypes_frame(self, target: str = "label") -> pd.DataFrame:
-        """Return the prototypes and, in a last column called `target`, their labels.
+        """Return the prototypes, with their labels in a last column called `target`.
 
         Raises
         ------
         ParameterError
-            If the prototypes have such a column.
+            If the prototypes have a column of this name.
         """
         if target in self.column_texts_:
             raise ParameterError(f"target must be the name of no column, got {target!r}")

@@ -39,13 +39,13 @@ class CompressionParameters(ChainParameters):
     )
     rule = Choice(
         "nearest",
-        "Predict by the nearest prototype, by a vote of the nearest ones, or by one drawn by "
-        "chance",
+        "Predict by the nearest prototype, by a vote of the nearest ones, or by a random one, "
+        "nearer ones being more probable",
         words=("nearest", "neighbors", "stochastic"),
     )
     n_neighbors = Integer(3, "Prototypes that vote", minimum=1)
-    optimizer = Choice("lbfgs", "How to climb", words=("lbfgs", "cg", "minibatch"))
-    max_iter = Integer(100, "Iterations of an ascent", minimum=1)
+    optimizer = Choice("lbfgs", "Optimizer", words=("lbfgs", "cg", "minibatch"))
+    max_iter = Integer(100, "Maximum number of iterations of a gradient ascent", minimum=1)
     batch_size = Integer(4096, "Rows of a minibatch", minimum=1)
     dtype = Choice("float64", "Precision of the computations", words=("float64", "float32"))
     search = Choice("ascent", "How to search", words=("ascent", "ascent+langevin"))

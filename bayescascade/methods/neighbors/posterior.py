@@ -38,49 +38,51 @@ _METRIC_SPREAD = 2.0  # prior standard deviations of the metric: see above
 
 
 class PrototypePosterior(ContinuousPosterior):
-    """Posterior over prototypes that stand in for labeled rows.
+    """Posterior over prototypes that represent labeled rows.
 
     Parameters
     ----------
     X : (n_rows, n_columns) array of float
-        Finite. Columns of like spread, and around 0, keep the most digits.
+        Finite numbers. Computations are most precise if columns have similar standard deviations
+        and means near 0.
     y : (n_rows,) array
-        Labels, of two classes or more.
+        Labels of at least two classes.
     n_prototypes : (n_classes,) sequence of int >= 1
-        How many each class has, in the order of the sorted classes; at most its rows.
+        Number of prototypes of each class, in the order of the sorted classes; at most its number
+        of rows.
     metric : {"scaled", "diagonal", "linear"}
         See `prototypes`.
     rank : int >= 1, optional
-        Rows of a linear metric's matrix; by default the number of columns.
+        Rows of the matrix of a linear metric. By default the number of columns.
     fixed_metric : (n_metric,) array, optional
-        The metric's numbers, see `Layout`, where they are given; states are then prototypes alone.
+        Numbers of a metric that is fixed; see `Layout`. States are then prototypes only.
     prior_scale : float > 0 or None
-        Spread of the prototypes around their class's mean, in standard deviations of rows within
-        classes; None is flat.
+        Prior standard deviation of prototypes around the mean of their class, in standard
+        deviations of rows within classes. None: a flat prior.
     around : (points, deviations), optional
-        (n_prototypes, n_columns) prototypes that the prior is around in place of class means, and
-        its standard deviations there, as after an earlier fit.
+        Prior means in place of class means, (n_prototypes, n_columns), and prior standard
+        deviations, such as from an earlier fit.
     classes : (n_classes,) array, optional
-        The sorted classes, needed where `y` may lack some, as it may with `around` alone.
+        The sorted classes. Needed if `y` may lack a class, which is only allowed with `around`.
     dtype : {"float64", "float32"}
-        In which distances are computed; float32 takes half the time, and has seven digits.
+        Precision of distances. float32 takes half the time, and has seven digits.
     n_threads : int >= 1
-        Cores that share the rows; the densities do not depend on it.
+        Cores that share the rows. Densities do not depend on it.
 
     Attributes
     ----------
     classes : (n_classes,) array
     layout : Layout
-        What the numbers of a state are.
+        Meaning of the numbers of a state.
     starts : (n_classes + 1,) int64
-        Where the prototypes of each class begin, and the last end.
+        First prototype of each class, and the total number.
     reference : float
-        Scale around which the metric's prior is.
+        Center of the prior on scales of the metric.
     center, scales : (n_parameters,) float64
-        Mean and standard deviations of the prior; where it is flat, of one with `prior_scale` 1.
+        Mean and standard deviations of the prior. For a flat prior, those with `prior_scale` 1.
     lengths : (n_parameters,) float64 > 0
-        How far apart the rows of a class are, column by column, and the scales of the metric: what
-        steps are parts of.
+        Length scales for steps of chains: the spread of rows within classes in each column, and the
+        scales of the metric.
     """
 
     def __init__(
@@ -181,9 +183,9 @@ class PrototypePosterior(ContinuousPosterior):
         return self.density_of(self.rows, 1.0, state)
 
     def density_of(self, rows: ClassedRows, factor: float, state: State) -> tuple[float, Floats]:
-        """Return log density and gradient where the likelihood is that of `rows`, times `factor`.
+        """Return log density and gradient, with the log likelihood of `rows` times `factor`.
 
-        So a sample of the rows tells, without bias, what all of them would.
+        With a random sample of the rows, this is an unbiased estimate for all rows.
         """
         layout = self.layout
         points, metric = layout.points(state), layout.metric_of(state)
@@ -202,7 +204,7 @@ class PrototypePosterior(ContinuousPosterior):
         return log_prior + factor * found.log_likelihood, prior_gradient + factor * gradient
 
     def weights(self, state: State) -> Floats:
-        """Return what rows are multiplied by, (n_columns + 1, n_prototypes): see `ClassedRows`."""
+        """Return the factors of rows, (n_columns + 1, n_prototypes); see `ClassedRows`."""
         layout = self.layout
         points = layout.points(state)
         squared = layout.squared(layout.metric_of(state), points)
@@ -217,7 +219,7 @@ class PrototypePosterior(ContinuousPosterior):
     # -- states ------------------------------------------------------------------------------------
 
     def initial_state(self, rng: np.random.Generator) -> State:
-        """Return rows of each class drawn at random, as in the paper; the metric of reference."""
+        """Return random rows of each class, as in the paper, and the reference metric."""
         points = [
             self.rows.rows[first + rng.choice(end - first, count, replace=False), :-1]
             for first, end, count in zip(
@@ -236,7 +238,7 @@ class PrototypePosterior(ContinuousPosterior):
         return told
 
     def legend(self) -> TraceLegend:
-        """Return what the traces mean."""
+        """Return the legend of the traces."""
         return TraceLegend(words={"log_scale": "log scale of the metric"})
 
     def parameters(self) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ _ROUNDING = 1e-9  # by which probabilities may differ from a sum of 1
 
 
 class Exp3G:
-    """Exponential weights of actions under any feedback graph, with fixed rates.
+    """Exponential weights for actions with any feedback graph, at fixed rates.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Exp3G:
     eta : float > 0
         Learning rate: how much a unit of estimated loss lowers a log weight.
     gamma : float in [0, 1]
-        Exploration rate: the share of rounds that is spread over actions that explore.
+        Exploration rate: probability that is divided among the exploring actions.
 
     Attributes
     ----------
@@ -38,7 +38,8 @@ class Exp3G:
 
     Notes
     -----
-    Nan (2018), algorithm 6. `OnlineGate` is its case of one revealing action, compiled.
+    Nan (2018), algorithm 6. `OnlineGate` is a compiled version for the case of one revealing
+    action.
 
     Examples
     --------
@@ -66,9 +67,9 @@ class Exp3G:
         return weights
 
     def probabilities(self, explorers: ArrayLike) -> NDArray[np.float64]:
-        """Return how probably each action is played, (n_actions,).
+        """Return the probability that each action is played, (n_actions,).
 
-        explorers : (n_actions,) array of bool, those that exploration is spread over; at least one.
+        explorers : (n_actions,) array of bool, the exploring actions; at least one.
         """
         explores = np.asarray(explorers)
         if explores.dtype != bool or explores.shape != (self.n_actions,) or not explores.any():
@@ -81,22 +82,22 @@ class Exp3G:
         return played
 
     def learn(self, losses: ArrayLike, graph: ArrayLike, probabilities: ArrayLike) -> None:
-        """Learn from the losses that were seen.
+        """Learn from the observed losses.
 
         Parameters
         ----------
         losses : (n_actions,) array of float
-            NaN where a loss was not seen.
+            NaN for a loss that was not observed.
         graph : (n_actions, n_actions) array of bool
-            ``graph[j, i]`` says whether playing j shows the loss of i.
+            ``graph[j, i]`` says whether playing j reveals the loss of i.
         probabilities : (n_actions,) array of float >= 0 that sum to 1
-            What the action was drawn by.
+            Probabilities by which the action was drawn.
 
         Raises
         ------
         DataError
-            If losses are infinite, shapes do not fit, or no action that may be played shows some
-            action's loss.
+            If losses are infinite, shapes do not fit, or the loss of an action is not revealed by
+            any action of positive probability.
         """
         lost, shows = np.asarray(losses, np.float64), np.asarray(graph)
         played = np.asarray(probabilities, np.float64)

@@ -55,50 +55,51 @@ _POLICY = CellPolicy("level", "mean")
 
 
 class OnlineGate(Printed):
-    """Choose round by round among experts that answer a row, or pay for its label.
+    """Follow experts that, for each row, predict a class or buy the label.
 
-    A round costs `cost` if the gate asks, 1 if its answer is wrong, and else nothing. The gate sees
-    only the labels that it asks for; each shows the loss of every expert. It weighs experts by
-    their estimated losses, and keeps its regret small: its loss minus that of the expert that is
-    best in hindsight.
+    The loss of a round is `cost` if the gate asks for the label, 1 if its prediction is wrong, and
+    otherwise 0. The gate sees only the labels for which it asks; each reveals the loss of all
+    experts. Experts are weighted by their estimated losses. This keeps the regret small: the loss
+    of the gate minus the loss of the expert that is best in hindsight.
 
     Parameters
     ----------
     experts : sequence
-        Of objects with ``decide(X)``, which returns for each row the position of a class in
-        `classes`, or -1, which asks. At least one must ask in every round. `OnlineGate.of_models`
-        makes some of classifiers.
+        Objects with a method ``decide(X)``. It returns, for each row, the index of a class in
+        `classes`, or -1 to ask. In each round at least one expert must ask. `OnlineGate.of_models`
+        makes experts from classifiers.
     cost : float in (0, 1]
-        Of asking, where an error costs 1.
+        Cost of a label, if an error costs 1.
     classes : sequence of labels
     rates : {"adaptive", "anytime", "horizon"}
-        How fast to learn, and how much to explore. "horizon" is the thesis's for a number of rounds
-        that is known beforehand, "anytime" needs none and has a proved bound, too. "adaptive"
-        learns the faster the less experts differ, and is the best that we know; nothing is proved.
+        Learning and exploration rates. "horizon": the rates of the thesis, for a known number of
+        rounds. "anytime": for any number of rounds, also with a proved bound. "adaptive": learns
+        faster if experts differ less. It is the best choice that we know, but has no proved bound.
     horizon : int, optional
-        Rounds to come, for rates "horizon".
+        Number of rounds, for rates "horizon".
     exploration : {"floor", "mix"}
-        The probability of asking is at least the exploration rate, or has it mixed in (thesis).
+        "floor": the probability of asking is at least the exploration rate. "mix": it is a mixture
+        with the exploration rate, as in the thesis.
     known_cost : bool
-        Whether experts that ask are charged the cost in every round. False: only where a label is
-        seen, divided by its probability (thesis).
+        Whether experts that ask are charged the cost in each round. False: only in rounds with a
+        label, divided by its probability, as in the thesis.
     learns : bool
-        Whether experts learn from labels that were bought, whenever these have grown by half.
-        Regret is then against the best sequence of their decisions.
+        Whether experts learn from bought labels, each time that their number has grown by half.
+        Then regret is relative to the best sequence of their decisions.
     random_state : int, optional
 
     Attributes
     ----------
     n_rounds_, n_asked_ : int
     probabilities_ : (n_experts,) float64
-        The weights of the experts; with exploration, what the next round is drawn by.
+        The weights of the experts. With exploration, they are the probabilities of the next round.
     estimated_losses_ : (n_experts,) float64
-        Sums over all rounds, unbiased.
+        Unbiased estimates of the total losses of the experts.
 
     Notes
     -----
     Nan (2018), chapter 6, equation 6.1 and algorithm 6; see the errata of the documentation.
-    `posterior_` is the Gibbs posterior of experts whose weights these are.
+    `posterior_` is the Gibbs posterior of the experts. Its probabilities are their weights.
 
     Examples
     --------
@@ -148,21 +149,21 @@ class OnlineGate(Printed):
         learns: bool = True,
         random_state: Any = None,
     ) -> Self:
-        """Return a gate of classifiers, each with several thresholds on its confidence.
+        """Return a gate for classifiers, each with several thresholds on its confidence.
 
-        An expert answers where its model's most probable class reaches the threshold; one more
-        always asks. `start` fits the models.
+        An expert predicts if the probability of the most probable class of its model reaches the
+        threshold, and otherwise asks. One additional expert always asks. `start` fits the models.
 
         Parameters
         ----------
         models : sequence of scikit-learn classifiers with predict_proba
         thresholds : int >= 1
-            For each model.
+            Number of thresholds per model.
         learns : bool
-            Whether models learn again, from the rows of `start` and those whose labels were bought,
-            whenever the labels have grown by half.
+            Whether models are fitted again, to the rows of `start` and those with bought labels,
+            each time that the number of labels has grown by half.
         cost, rates, horizon, exploration, known_cost, random_state
-            As for `OnlineGate`.
+            As in `OnlineGate`.
         """
         gate = cls.__new__(cls)
         gate._pool = ConfidentModels.of(models, thresholds, 2)
@@ -202,10 +203,10 @@ class OnlineGate(Printed):
     # -- rounds ------------------------------------------------------------------------------------
 
     def start(self, X: Any, y: Any) -> Self:
-        """Fit the models to rows with labels, which cost nothing, and forget all rounds.
+        """Fit the models to rows with free labels, and forget all rounds.
 
-        X, y : as for the `fit` of classifiers: tables, arrays or paths, and labels of at least two
-        classes; text and missing cells are read as there.
+        X, y : as in the `fit` of classifiers: tables, arrays or paths, and labels of at least two
+        classes. Text and missing cells are also read as there.
         """
         if not isinstance(self._pool, ConfidentModels):
             raise ParameterError(
@@ -222,20 +223,21 @@ class OnlineGate(Printed):
         return self
 
     def play(self, X: Any, ask: Callable[[int], Any] | None = None, *, dear: Any = None) -> Played:
-        """Play rows in their order, and ask for labels where it pays.
+        """Play rows in order, and ask for labels that are worth their cost.
 
         Parameters
         ----------
         X : table or array of rows
         ask : callable
-            ``ask(i)`` returns the label of row i, from 0; it is called only where the gate asks.
+            ``ask(i)`` returns the label of row i, counted from 0. It is called only if the gate
+            asks.
         dear : fitted classifier, optional
-            Whose predictions are the labels, in place of `ask`.
+            An expensive classifier whose predictions are the labels, in place of `ask`.
 
         Returns
         -------
         Played
-            Ctrl-C ends it with the rounds that were played.
+            The decisions. After Ctrl-C, only those of the rounds that were played.
         """
         if (ask is None) == (dear is None):
             raise ParameterError("ask or dear must be given, and not both")
@@ -247,9 +249,9 @@ class OnlineGate(Printed):
         return self._outcome(self._stream.play(rows, np.full(len(rows), ASKS, np.int64), code))
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Play rows with known labels. The gate uses only the labels that it asks for.
+        """Play rows with known labels. The gate uses only the labels for which it asks.
 
-        The rounds are those of `play` with the same labels. `played_` has them.
+        The rounds are the same as those of `play` with these labels. `played_` has them.
         """
         rows = self._rows(X)
         checked = check_labels(y, "y", "OnlineGate")
@@ -260,7 +262,7 @@ class OnlineGate(Printed):
         return self
 
     def decide(self, row: Any) -> Decision:
-        """Decide about one row, a table of one row or a sequence of its cells; then `learn`."""
+        """Decide for one row (a table of one row, or a sequence of cells); then call `learn`."""
         rows = self._rows(_one(row))
         if len(rows) != 1:
             raise DataError(f"row must be one row, got {len(rows)}")
@@ -271,9 +273,10 @@ class OnlineGate(Printed):
         return Decision(self.n_rounds_, asks, answer, chance)
 
     def learn(self, decision: Decision, label: Any = None) -> Self:
-        """End the round of a decision, with the label if it was asked for.
+        """End the round of a decision, with the label if the gate asked for it.
 
-        Raises DataError if the round has ended before, or a label is missing or was not asked for.
+        Raises DataError if the round has already ended, if the label is missing, or if the gate did
+        not ask for it.
         """
         if decision.round != self.n_rounds_:
             raise DataError(
@@ -321,7 +324,7 @@ class OnlineGate(Printed):
 
     @property
     def probabilities_(self) -> NDArray[np.float64]:
-        """The weights of the experts by the last round's rate, (n_experts,); their sum is 1."""
+        """The weights of the experts at the last rate, (n_experts,); their sum is 1."""
         losses = self._stream.standing.losses
         weights = np.exp(-self._stream.standing.sums[4] * (losses - losses.min()))
         found: NDArray[np.float64] = weights / weights.sum()
@@ -329,20 +332,20 @@ class OnlineGate(Printed):
 
     @property
     def posterior_(self) -> GibbsPosterior[int]:
-        """The Gibbs posterior over experts, by their numbers, whose probabilities these are."""
+        """The Gibbs posterior over the indices of the experts."""
         return posterior_of(self.estimated_losses_, float(self._stream.standing.sums[4]))
 
     def regret_bound(self, n_rounds: int, *, vc_dimension: int | None = None) -> float | None:
-        """Return the bound on the expected regret after some rounds; None: none is proved.
+        """Return the bound on the expected regret after some rounds; None if none is proved.
 
-        Nothing is proved for rates "adaptive", nor for models that learn on, where the bound of
-        other rates is on the regret against the best sequence of decisions of one expert.
-        `vc_dimension` bounds it for a class of infinitely many experts (Nan 2018, 1418).
+        There is no bound for rates "adaptive". If models learn on, the bound of other rates is for
+        the regret relative to the best sequence of decisions of one expert. `vc_dimension` gives
+        the bound for a class of infinitely many experts (Nan 2018, 1418).
         """
         return regret_bound(n_rounds, len(self._pool.names), self.cost, self.rates, vc_dimension)
 
     def to_dict(self) -> Mapping[str, Any]:
-        """Return the experts with their weights and estimated losses, as plain data."""
+        """Return the experts, their weights and their estimated losses as plain data."""
         return {
             "cost": self.cost,
             "rates": self.rates,
@@ -354,7 +357,7 @@ class OnlineGate(Printed):
         }
 
     def page(self) -> Page:
-        """Return how often it asked, and the experts that weigh most."""
+        """Return how often the gate asked, and the experts with the largest weights."""
         names, n = self._pool.names, self.n_rounds_
         return (
             heading_of(len(names), self.cost, n, self.n_asked_),
@@ -366,10 +369,10 @@ class OnlineGate(Printed):
     # -- files -------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the gate as JSON; `OnlineGate.load` reads it, and the gate learns on.
+        """Write the gate as JSON. `OnlineGate.load` reads it, and then the gate can continue.
 
-        The file holds the rows that were learned from, with their labels, and no model. A decision
-        that `learn` has not ended is not part of it. Writing is atomic.
+        The file contains the rows from which models learned, with their labels, but no models. A
+        decision without `learn` is not saved. Writing is atomic.
         """
         options = {name: getattr(self, name) for name in _OPTIONS}
         if isinstance(self._pool, ConfidentModels):
@@ -385,19 +388,19 @@ class OnlineGate(Printed):
 
     @classmethod
     def load(cls, path: str | Path, experts: Sequence[Any]) -> Self:
-        """Return the gate that was saved, whose next rounds are those that it would have played.
+        """Return a saved gate. Its next rounds are the same as without saving.
 
         Parameters
         ----------
         path : str or Path
         experts : sequence
-            What the gate was made of: the models of `of_models`, which are fitted again to the
-            rows in the file, or your own experts.
+            The models of `of_models`, which are fitted again to the rows in the file, or your own
+            experts.
 
         Raises
         ------
         ModelFileError
-            If the file cannot be read or contradicts itself, or the experts are others.
+            If the file cannot be read or contradicts itself, or if the experts are different.
         """
         record = read_json(path, FORMAT, VERSION)
         with contradictions_refused():

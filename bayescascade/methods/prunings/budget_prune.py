@@ -61,78 +61,82 @@ _LEAST = 1.0  # seconds of pruning, whatever the time limit
 
 @dataclass(eq=False, repr=False)
 class BudgetPruneClassifier(ForestClassifier):
-    """Prunes all trees of a forest together, by errors and costs of features.
+    """Forest whose trees are pruned together, by errors and by costs of features.
 
-    A pruning minimizes ``error + tradeoff x cost``: the mean error rate of the trees, each by
-    itself, and the mean cost of a validation row, which pays once for a feature that several trees
-    read. Forests whose trees share features have most to gain. If each split was chosen among a
-    few random columns, a row reads nearly all features somewhere, and the best pruning is nearly
-    the whole forest or nothing: give such forests more columns (`max_features`) or fewer trees.
+    The best pruning minimizes ``error + tradeoff x cost``. The error is the mean error rate of the
+    single trees, and the cost is the mean cost of a validation row. A row pays once for a feature,
+    even if several trees read it, so forests gain most if their trees share features. If each split
+    was chosen among a few random columns, a row reads nearly all features in some tree. Then the
+    best pruning is nearly the whole forest or nothing: grow such forests with more columns per
+    split (`max_features`) or fewer trees.
 
     Parameters
     ----------
     forest : estimator or None
-        Forest or tree of scikit-learn, or a budgeted classifier. One that is fitted is used as it
-        is (in a `FrozenEstimator`, it stays so when cloned), others are cloned and fitted. None:
+        Forest or tree of scikit-learn, or a budgeted forest. A fitted forest is used as it is (put
+        it in a `FrozenEstimator` if the classifier is cloned). Otherwise a clone is fitted. None:
         `RandomForestClassifier(40, criterion="entropy", max_features=None)`, as in the thesis.
     costs : FeatureCosts, mapping, sequence of float or None
         What features cost; None: 1 each. See `FeatureCosts`.
     tradeoff : float >= 0 or None
-        Error rate that a unit of cost is worth. At 0, only what does harm is cut. None: the
-        tradeoff is picked on held-out rows: those of `y_val`, else the out-of-bag ones. We try 1x,
-        2x, 4x ... and take the cheapest pruning within one standard error of the best. `errors`
-        may not be measured on the rows that pick, and a forest must not have been chosen by
-        `y_val`, as a `BudgetedForestClassifier` of several `alpha` is.
+        Error rate that a unit of cost is worth. At 0, a split is removed only if that reduces the
+        error. None: the tradeoff is picked on held-out rows: the validation rows if there is
+        `y_val`, otherwise the out-of-bag rows. We try 1x, 2x, 4x ... and take the cheapest pruning
+        within one standard error of the best. The rows that pick the tradeoff must be neither the
+        rows of `errors` nor rows by which the forest was chosen (as a `BudgetedForestClassifier`
+        with several `alpha` is by `y_val`).
     budget : float >= 0 or None
-        The most that a row may cost, on average over the validation rows, instead of a tradeoff:
-        that becomes the least one at which a best pruning is within the budget, and what is left
-        of the budget is spent on more of the forest; see `bayescascade.methods.prunings.frontier`.
+        Limit on the mean cost of a validation row, in place of a tradeoff. Then the tradeoff is the
+        smallest one whose best pruning is within the budget. The rest of the budget is spent on
+        further splits of the forest; see `bayescascade.methods.prunings.frontier`.
     errors : {"in_bag", "out_of_bag", "validation"}
-        Rows on which errors are measured: those each tree was grown on, the others (which a
-        forest with bootstrap has), or the validation rows.
+        Rows on which errors are measured: those on which each tree was grown ("in_bag"), the other
+        training rows ("out_of_bag", for a forest with bootstrap), or the validation rows.
     split_cost : float >= 0
-        Cost of a row passing a split of a tree, besides features: the computation. A `budget` is
-        of both together.
+        Cost of the computation when a row passes a split. The `budget` is for features and
+        computation together.
     n_jobs : int or None
-        Given to a forest to fit that has none itself.
+        Number of jobs for fitting the forest, unless the forest sets its own.
     random_state : int, SeedSequence, Generator or None
-        Likewise.
+        Seed for fitting the forest, unless the forest sets its own.
     time_limit : float > 0 or None
-        Seconds after which `fit` stops, from its beginning, with the best pruning known by then,
-        which then depends on the machine. A forest that is fitted first is finished, as is what
-        is compiled, at the first fit; a second is left for pruning in any case.
+        Seconds, from its beginning, after which `fit` stops with the best pruning so far. The
+        result may then depend on the machine. Fitting the forest is not interrupted, nor is
+        compiling at the first fit, and pruning gets at least one second.
 
     Attributes
     ----------
     tradeoff_ : float
-        `tradeoff`, or the one that was chosen or that the budget led to.
+        `tradeoff`, or the tradeoff that was chosen on held-out rows or by the budget.
     objective_ : float
         ``error + tradeoff_ x cost`` of the pruning.
     lower_bound_ : float
         No pruning has a lower objective.
     duality_gap_ : float >= 0
-        Their difference relative to the objective; 0 proves that the pruning is optimal at this
-        tradeoff, but for rounding that has a proved bound and is not seen in prints.
+        Difference between objective and lower bound, divided by the objective. 0 proves that the
+        pruning is optimal at this tradeoff, up to a proved bound on rounding that is too small to
+        be seen in prints.
     error_gap_ : float >= 0
-        At most by this is the mean error rate of the trees above that of the best pruning within
-        the budget; without one, above that of the best one that costs no more. 0 is as above.
+        Proved bound on how much lower the mean error rate of the trees of another pruning may be
+        that is within the budget or, without a budget, that costs no more. 0 means exact, as above.
     tree_error_ : float
-        Mean error rate of the single trees, on the rows that `errors` says: what is minimized. Not
-        of models read from a file.
+        Mean error rate of the single trees on the rows of `errors`, which is minimized. Not in
+        loaded models.
     is_interrupted_ : bool
-        Whether Ctrl-C ended the search; the pruning is then the best one known by then.
+        Whether Ctrl-C ended the search. Then the pruning is the best so far.
     kept_ : (n_splits,) bool
-        The splits of `program_` that are kept. Not of models read from a file.
+        The splits of `program_` that are kept. Not in loaded models.
 
     forest_ : Forest
-        The trees that are left.
+        The pruned forest.
     estimator_ : estimator
-        The forest that was pruned; not in saved models. It may be given as `forest` again, for the
-        same columns, also where they hold text.
+        The forest before pruning; not in saved models. For the same columns, even of text, it can
+        be used as `forest` again.
     program_ : PruningProgram
-        What its splits gain and cost, and `whole_forest_`, its trees; not in saved models.
+        Gain and cost of each split; not in saved models. `whole_forest_` has the trees before
+        pruning.
 
-    The others are those of every `BudgetedClassifier`.
+    All other attributes are those of `BudgetedClassifier`.
 
     References
     ----------
@@ -179,7 +183,7 @@ class BudgetPruneClassifier(ForestClassifier):
 
     @property
     def may_know_validation_labels(self) -> bool:
-        """Whether `fit` may have chosen by the labels of validation rows what is left."""
+        """Whether `fit` may have used the labels of validation rows to choose the pruning."""
         return True
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
@@ -188,33 +192,33 @@ class BudgetPruneClassifier(ForestClassifier):
         Parameters
         ----------
         X : DataFrame, (n_rows, n_features) array or list of rows
-            Rows to fit the forest to: numbers, truth values, text and categories; NaN or None is
-            missing. For a fitted forest they tell the columns, and out-of-bag errors are theirs:
-            they must be the rows that it was fitted to, in their order.
+            Rows to which the forest is fitted. Cells are numbers, truth values, text or categories;
+            NaN or None is missing. A fitted forest needs the rows to which it was fitted, in the
+            same order, because they give the columns and the out-of-bag errors.
         y : (n_rows,) array
             Labels, of at least two classes.
         X_val : as X, optional
-            Rows that costs are measured on. Without them those of `X` are, on which the cost is a
-            little smaller than on new rows.
+            Rows on which costs are measured. Without them, costs are measured on `X`, where they
+            are a little smaller than on new rows.
         y_val : (n_validation_rows,) array, optional
-            Their labels, of rows that a fitted forest has not seen. `errors="validation"`
-            needs them. If they are given, it chooses the tradeoff by
-            them where nothing says how much is left, unless they serve for something else already,
-            and the ways to spend what a best pruning leaves of a budget are compared on them.
+            Labels of the validation rows, which a fitted forest must not have seen.
+            `errors="validation"` needs them. They choose the tradeoff if neither `tradeoff` nor
+            `budget` is given, unless they are already used otherwise. With a `budget`, they choose
+            how to spend the rest of it.
 
         Raises
         ------
         ParameterError
-            If a parameter is out of its range, the forest is none that can be pruned or was fitted
-            to other columns, or what `errors` needs is missing; of `BudgetPruneClassifier`
-            where nothing says how much is left, also if there are no rows to choose the tradeoff
-            by: neither `y_val` nor bags, as for a `DecisionTreeClassifier`, that no tree or pruning
-            was fitted to.
+            If a parameter is out of its range, if the forest cannot be pruned or was fitted to
+            other columns, or if the rows for `errors` are missing. Also, if neither `tradeoff` nor
+            `budget` is given and there are no held-out rows to choose the tradeoff: no `y_val`, and
+            no out-of-bag rows (as for a `DecisionTreeClassifier`).
         BudgetError
-            If nothing that can be left of it is within the budget, which a
-            `BudgetPruneClassifier` never says; names the least feasible one.
+            If no pruning is within the budget, which does not happen for a `BudgetPruneClassifier`.
+            The error has the smallest feasible budget.
         DataError
-            If the rows or labels cannot be used, or `y` has classes that a fitted forest has not.
+            If the rows or labels cannot be used, or `y` has a class that a fitted forest does not
+            know.
         """
         watch = Watch(self.time_limit)
         self.declares.check(self)
@@ -371,24 +375,24 @@ class BudgetPruneClassifier(ForestClassifier):
 
     @property
     def duality_gap_(self) -> float:
-        """See the class: how much lower the objective could be at most, relative to it."""
+        """Proved bound on how much lower the objective could be, relative to it."""
         return relative_gap(self.objective_, self.lower_bound_, self._rounding)
 
     @property
     def error_gap_(self) -> float:
-        """See the class: for any pruning, ``error + tradeoff_ x cost >= lower_bound_``."""
+        """Proved bound on how much lower the error could be at this cost."""
         left = 0.0 if self.budget is None else max(0.0, self.budget - self.validation_cost_)
         gap = max(0.0, self.objective_ - self.lower_bound_) + self.tradeoff_ * left
         return 0.0 if is_proved(gap, self._rounding) else gap
 
     @property
     def tree_error_(self) -> float:
-        """See the class: what is minimized, besides the cost."""
+        """Mean error rate of the single trees, which is minimized together with the cost."""
         return self.program_.error(self.kept_)
 
     @property
     def certificate_texts(self) -> list[str]:
-        """The tradeoff, the objective, and by how much that, or the error, can be lower at most."""
+        """The tradeoff, the objective, and bounds on how much lower it or the error could be."""
         if self.budget is not None:
             words = "tree error at most {:.2g} points above the best within the budget"
             told = [f"budget {self.budget:.12g}", gap_text(self.error_gap_, words)]
@@ -404,24 +408,23 @@ class BudgetPruneClassifier(ForestClassifier):
     def path(
         self, tradeoffs: Sequence[float] | None = None, *, budgets: Sequence[float] | None = None
     ) -> PruningPath[Self]:
-        """Return the forest pruned for several tradeoffs or budgets, each from the one before.
+        """Return the prunings for several tradeoffs or budgets; each search starts from the last.
 
         Parameters
         ----------
         tradeoffs : sequence, array or Series of float >= 0, optional
         budgets : the same, optional
-            Instead of tradeoffs.
+            In place of tradeoffs.
 
         Returns
         -------
         PruningPath
-            A fitted classifier for each, in the order given. On Ctrl-C it ends early, with those
-            that were finished.
+            A fitted classifier for each, in the given order. After Ctrl-C, only the finished ones.
 
         Raises
         ------
         ParameterError
-            If not just one of the two is given, or is empty or out of its range.
+            If not exactly one of the two is given, or if it is empty or out of its range.
         NotFittedError
             Before `fit`, and if the model was read from a file.
         KeyboardInterrupt
@@ -441,7 +444,7 @@ class BudgetPruneClassifier(ForestClassifier):
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
     ) -> Iterator[tuple[float, Self | BudgetError]]:
-        """Yield for each budget one forest pruned; see `BudgetedClassifier.fit_budgets`."""
+        """Yield, for each budget, a pruning of one forest; see `BudgetedClassifier.fit_budgets`."""
         for amount, first in super().fit_budgets(budgets[:1], X, y, X_val, y_val):
             yield amount, first
         if len(budgets) > 1 and not isinstance(first, BudgetError):
@@ -465,30 +468,31 @@ class BudgetPruneClassifier(ForestClassifier):
         time_limit: float | None = None,
         until: str = "agreed",
     ) -> NearOptimalPrunings:
-        """Sample prunings that are nearly as good, and tell which features they need.
+        """Sample prunings that are nearly as good as the best, and return which features they need.
 
         Parameters
         ----------
         tolerance : float > 0
-            How much worse than its objective, relative to that, is nearly as good.
+            Relative: a pruning is nearly as good if its objective is at most ``1 + tolerance``
+            times the best.
         n_steps : int >= 1, optional
-            Per chain; by default 300,000, and 200 for each split, up to 2,000,000: seconds, but for
-            forests of many thousand splits perhaps too few, which the text then says. The cost
-            needs the longest: to stop paying for a feature, splits of many trees must go together.
+            Steps per chain. By default 300,000 plus 200 for each split, up to 2,000,000. This takes
+            seconds, but may be too few for many thousand splits; then the print warns. The cost
+            mixes slowest, because a feature is saved only if all its splits are removed.
         n_draws, n_chains : int >= 1
-            Draws to keep of each chain, and chains.
+            Number of draws that are kept per chain, and number of chains.
         n_jobs, random_state, checkpoint, resume, progress, time_limit, until
-            As for `explore`; the time is that of the chains.
+            As in `explore`. The time limit is for the chains.
 
         Raises
         ------
         ParameterError
-            If a parameter is out of range, or the best objective is 0, of which nothing can be a
-            share.
+            If a parameter is out of its range, or the best objective is 0, so that a relative
+            tolerance allows nothing.
         NotFittedError
             Before `fit`, and if the model was read from a file.
         KeyboardInterrupt
-            If Ctrl-C comes before there are draws; later, it ends the chains.
+            If Ctrl-C comes before there are draws. Later, it only ends the chains.
         """
         self._check_unpruned()
         search = Search(

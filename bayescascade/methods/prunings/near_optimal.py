@@ -47,21 +47,21 @@ _GROUPS = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NearOptimalPrunings(Found[KeptSplits]):
-    """Draws of prunings whose objective is at most ``(1 + tolerance) * optimum``.
+    """Draws of prunings with an objective of at most ``(1 + tolerance) * optimum``.
 
-    It is a `Found`, too: `run_` has the draws, and traces of their objective, error, cost, splits
-    and trees with any; `posterior` is the Gibbs posterior that was sampled.
+    It is also a `Found`. `run_` has the draws, and traces of objective, error, cost, number of
+    splits, and number of trees with a split. `posterior` is the Gibbs posterior that was sampled.
 
     Parameters
     ----------
     items : CostItems
-        What may be paid for: features that cost something, and groups.
+        The items that have a cost: features and groups.
     needed : (n_items,) float64
-        Probability that a near-optimal pruning makes any row pay for it.
+        Probability that at least one row pays for the item in a near-optimal pruning.
     shares : (n_items,) float64
-        Mean share of the rows that pay for it.
+        Mean share of the rows that pay for the item.
     best_shares : (n_items,) float64
-        Share of the rows that pay for it in the best pruning.
+        Share of the rows that pay for the item in the best pruning.
     optimum : float
         Objective of the best pruning.
     tolerance : float > 0
@@ -82,15 +82,15 @@ class NearOptimalPrunings(Found[KeptSplits]):
 
     @property
     def temperature(self) -> float:
-        """Of the Gibbs posterior that was sampled; see `PruningPosterior`."""
+        """Temperature of the Gibbs posterior that was sampled; see `PruningPosterior`."""
         return float(self.posterior.temperature)
 
     def page(self) -> Page:
-        """Return a table of what near-optimal prunings pay for, and how sure that is.
+        """Return a table of the items for which near-optimal prunings pay, with diagnostics.
 
-        R-hat is the largest, and ESS the smallest, of objective, cost and number of splits.
-        ``needed`` is the probability that a near-optimal pruning makes any row pay, ``rows`` the
-        mean share of the rows that do, ``rows at best`` their share in the best pruning.
+        R-hat is the largest, and ESS the smallest, among objective, cost and number of splits.
+        ``needed`` is the probability that at least one row pays for the item, ``rows`` the mean
+        share of the rows that pay, and ``rows at best`` this share in the best pruning.
         """
         diagnostics = self.summary_.diagnostics.values()
         r_hat = max(each.r_hat for each in diagnostics)

@@ -26,7 +26,7 @@ class PruningPath(Printed, Generic[P]):
     ----------
     models : tuple of classifiers
     interrupted : bool
-        Whether Ctrl-C ended it before all were found.
+        Whether Ctrl-C ended the search before all prunings were finished.
     """
 
     models: tuple[P, ...]
@@ -48,7 +48,7 @@ class PruningPath(Printed, Generic[P]):
         return self.models[place]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per pruning: budget if there are any, and what the properties are."""
+        """Return one row per pruning, with the budget, if any, and the properties of this class."""
         budgets, forests = self.budgets, [model.forest_ for model in self.models]
         columns: dict[str, Any] = {} if budgets is None else {"budget": budgets}
         columns |= {
@@ -81,27 +81,27 @@ class PruningPath(Printed, Generic[P]):
 
     @property
     def gaps(self) -> NDArray[np.float64]:
-        """How much lower the objectives could be at most, relative to them, (n_models,)."""
+        """Proved bounds on how much lower objectives could be, as shares of them, (n_models,)."""
         return self._each("duality_gap_")
 
     @property
     def costs(self) -> NDArray[np.float64]:
-        """Mean cost of a validation row, without the computation, (n_models,)."""
+        """Mean cost of the features of a validation row, (n_models,)."""
         return self._each("validation_cost_")
 
     @property
     def errors(self) -> NDArray[np.float64]:
-        """Mean error rate of the trees, each by itself, (n_models,).
+        """Mean error rate of the single trees, (n_models,).
 
-        It is what is minimized, and not the error of the forest; see `cost_accuracy_curve`.
+        This is minimized. It is not the error of the forest; for that, see `cost_accuracy_curve`.
         """
         return self._each("tree_error_")
 
     @property
     def least_errors(self) -> NDArray[np.float64]:
-        """What `errors` are proved not to be below within the budgets, (n_models,).
+        """Proved lower bounds on `errors` within the budgets, (n_models,).
 
-        Without budgets, for prunings that cost no more than these.
+        Without budgets, the bounds are for prunings that cost no more than these.
         """
         least: NDArray[np.float64] = (self.errors - self._each("error_gap_")).clip(min=0.0)
         return least
@@ -110,11 +110,11 @@ class PruningPath(Printed, Generic[P]):
         return np.array([getattr(model, name) for model in self.models])
 
     def page(self) -> Page:
-        """Return a table with a line for each pruning, after one of nothing.
+        """Return a table with a line for buying nothing, and a line for each pruning.
 
-        ``cost`` is the mean cost of a validation row, ``tree error`` the mean error rate of the
-        trees, each by itself; ``gap`` bounds the share by which the objective could be lower. Of
-        budgets, ``lower bound`` bounds the tree error of all prunings within the budget.
+        ``cost`` is the mean cost of a validation row, and ``tree error`` the mean error rate of the
+        single trees. ``gap`` is a bound on the share by which the objective could be lower. With
+        budgets, ``lower bound`` is a bound on the tree error of all prunings within the budget.
         """
         nothing = [""] if len(self) else []  # cells of the line of nothing
         errors = [] if not len(self) else [self[0].program_.base_error, *self.errors]

@@ -82,11 +82,11 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
     temperature : float > 0
         An error rate; infinity makes all prunings equally probable.
     max_objective : float
-        Prunings whose objective is larger have no density.
+        Prunings with a larger objective have density zero.
     best : (n_splits,) bool, optional
-        A pruning within that bound, such as the best one, from which starts are drawn.
+        A pruning within this bound, such as the best one. Chains start near it.
     items : CostItems, optional
-        What the program's uses are of; draws then tell which of them they pay for.
+        The items of the program. If they are given, draws record the items for which they pay.
     """
 
     moves_compiled: ClassVar[tuple[str, ...]] = cutting.MOVES
@@ -118,7 +118,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
     # -- the contract ------------------------------------------------------------------------------
 
     def log_prior(self, state: KeptSplits) -> float:
-        """Return 0, and -inf for what is no pruning, or too bad a one."""
+        """Return 0, or -inf if it is not a pruning or its objective is above the maximum."""
         if not self.program.is_closed(state.kept):
             return -math.inf
         is_bounded = self.max_objective < math.inf
@@ -131,14 +131,15 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
         return -self._objective(state) / self.temperature
 
     def initial_state(self, rng: np.random.Generator) -> KeptSplits:
-        """Return a random pruning: each split kept with one and the same random probability.
+        """Return a random pruning, in which all splits have the same probability of being kept.
 
-        Below a `max_objective` it is `best`, heated and cooled again without leaving the bound.
+        The probability is random. With a `max_objective`, the state is `best` after heating and
+        cooling within the bound.
 
         Raises
         ------
         ParameterError
-            If there is a `max_objective`, which random prunings would exceed, but no `best`.
+            If there is a `max_objective` but no `best`; random prunings would exceed the maximum.
         """
         if self.max_objective < math.inf:
             if self._best is None:
@@ -158,7 +159,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
         return KeptSplits(kept)
 
     def legend(self) -> TraceLegend:
-        """Return what the traces mean."""
+        """Return the legend of the traces."""
         diagnosed = ("objective", "cost", "n_splits")
         columns_of = self._items_of if self._items else None
         return TraceLegend(diagnosed=diagnosed, columns=self._items, columns_of=columns_of)
@@ -168,7 +169,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
         return items
 
     def describe(self, state: KeptSplits) -> Mapping[str, float]:
-        """Return objective, error, cost, number of splits kept, and of trees with any."""
+        """Return objective, error, cost, and numbers of kept splits and of trees with a split."""
         roots = self.program.parent < 0
         error, cost = self.program.error(state.kept), self.program.cost(state.kept)
         return {
@@ -184,8 +185,8 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
     ) -> tuple[KeptSplits, StepCounts[KeptSplits]]:
         """Run compiled steps on ``exp(inverse_temperature * log_density)``.
 
-        `kernels.cutting` has the moves, and why they are right; the work of a step is proportional
-        to the subtrees that it draws anew, and their uses.
+        `kernels.cutting` has the moves and their proof. The work of a step is proportional to the
+        size of the subtrees that it draws again.
         """
         work = cutting.new_workspace(self.program.n_splits, self.program.n_uses)
         cutting.load(self._arrays, work, state.kept)

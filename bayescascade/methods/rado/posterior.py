@@ -93,7 +93,7 @@ class _LinearPosterior(ContinuousPosterior):
         )
 
     def legend(self) -> TraceLegend:
-        """Return what the traces mean."""
+        """Return the legend of the traces."""
         return TraceLegend(words={name: f"coefficient of {name}" for name in self.names})
 
     def parameters(self) -> Mapping[str, Any]:

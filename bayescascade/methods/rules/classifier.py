@@ -57,8 +57,8 @@ time_limit, until, checkpoint, resume, progress
         As in `DensityRuleList`.
     concentration
         Dirichlet parameter of each class: the number of pseudo-rows of each class in each part.
-        "auto": 1 for two classes; for more classes, the value of 1, 1/2, 1/4, .. >= 1 / n_classes
-        with the largest evidence, given a list from a short annealing.
+        "auto": 1 for two classes. For more classes, the value among 1, 1/2, 1/4, ... down to 1 /
+        n_classes that gives a list from a short annealing the largest evidence.
     min_support
         Minimum share of the rows, by weight, that satisfy a candidate rule.
     n_bins
@@ -68,11 +68,11 @@ time_limit, until, checkpoint, resume, progress
     n_steps
         Proposals per chain, both in annealing and in sampling. None: 1,000,000, and fewer for more
         than 200,000 distinct rows, so that the work stays about the same; half of that per
-        temperature for "tempering". Sampling may continue after these steps, see `until`.
+        temperature for "tempering". Sampling may continue after these steps; see `until`.
     nominal, ordinal, continuous
-        How to read columns, by name or, of an array, by number; see `data.table.Table`.
-        Truth values, text and categories are nominal by default. The outer bins of declared edges
-        are open as well.
+        How to read columns, by name or, for an array, by number; see
+        `bayescascade.data.table.Table`. Truth values, text and categories are nominal by default.
+        The outer bins of declared edges are open as well.
     missing
         "level": missing cells are a separate level in columns that have some in fit, and are
         treated as an unknown level in other columns. "error": missing cells are an error.
@@ -84,11 +84,11 @@ time_limit, until, checkpoint, resume, progress
     Attributes
     ----------
     classes_ : (n_classes,) array
-        The labels, sorted; of a Table, in the order of the column's levels.
+        The labels, sorted; for a Table, in the order of the column's levels.
     concentration_ : float
-        `concentration`, or the one that was chosen.
+        `concentration`, or the value that was chosen.
     target_ : str
-        Name of the column of labels; "label" if `y` had none.
+        Name of the column of labels; "label" if `y` had no name.
     rules_ : LabelList
         The most probable list that was found.
     n_candidates_, log_posterior_, run_, summary_, schema_, n_features_in_, feature_names_in_
@@ -143,37 +143,39 @@ time_limit, until, checkpoint, resume, progress
         Parameters
         ----------
         X : DataFrame or other table, paths, mapping, array, Table or LabeledRows
-            Rows to learn from: tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or
-            URLs of CSV, Parquet or Arrow files; a mapping of columns; an (n_rows, n_columns) array
-            or list of rows. A Table brings its own columns and weights, so `n_bins`, `nominal`,
-            `ordinal`, `continuous` and `missing` do not apply to it; LabeledRows bring labels too.
+            Rows to learn from: a DataFrame or a table of polars, Arrow, DuckDB, Dask or narwhals;
+            paths or URLs of CSV, Parquet or Arrow files; a mapping of columns; an (n_rows,
+            n_columns) array or list of rows. A Table has its own columns and weights, so `n_bins`,
+            `nominal`, `ordinal`, `continuous` and `missing` do not apply to it. LabeledRows also
+            have labels.
         y : (n_rows,) array, or str
-            Labels: text, whole numbers or truth values. With files or a Table, the name of the
-            column that holds them; of a Table, its levels are the classes.
+            Labels: text, whole numbers or truth values. For files or a Table, the name of the
+            column of labels; the levels of that column of a Table are the classes.
         sample_weight : (n_rows,) array of float >= 0, optional
             Number of rows that each row counts as. Rows with weight zero are not used.
 
         Returns
         -------
         self
-            Ctrl-C ends the search early: the model is then what had been found, and
-            ``run_.interrupted`` says so.
+            Ctrl-C ends the search early. Then the model is the best result so far, and
+            ``run_.interrupted`` is true.
 
         Raises
         ------
         ParameterError
-            If a parameter is out of its range, no candidate has the support, or the candidates
-            would take more memory than `memory_limit`.
+            If a parameter is out of its range, no candidate rule has the minimum support, or the
+            candidates need more memory than `memory_limit`.
         DataError
             If the data cannot be used; the message names column, value and row.
         samplers.CheckpointError
-            If the checkpoint is of another model or data, is damaged, or cannot be written.
+            If the checkpoint belongs to another model or other data, is damaged, or cannot be
+            written.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If chains have not come to agree, or drew too little: R-hat above 1.01, or an effective
-            sample size below 400. It says what to do.
+            If chains do not agree (R-hat above 1.01) or give too few draws (effective sample size
+            below 400). The warning says what to do.
         """
         search = self.check_parameters()
         self._labeled = self._labeled_rows(X, y, sample_weight)
@@ -214,7 +216,7 @@ time_limit, until, checkpoint, resume, progress
             self.classes_, self.target_ = self._labeled.classes, self._labeled.target
 
     def fold_model(self) -> tuple[Self, str]:
-        """Return an unfitted model with less effort, for folds of the rows, and the effort."""
+        """Return an unfitted, cheaper model for cross-validation, and a text that describes it."""
         table = self.posterior_.table
         steps = self.n_steps or self._default_steps(table)
         n_steps = max(min(steps, _LEAST_FOLD_STEPS), steps // _FOLD_SHARE)
@@ -258,7 +260,7 @@ time_limit, until, checkpoint, resume, progress
         return self.predict_proba_codes(self.encode(X))
 
     def predict_proba_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return what `predict_proba` does, of (n_columns, n_rows) coded rows; see `encode`."""
+        """Return the same as `predict_proba`, for (n_columns, n_rows) coded rows; see `encode`."""
         if self._is_map():
             labels = self.learned_
             probabilities: NDArray[np.float64] = labels.probabilities[labels.part_of_codes(codes)]
@@ -266,10 +268,10 @@ time_limit, until, checkpoint, resume, progress
         return average_probabilities(*self._drawn(), codes)
 
     def to_sql(self, label: object = None) -> str:
-        """Return the class of a row, or how probable one is, as an expression of standard SQL.
+        """Return the class of a row, or the probability of a class, as a standard SQL expression.
 
-        Such as ``f"SELECT *, {model.to_sql('yes')} AS yes FROM passengers"``. It reads columns by
-        their names, and is NULL where `predict` would refuse a cell.
+        Use it as in ``f"SELECT *, {model.to_sql('yes')} AS yes FROM passengers"``. It reads columns
+        by their names. The result is NULL for rows that `predict` would refuse.
 
         Parameters
         ----------
@@ -279,7 +281,7 @@ time_limit, until, checkpoint, resume, progress
         Raises
         ------
         ParameterError
-            If the label is none of the classes, or `predictive` is "average".
+            If the label is not one of the classes, or `predictive` is "average".
         DataError
             If a name, level or class contains a NUL character.
         """
@@ -290,22 +292,23 @@ time_limit, until, checkpoint, resume, progress
         return rules.to_sql(label, missing=self.missing, unknown=how)
 
     def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
-        """Return how sure the probabilities are: (n_rows, n_classes, 2) float64, low and high.
+        """Return credible intervals of the probabilities, (n_rows, n_classes, 2): low, high.
 
         Parameters
         ----------
         X : DataFrame, array, list of rows, mapping, Series or Table
             See `predict`.
         level : float in (0, 1)
-            Posterior probability that one class's probability is inside, each class by itself. With
-            ``predictive="average"`` over lists as well, else given the most probable list.
+            Posterior probability that the interval contains the probability of the class,
+            separately for each class. The posterior is over lists and probabilities if `predictive`
+            is "average"; otherwise it is conditional on the most probable list.
         """
         return self.credible_interval_codes(self.encode(X), level)
 
     def credible_interval_codes(
         self, codes: NDArray[np.int32], level: float = 0.95
     ) -> NDArray[np.float64]:
-        """Return what `credible_interval` does, of coded rows; see `encode`."""
+        """Return the same as `credible_interval`, for coded rows; see `encode`."""
         if self._is_map():
             labels = self.learned_
             intervals: NDArray[np.float64] = labels.intervals(level)[labels.part_of_codes(codes)]
@@ -328,7 +331,7 @@ time_limit, until, checkpoint, resume, progress
     ) -> Predicted:
         """Return the probabilities of rows of a file; see `bayescascade.model.roles.Predictor`.
 
-        Told is the rule that fires.
+        The explanation of a row is the rule that applies to it.
         """
         codes = self.encode(cells, first_row=first_row, unknown=unknown)
         probabilities = self.predict_proba_codes(codes)
@@ -347,9 +350,9 @@ time_limit, until, checkpoint, resume, progress
         return self._rules_of(self.encode(X))
 
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
-        """Return in words the rule of the most probable list that fires for a row.
+        """Return in words the rule of the most probable list that applies to a row.
 
-        See `LabelList.explain`; a DataFrame must have one row: of more see `explain_rows`.
+        See `LabelList.explain`. A DataFrame must have one row; for several rows use `explain_rows`.
         """
         codes = self.encode(row)
         if codes.shape[1] != 1:
@@ -364,8 +367,9 @@ time_limit, until, checkpoint, resume, progress
     ) -> NDArray[np.int32]:
         """Return the codes of rows, (n_columns, n_rows), -1 where a cell satisfies no condition.
 
-        `first_row` is the number of the first row, for messages; rows with unknown levels are
-        appended to `unknown`, else warned of; other parameters and errors: see `predict`.
+        `first_row` is the number of the first row, for messages. Rows with unknown levels are
+        appended to `unknown` if it is given; otherwise there is a warning. Other parameters and
+        errors: see `predict`.
         """
         check_is_fitted(self, "_best")
         if isinstance(X, Table):

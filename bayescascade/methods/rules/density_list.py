@@ -38,23 +38,25 @@ _GIVEN_WIDTH = 60  # characters of a line below a picture
 
 @dataclass(frozen=True, eq=False)
 class LearnedDensityList(ListedRules, DensityParts):
-    """A density that is constant on the parts of a list.
+    """A density that is constant on each part of a rule list.
 
     Parameters
     ----------
     schema : Schema
         The columns.
     rules : tuple of Antecedent
-        The conditions of each rule, the rule tried first at the front. Every part must capture a
+        The conditions of each rule, in the order in which rules are tried. Each part must contain a
         cell.
     counts : (n_rules + 1,) float64
-        Weight of the rows in each part, `else` last; of a conditional density, the weight expected.
+        Weight of the rows in each part, with the `else` part last. For a conditional density, the
+        expected weight.
     probabilities : (n_rules + 1,) float64
         Probability of each part; they sum up to 1.
     conditions : mapping of int to tuple of int
-        Codes that the density was conditioned on, by column; its domain is what is left.
+        Codes on which the density is conditioned, by column. The domain has only cells with these
+        codes.
     conditions_probability : float in (0, 1]
-        Probability of these; 1 without any.
+        Probability of the conditions; 1 if there are none.
     """
 
     schema: Schema
@@ -68,12 +70,12 @@ class LearnedDensityList(ListedRules, DensityParts):
 
     @cached_property
     def log_volumes(self) -> NDArray[np.float64]:
-        """Log volume of what each part captures first, nats, (n_rules + 1,) float64."""
+        """Log volume of the cells of each part, nats, (n_rules + 1,) float64."""
         return log_first_volumes(self.schema, self.rules, self.conditions)
 
     @property
     def log_domain(self) -> float:
-        """Log volume of all cells that the conditions leave, nats."""
+        """Log volume of all cells that satisfy the conditions, nats."""
         return float(self._log_widths.sum())
 
     def _log_likelihoods(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -114,25 +116,25 @@ class LearnedDensityList(ListedRules, DensityParts):
         return [("", read), ("", "Inside a group all combinations are equally probable.")]
 
     def parts_in_words(self) -> list[tuple[str, str]]:
-        """Return every part's rule, in their order, and what is known of it."""
+        """Return the rule of each part, in order, with its statistics."""
         labels = self.labels
         return [(label, self._part_in_words(part)) for part, label in enumerate(labels)]
 
     @property
     def gains(self) -> NDArray[np.float64]:
-        """What each part wins over the uniform density, (n_rules + 1,) float64 >= 0 nats.
+        """Gain of each part over the uniform density, (n_rules + 1,) float64 >= 0 nats.
 
-        A part of ``n`` rows in all, probability ``q`` and share ``u`` of the volume wins
-        ``n (q ln(q / u) - q + u)``, which adds up to what the list wins.
+        If there are ``n`` rows, a part with probability ``q`` and share ``u`` of the volume gains
+        ``n (q ln(q / u) - q + u)``. The sum over the parts is the gain of the list.
         """
         q, u = self.probabilities, np.exp(self.log_volumes - self.log_domain)
         gains: NDArray[np.float64] = self.total * (rel_entr(q, u) - q + u)
         return gains.clip(min=0.0)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw a bar for each part, as long as it is probable, and return the axes.
+        """Draw a bar for the probability of each part, and return the axes.
 
-        Blue parts are denser than uniform, orange ones rarer.
+        Blue parts have a density above the uniform density, orange parts below it.
 
         Parameters
         ----------
@@ -165,8 +167,8 @@ class LearnedDensityList(ListedRules, DensityParts):
     def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log density of coded rows, (n_rows,) float64 nats; see `Schema.encode`.
 
-        Cells coded -1 are missing and integrated out, so the result is then the density of the
-        cells that are there: the sum over parts of the part's density times the volume that its
+        Cells coded -1 are missing. They are integrated out, so the result is the marginal density
+        of the observed cells: the sum over parts of the part's density times the volume that its
         cells have in the missing columns. Rows outside the domain get -inf.
         """
         scores: NDArray[np.float64] = self.log_densities[parts_of_codes(codes, self.rules)]

@@ -62,7 +62,7 @@ _STEPS = 20_000  # of an annealing; the default search takes 50,000 or more in e
 
 @dataclass(eq=False, repr=False)
 class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
-    """What both estimators of rule lists do; the subclasses document the parameters."""
+    """The common part of both rule list estimators; the subclasses document the parameters."""
 
     learned_name: ClassVar[str] = "rules"
     learned_word: ClassVar[str] = "list"
@@ -99,17 +99,17 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each column in what the rules of `rules_` win, (n_features_in_,) float64.
+        """Share of each column in the gains of the rules of `rules_`, (n_features_in_,) float64.
 
-        A rule wins the log likelihood, in nats, of the rows that come to it, divided by it, over
-        that of these rows together; the columns of its conditions share that equally. The sum is 1,
-        or 0 of a list without rules.
+        The gain of a rule is a difference of log likelihoods of the rows that reach it: divided by
+        the rule, minus undivided. It is shared equally by the columns of its conditions. The sum is
+        1, or 0 for a list without rules.
         """
         return self.learned_.column_shares
 
     @property
     def n_candidates_(self) -> NDArray[np.int64]:
-        """Number of candidates for rules of 0 (none), 1, .. conditions, int64."""
+        """Number of candidate rules with 0 (none), 1, 2, ... conditions, int64."""
         check_is_fitted(self, "_best")
         if "posterior_" in self.__dict__:
             return self.posterior_.antecedents.n_of_size
@@ -212,42 +212,44 @@ class DensityRuleList(
     concentration
         Dirichlet parameter of each part: the number of pseudo-rows in each part.
     max_size
-        Most conditions of a rule; no more than there are columns are ever used. All conjunctions up
-        to that size are candidates: their number grows quickly with it.
+        Maximum number of conditions per rule. All conjunctions up to this size are candidate rules,
+        so their number grows quickly.
     search
-        Anneal for the best list and sample from there; only anneal; or only sample, by plain
-        chains or by replica exchange. "exact" anneals and then, by branch and bound, proves that no
-        list is more probable, or finds a better one; it draws nothing.
+        "anneal+metropolis" searches the best list by annealing, and then samples from there.
+        "anneal" only anneals; "metropolis" (plain chains) and "tempering" (replica exchange) only
+        sample. "exact" anneals, and then proves by branch and bound that no list is more probable,
+        or finds a better one. It gives a point estimate without posterior draws.
     n_steps
-        Proposals per chain in each of annealing and sampling; a quarter of the sampling is
-        discarded as warm-up. None: 1,000,000, and for more than 4 columns or 200,000 distinct rows
-        fewer, so that it does not take too long; half of that for "tempering", per temperature.
-        Sampling goes on after it, as `until` says.
+        Proposals per chain, both in annealing and in sampling; a quarter of the sampling is
+        discarded as warm-up. None: 1,000,000, and fewer for more than 4 columns or more than
+        200,000 distinct rows; half of that per temperature for "tempering". Sampling may continue
+        after these steps; see `until`.
     until
-        Where `n_steps` is None: "agreed", sampling goes on until R-hat is at most 1.01 and the
-        effective sample size at least 400, in up to four rounds as `bayescascade.explore` has them.
-        Where those would not do, up to four rounds of replica exchange follow at 12 temperatures,
-        whose first has a quarter of the steps, or fewer for more than 10,000 distinct rows.
-        "steps": that number of steps in any case.
+        When to stop sampling if `n_steps` is None. "steps": after the default number of steps.
+        "agreed": when R-hat is at most 1.01 and the effective sample size at least 400, with up to
+        four rounds of plain chains; see `bayescascade.explore`. If these would not suffice, up to
+        four rounds of replica exchange at 12 temperatures follow. The first of them has a quarter
+        of the steps, and fewer for more than 10,000 distinct rows.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
     memory_limit
-        Gigabytes that the candidates may take, and those of an exact search its unfinished lists.
+        Limit in gigabytes, for the candidate rules and, in an exact search, also for the prefixes
+        that are not yet searched.
     progress : callable, optional
         Called with a `samplers.Progress` about twice a second.
     time_limit
-        Seconds after which `fit` stops, from its beginning, with what was found; `summary_` says
-        so, and what is found then depends on the machine. Of an exact search that is the best list
-        and a bound on how much more probable another may be. Up to half of what finding the
-        candidates leaves is the annealing's. What is begun of finding candidates, or of laying out
-        the cells of the domain, is finished; so is compiling, at the first fit.
+        Seconds, from its beginning, after which `fit` stops with the best result so far, which
+        `summary_` reports. The result may then depend on the machine. An exact search returns its
+        best list and a bound on how much more probable another list may be. Listing the candidate
+        rules and the cells of the domain is not interrupted, nor is compiling at the first fit.
+        Annealing gets up to half of the remaining time.
 
     Attributes
     ----------
     rules_ : LearnedDensityList
         The most probable list that was found.
     n_candidates_ : (min(max_size, n_columns) + 1,) int64
-        Number of candidates for rules of 0 (none), 1, .. conditions.
+        Number of candidate rules with 0 (none), 1, 2, ... conditions.
     log_posterior_ : float
         Log posterior density of `rules_`, nats, unnormalized.
     posterior_ : DensityListPosterior
@@ -255,11 +257,11 @@ class DensityRuleList(
     run_ : PosteriorRun
         Draws, traces, acceptance; see `PosteriorRun.to_inference_data`. Not in a loaded model.
     summary_ : FitSummary
-        What is printed and saved: data, convergence, posterior of rules and columns.
+        The summary that is printed and saved: data, convergence, posterior of rules and columns.
     schema_ : Schema
         Columns and levels.
     feature_importances_ : (n_features_in_,) float64
-        Share of each column in what the rules of `rules_` win, in log likelihood.
+        Share of each column in the log likelihood that the rules of `rules_` gain.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array of str
 

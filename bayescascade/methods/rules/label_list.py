@@ -124,21 +124,21 @@ def encode_for_labels(
 
 @dataclass(frozen=True, eq=False)
 class LabelList(ListedRules):
-    """Probabilities of classes that are constant on the parts of a list.
+    """Class probabilities that are constant on each part of a rule list.
 
     Parameters
     ----------
     schema : Schema
-        The columns that rules look at. The outer bins of continuous ones are open: a value beyond
-        the range that was learned from is in the bin next to it.
+        The columns. The outer bins of continuous columns are open: a value outside the range of the
+        training rows belongs to the outer bin on its side.
     classes : (n_classes,) array
         The labels.
     rules : tuple of Antecedent
-        The conditions of each rule, the rule tried first at the front.
+        The conditions of each rule, in the order in which rules are tried.
     counts : (n_rules + 1, n_classes) float64
-        Weight of the rows of each class in each part, `else` last.
+        Weight of the rows of each class in each part, with the `else` part last.
     concentration : float > 0
-        Dirichlet parameter of every class: as if that many rows of each had been seen in each part.
+        Dirichlet parameter of each class: the number of pseudo-rows of each class in each part.
     """
 
     is_open: ClassVar[bool] = True
@@ -173,14 +173,15 @@ class LabelList(ListedRules):
         Parameters
         ----------
         level : float in (0, 1)
-            Posterior probability that one class's probability is inside, for each class by itself.
+            Posterior probability that the interval contains the probability of the class,
+            separately for each class.
         """
         level = check_probability("level", level, strict=True)
         return label_intervals(self.counts, self.concentration, level)
 
     @cached_property
     def beta_parameters(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Both parameters of each class probability's marginal, (n_rules + 1, n_classes) each."""
+        """Both parameters of the beta posterior of each probability, (n_rules + 1, n_classes)."""
         return label_beta_parameters(self.counts, self.concentration)
 
     # -- words -------------------------------------------------------------------------------------
@@ -193,22 +194,22 @@ class LabelList(ListedRules):
     def to_sql(
         self, label: object = None, *, missing: str = "error", unknown: str = "error"
     ) -> str:
-        """Return the most probable class of a row, or how probable one is, as standard SQL.
+        """Return the most probable class of a row, or the probability of a class, as standard SQL.
 
-        Such as ``f"SELECT *, {rules.to_sql('yes')} AS yes FROM passengers"``. It reads columns by
-        their names, and is NULL where a row has a cell that is an error.
+        Use it as in ``f"SELECT *, {rules.to_sql('yes')} AS yes FROM passengers"``. It reads columns
+        by their names. The result is NULL for rows with a cell that is an error.
 
         Parameters
         ----------
         label : object, optional
             The class whose probability is returned.
         missing, unknown
-            What missing cells and unknown levels are; see `encode_for_labels`.
+            How missing cells and unknown levels are treated; see `encode_for_labels`.
 
         Raises
         ------
         ParameterError
-            If the label is none of the classes.
+            If the label is not one of the classes.
         DataError
             If a name, level or class contains a NUL character.
         """
@@ -226,9 +227,9 @@ class LabelList(ListedRules):
         return "\n".join(of_part)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw how probable classes are by each rule, and return the axes.
+        """Draw the class probabilities of each rule, and return the axes.
 
-        Of two classes that is the second's probability, with an interval of 95 %.
+        For two classes, this is the probability of the second class, with a 95 % interval.
 
         Parameters
         ----------
@@ -250,18 +251,18 @@ class LabelList(ListedRules):
         return plot_bars(bars, ax, x_label="probability", most=1.0, legend=self.class_texts)
 
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
-        """Return the rule that fires for a row and the probabilities that it gives, in words.
+        """Return in words the rule that applies to a row, and its class probabilities.
 
-        Of two classes the second one's probability is named, of more all, most probable first. A
-        missing cell satisfies no condition unless missing cells are a level of their column. A
-        DataFrame must have one row.
+        For two classes, the text has the probability of the second class; for more, all
+        probabilities in decreasing order. A missing cell satisfies no condition unless missing
+        cells are a level of their column. A DataFrame must have one row.
 
         Raises
         ------
         ParameterError
             If there are several rows.
         DataError
-            If a column is missing or a value is none of its column's levels.
+            If a column is missing, or a value is not a level of its column.
         """
         frame = GivenRows.of(row).frame(self.schema.names, type(self).__name__)
         if len(frame) != 1:
@@ -270,7 +271,7 @@ class LabelList(ListedRules):
         return self.explain_codes(codes[:, 0])
 
     def explain_codes(self, codes: NDArray[np.int32]) -> str:
-        """Return what `explain` does, of a row's codes (n_columns,)."""
+        """Return the same as `explain`, for the codes of a row (n_columns,)."""
         part = int(self.part_of_codes(codes[:, np.newaxis])[0])
         of_part, intervals = self.probabilities[part], self.intervals()[part]
         chosen = [1] if self.n_classes == 2 else np.argsort(-of_part, kind="stable").tolist()
@@ -280,11 +281,12 @@ class LabelList(ListedRules):
         return f"{self.part_words(part)}: {', '.join(told)}, n = {self.counts[part].sum():,.10g}"
 
     def page(self) -> Page:
-        """Return the table: rows in each part, posterior means, intervals of 95 %.
+        """Return the table: rows in each part, posterior means, 95 % intervals.
 
-        Of two classes, the second one's probability and its interval are in columns. Of more, each
-        class has a column; where these do not fit, every part is followed by its classes, most
-        probable first, with intervals; those that are hardly probable together as "others".
+        For two classes, there is a column for the probability of the second class, and one for its
+        interval. For more classes, each class has a column. If they do not fit, the classes of each
+        part are listed below it with intervals, the most probable first, and improbable classes are
+        summed as "others".
         """
         intervals = self.intervals()
         if self.n_classes == 2:
@@ -314,7 +316,7 @@ class LabelList(ListedRules):
 
     @property
     def key(self) -> Page:
-        """What the numbers in the table are."""
+        """An explanation of the numbers in the table."""
         wide = [
             "probabilities of the classes: posterior means",
             "intervals: see --json or to_dict()",
@@ -341,7 +343,7 @@ class LabelList(ListedRules):
         return self._listed(columns, below, weights=self.information, measure=told)
 
     def parts_in_words(self) -> list[tuple[str, str]]:
-        """Return every part's rule, in their order, its most probable class and its rows."""
+        """Return the rule of each part, in order, with its most probable class and its rows."""
         told = []
         for part, label in enumerate(self.labels):
             best = int(self.probabilities[part].argmax())
@@ -353,9 +355,10 @@ class LabelList(ListedRules):
 
     @cached_property
     def information(self) -> NDArray[np.float64]:
-        """Rows of each part times the divergence of its classes from those of all rows, nats.
+        """Information of each part about the class, nats, (n_rules + 1,) float64 >= 0.
 
-        (n_rules + 1,) float64 >= 0.
+        It is the weight of the part times the Kullback-Leibler divergence of its class
+        probabilities from those of all rows.
         """
         of_parts = self.counts.sum(axis=1)
         everyone = of_parts @ self.probabilities / self.total
@@ -381,12 +384,12 @@ class LabelList(ListedRules):
     # -- rows --------------------------------------------------------------------------------------
 
     def part_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return the part of each row, (n_rows,) int64 from 0 to `n_rules`, the `else`.
+        """Return the part of each row, (n_rows,) int64, from 0 to `n_rules` (the `else` part).
 
         Parameters
         ----------
         codes : (n_columns, n_rows) int32
-            A cell coded -1, missing or of an unknown level, satisfies no condition.
+            A cell coded -1 (missing, or of an unknown level) satisfies no condition.
         """
         return parts_of_codes(codes, self.rules)
 
@@ -397,9 +400,9 @@ class LabelList(ListedRules):
 
         ``{"rules": [{"if": {name: levels, ...}, "counts": {class: n}, "probabilities": {class: p},
         "intervals": {class: [low, high]}}, ...], "else": {the same without "if"}}``, classes as
-        text, intervals of 95 %. The levels are a list, of neighbors if the column is ordinal;
-        ``{"interval": [low, high]}`` if it is continuous, None for an open end; and ``[None]`` for
-        the missing level of any.
+        text, intervals of 95 %. The levels of a condition are a list (of adjacent levels if the
+        column is ordinal). For a continuous column they are ``{"interval": [low, high]}``, with
+        None for an open end. The missing level of any column is ``[None]``.
         """
         names = ("counts", "probabilities", "intervals")
         each = (self.counts, self.probabilities, self.intervals())

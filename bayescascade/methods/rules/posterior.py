@@ -49,7 +49,7 @@ _DECIMALS = 9  # of log volumes, beyond which equal ones may differ by rounding
 
 
 class RuleListPosterior(CompiledPosterior[RuleList]):
-    """What both posteriors do; the subclasses document their parameters."""
+    """The common part of both posteriors; the subclasses document the parameters."""
 
     moves_compiled = layout.MOVES
     tries: ClassVar[Mapping[str, float]] = MOVE_WEIGHTS
@@ -121,7 +121,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return state
 
     def draw_candidate(self, rng: np.random.Generator) -> int:
-        """Draw a size of candidates by its prior weight, then any candidate of that size."""
+        """Draw a number of conditions by its prior weight, then a candidate rule of this size."""
         size = rng.choice(self.log_size_proposal.size, p=np.exp(self.log_size_proposal))
         start = int(self.antecedents.n_of_size[:size].sum())
         return start + int(rng.integers(self.antecedents.n_of_size[size]))
@@ -129,7 +129,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
     def describe(self, state: RuleList) -> Mapping[str, float]:
         """Return rules, conditions, columns used, first candidate (-1: none), and log prior.
 
-        The list must be one that a chain can be in: it is not looked for parts without a cell.
+        The list must be a state of a chain. Whether each part contains a cell is not checked.
         """
         members = self.antecedents.members[list(state.rules)]
         items = members[members >= 0]
@@ -144,7 +144,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
     def advance(
         self, rng: np.random.Generator, state: RuleList, n_steps: int, inverse_temperature: float
     ) -> tuple[RuleList, StepCounts[RuleList]]:
-        """Run compiled steps, of moves drawn by `move_weights`; see `kernels.sweep`."""
+        """Run compiled steps, with moves drawn by `move_weights`; see `kernels.sweep`."""
         work, counts = layout.new_workspace(self.candidates, self.rows), self.new_counts()
         levels = np.array([self._load(work, state), 0.0, 0.0])
         sweep(
@@ -163,7 +163,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         inverse_temperatures: Sequence[float],
         n_rounds: int,
     ) -> Exchanged[RuleList]:
-        """Run compiled steps of lists at several temperatures; see `kernels.exchange`."""
+        """Run compiled steps of replica exchange; see `kernels.exchange`."""
         n_lists = len(states)
         works = layout.new_workspaces(self.candidates, self.rows, n_lists)
         spaces = [layout.workspace_of(works, k) for k in range(n_lists)]
@@ -204,7 +204,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return dict(self._parameters)
 
     def legend(self) -> TraceLegend:
-        """Return what the traces mean; values beyond the bins of labeled rows are in the last."""
+        """Return the legend of the traces; outer bins of labeled rows are open."""
         words = partial(self.antecedents.words, is_open=self.kind == layout.LABELS)
         return TraceLegend(
             size="n_rules",
@@ -215,9 +215,9 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         )
 
     def parts_of(self, state: RuleList) -> dict[str, Hashable]:
-        """Return what each part of a list holds, by its name; None for nothing.
+        """Return the rows of each part of a list, by its name; None if it is empty.
 
-        Lists of the same parts say the same of every row, in other words or another order.
+        Lists with the same parts predict the same for each row, even if their rules differ.
         """
         names = [*(f"rule {position + 1}" for position in range(state.n_rules)), "else"]
         return dict(zip(names, self._held(state), strict=True))
@@ -244,9 +244,10 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return sorted(set(self.antecedents.items[members[members >= 0], 0].tolist()))
 
     def counts(self, state: RuleList) -> NDArray[np.float64]:
-        """Return the weight of each class among what each part captures first, `else` last.
+        """Return the weight of each class in each part, with the `else` part last.
 
-        (m + 1, n_classes) float64; of a density, the weight of the rows, (m + 1,).
+        The shape is (m + 1, n_classes), float64. For a density it is the weight of the rows, (m +
+        1,).
         """
         part = np.full(self._labels.size, state.n_rules)
         for position in range(state.n_rules - 1, -1, -1):
@@ -262,17 +263,17 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
 
     @property
     def class_weights(self) -> NDArray[np.float64]:
-        """Weight of the rows of each class, (n_classes,) float64; of a density, of all."""
+        """Weight of the rows of each class, (n_classes,) float64; for a density, of all rows."""
         return np.bincount(self._labels, self.table.weights, self._n_classes).astype(np.float64)
 
     @property
     def candidates(self) -> layout.CandidateArrays:
-        """The candidates as kernels read them."""
+        """The candidate rules, as arrays for the kernels."""
         return self.antecedents.arrays
 
     @cached_property
     def log_size_proposal(self) -> NDArray[np.float64]:
-        """Log probability that a candidate of each size is proposed, as the prior has it."""
+        """Log probability that a candidate of each size is proposed, which is that of the prior."""
         weights = self.prior.log_sizes(self.antecedents.max_size)
         weights[self.antecedents.n_of_size == 0] = -np.inf
         with np.errstate(invalid="ignore"):  # no candidate at all
@@ -281,7 +282,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
 
     @cached_property
     def model_arrays(self) -> layout.ModelArrays:
-        """The model as kernels read it."""
+        """The model, as arrays for the kernels."""
         n_of_size = self.antecedents.n_of_size
         log_length = self.prior.log_lengths(len(self.antecedents))
         log_proposal = self.log_size_proposal - np.log(np.maximum(n_of_size, 1))
@@ -342,21 +343,21 @@ class DensityListPosterior(RuleListPosterior):
         )  # fmt: skip
 
     def log_prior(self, state: RuleList) -> float:
-        """Return the log prior of a list, nats; -inf if a part captures no cell."""
+        """Return the log prior of a list, nats; -inf if a part contains no cell."""
         log_prior = super().log_prior(state)
         if log_prior == -np.inf or np.isneginf(self.log_volumes(state)).any():
             return -np.inf
         return log_prior
 
     def log_likelihood(self, state: RuleList) -> float:
-        """Return the log likelihood of a list, nats; -inf if a part captures no cell."""
+        """Return the log likelihood of a list, nats; -inf if a part contains no cell."""
         log_volumes = self.log_volumes(state)
         if np.isneginf(log_volumes).any():
             return -np.inf
         return density_log_likelihood(self.counts(state), log_volumes, self.concentration)
 
     def log_density(self, state: RuleList) -> float:
-        """Return log prior plus log likelihood, nats; the volumes are counted once."""
+        """Return log prior plus log likelihood, nats; volumes are computed only once."""
         log_prior = super().log_prior(state)
         return log_prior if log_prior == -np.inf else log_prior + self.log_likelihood(state)
 
@@ -369,7 +370,7 @@ class DensityListPosterior(RuleListPosterior):
         )  # fmt: skip
 
     def counts(self, state: RuleList) -> NDArray[np.float64]:
-        """Return the weight of the rows that each part captures, (m + 1,) float64."""
+        """Return the weight of the rows in each part, (m + 1,) float64."""
         return super().counts(state)[:, 0]
 
     def _held(self, state: RuleList) -> list[Hashable]:
@@ -378,7 +379,7 @@ class DensityListPosterior(RuleListPosterior):
         return list(zip(super()._held(state), log_volumes, strict=True))
 
     def log_volumes(self, state: RuleList) -> NDArray[np.float64]:
-        """Return the log volume that each part captures, (m + 1,) float64 nats, -inf for none."""
+        """Return the log volume of each part, (m + 1,) float64 nats, -inf if it is empty."""
         rules = [self.antecedents[rule] for rule in state.rules]
         return log_first_volumes(self.schema, rules)
 
@@ -391,7 +392,7 @@ class LabelListPosterior(RuleListPosterior):
     table : Table
         Distinct rows, labels included, and their weights.
     target : str
-        The column of labels; its levels are the classes. Rules may use all other columns.
+        Name of the column of labels. Its levels are the classes. Rules may use all other columns.
     expected_rules, expected_size, concentration, max_size, min_support, memory_limit
         As in `RuleListClassifier`.
     """
@@ -435,7 +436,7 @@ class LabelListPosterior(RuleListPosterior):
         self._parameters["min_support"] = float(min_support)
 
     def with_concentration(self, concentration: float) -> "LabelListPosterior":
-        """Return the posterior with another concentration, and the same candidates."""
+        """Return the posterior with another concentration and the same candidate rules."""
         other = copy(self)
         other.__dict__.pop("model_arrays", None)  # the only ones that depend on it
         other.concentration = check_real("concentration", concentration, above=0.0)

@@ -41,7 +41,7 @@ class RuleList:
 
     @property
     def n_rules(self) -> int:
-        """Number of rules, the `else` not counted."""
+        """Number of rules, without the `else` part."""
         return len(self.rules)
 
     def problem(self, n_candidates: int) -> str | None:
@@ -59,7 +59,7 @@ class RuleList:
 
 
 class ListedRules(Pictured):
-    """The rules of a list with the weights of its parts, which is kept of it without the data."""
+    """The rules of a list and the weights of its parts, without the data."""
 
     schema: Schema
     rules: tuple[Antecedent, ...]  # the rule tried first at the front
@@ -68,7 +68,7 @@ class ListedRules(Pictured):
 
     @property
     def n_rules(self) -> int:
-        """Number of rules, the `else` not counted."""
+        """Number of rules, without the `else` part."""
         return len(self.rules)
 
     @property
@@ -79,7 +79,7 @@ class ListedRules(Pictured):
     def part_words(self, part: int) -> str:
         """Return the conditions of a part's rule; "anything else" for `else` ("any row" if alone).
 
-        That no earlier rule may apply goes without saying: a list is read downward.
+        The text does not repeat that no earlier rule applies, because a list is read downward.
         """
         if part < self.n_rules:
             return antecedent_words(self.schema, self.rules[part], is_open=self.is_open)
@@ -94,10 +94,10 @@ class ListedRules(Pictured):
 
     @property
     def log_gains(self) -> Floats:
-        """What each rule wins, nats, (n_rules,) float64 >= 0.
+        """Gain of each rule, nats, (n_rules,) float64 >= 0.
 
-        That is the log likelihood of the rows that come to a rule if it tells those that satisfy it
-        from the others, over that if it did not.
+        The gain is a difference of log likelihoods of the rows that reach the rule: divided by the
+        rule, minus undivided.
         """
         apart, together = self._log_likelihoods()
         gains: Floats = apart[:-1] + together[1:] - together[:-1]
@@ -105,7 +105,7 @@ class ListedRules(Pictured):
 
     @property
     def column_shares(self) -> Floats:
-        """Share of each column in `log_gains`, (n_columns,) float64; that of a rule is divided."""
+        """Share of each column in `log_gains`, (n_columns,) float64."""
         columns = [condition.column for rule in self.rules for condition in rule]
         sizes = [len(rule) for rule in self.rules]
         gains = np.repeat(self.log_gains / np.maximum(sizes, 1), sizes)
@@ -113,7 +113,7 @@ class ListedRules(Pictured):
 
     @property
     def labels(self) -> list[str]:
-        """What stands before each part: "if ..", "else if ..", "else"; or "any row"."""
+        """The words before each part: "if ..", "else if ..", "else"; or "any row"."""
         labels = [self.part_words(part) for part in range(self.n_rules + 1)]
         if self.rules:
             first, *others, _ = labels
@@ -154,7 +154,7 @@ class ListedRules(Pictured):
         return {"rules": rules, "else": parts[-1]}
 
     def to_record(self) -> dict[str, Any]:
-        """Return rules, of conditions [column, low, high] on codes [low, high), and weights."""
+        """Return the rules, with conditions [column, low, high] on codes, and the weights."""
         return {"rules": self.rules, "counts": self.counts.tolist()}
 
 

@@ -66,7 +66,7 @@ class Answers(NamedTuple):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GatedSensors(WithinBudgets, MatrixEstimator):
-    """Sensors with gates; a family has `_answers`, `_validating` and `_ways`."""
+    """Sensors with gates; subclasses have `_answers`, `_validating` and `_ways`."""
 
     cells: ClassVar[CellPolicy] = _POLICIES[SILENT]
     ignored: ClassVar[str] = "missing"
@@ -122,34 +122,35 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def fit(  # type: ignore[override] # it takes no weights
         self, X: Any, y: Any, X_val: Any = None, y_val: Any = None
     ) -> Self:
-        """Try gates of several costs, and sets of sensors that always speak; keep the best.
+        """Train gates at several costs, and sets of sensors that always speak; keep the best.
 
         Parameters
         ----------
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
-            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
-            Arrow files, whose column `y` names.
-            Numbers, truth values, text and categories; NaN or None is missing.
+            Tables may be of polars, Arrow, DuckDB, Dask or narwhals. Paths or URLs may be of CSV,
+            Parquet or Arrow files; `y` then names the column to predict. Cells are numbers, truth
+            values, text or categories; NaN or None is missing.
         y : (n_rows,) array, or str of files
-            What is predicted: labels, of at least two classes, or numbers.
+            Labels of at least two classes, or numbers.
         X_val : as X, optional
-            Rows that choose, with `y_val`.
+            Validation rows, which choose among the candidates.
         y_val : (n_validation_rows,) array, optional
-            Without them, a quarter of the rows chooses, by `random_state`, and what is chosen is
-            trained on from there with all rows.
+            Their labels or numbers. Without them, a random quarter of the rows is held out to
+            choose, and the chosen model is then trained further on all rows.
 
         Raises
         ------
         ParameterError
-            If a parameter is out of its range, such as sensors of columns that there are not, or
-            that have a column twice.
+            If a parameter is out of its range, such as sensors with an unknown column or with the
+            same column twice.
         BudgetError
-            If nothing that was tried is within the budget on the rows that choose; it has the least
-            budget that is possible, `least`.
+            If no candidate is within the budget on the validation rows. `least` is the smallest
+            possible budget.
         DataError
             If rows or labels cannot be used.
         KeyboardInterrupt
-            If Ctrl-C comes before anything has been tried; later, it leaves what has.
+            If Ctrl-C comes before the first candidate is finished. Later, the finished candidates
+            are kept.
         """
         return super().fit(X, y, X_val, y_val)
 
@@ -259,22 +260,22 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
 
     @property
     def path_(self) -> tuple[Candidate, ...]:
-        """What was tried; not in saved models."""
+        """All candidates; not in saved models."""
         check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
         return tuple(self._trial.candidates)
 
     @property
     def posterior_(self) -> GatePosterior:
-        """The Gibbs posterior over gates and predictors of the tradeoff that was chosen.
+        """The Gibbs posterior over gates and predictors, with the chosen tradeoff.
 
-        Of sensors that always speak the tradeoff is 0. Not in saved models.
+        If sensors always speak, the tradeoff is 0. Not in saved models.
         """
         check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
         tradeoff = 0.0 if math.isnan(self._found.thrift) else self._found.thrift
         return GatePosterior.of(self._trial.everything, tradeoff)
 
     def state(self) -> Floats:
-        """Return what was learned, as a state of `posterior_`."""
+        """Return the learned gates and predictors, as a state of `posterior_`."""
         check_is_fitted(self)
         return self.posterior_.joined(self._net.weights)
 
@@ -303,9 +304,9 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return self._net.speaks(self._maker.made(rows))
 
     def speaks(self, X: Any) -> pd.DataFrame | Bools:
-        """Return which sensors speak of each row, (n_rows, n_sensors) bool.
+        """Return which sensors speak for each row, (n_rows, n_sensors) bool.
 
-        It is a DataFrame, whose columns are the sensors, if the columns of `X` have names.
+        The result is a DataFrame with a column per sensor if the columns of `X` have names.
 
         Parameters
         ----------
@@ -314,7 +315,8 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         Raises
         ------
         DataError
-            If a column is missing or a cell cannot be read; names column, value and row.
+            If a column is missing or a cell cannot be read. The message names column, value and
+            row.
         """
         rows = GivenRows.of(X)
         speaks = self._spoken(self._matrix(rows))
@@ -323,14 +325,14 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return pd.DataFrame(speaks, index=rows.index, columns=list(self._sensors.names))
 
     def activation_cost(self, X: Any) -> Floats:
-        """Return what the sensors that speak cost for each row, (n_rows,) float64.
+        """Return the cost of the sensors that speak for each row, (n_rows,) float64.
 
         Parameters and errors: see `speaks`.
         """
         return self._row_costs(self._matrix(X))
 
     def acquisition_cost(self, X: Any) -> Floats:
-        """Return `activation_cost`, by the name that `cost_accuracy_curve` asks for."""
+        """Return `activation_cost`, under the name that `cost_accuracy_curve` uses."""
         return self.activation_cost(X)
 
     def _row_costs(self, rows: Matrix) -> Floats:
@@ -348,46 +350,46 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
 
     @property
     def sensor_names_(self) -> list[str]:
-        """What the sensors are called."""
+        """The names of the sensors."""
         check_is_fitted(self)
         return list(self._sensors.names)
 
     @property
     def sensor_costs_(self) -> Floats:
-        """What it costs that each sensor speaks, (n_sensors,)."""
+        """The cost of each sensor if it speaks, (n_sensors,)."""
         check_is_fitted(self)
         return self._sensors.costs
 
     @property
     def always_speaks_(self) -> bool:
-        """Whether sensors that always speak were better than gates within the budget."""
+        """Whether a set of sensors that always speak was better than gates."""
         check_is_fitted(self)
         return self._found.kind == "always"
 
     @property
     def tradeoff_(self) -> float | None:
-        """The tradeoff that was chosen, or the share of all costs; None if it has none."""
+        """The chosen tradeoff or, for the relaxation, the share of all costs; or None."""
         check_is_fitted(self)
         return None if math.isnan(self._found.thrift) else self._found.thrift
 
     @property
     def gap_(self) -> float | None:
-        """How far the predictors may be from the best of these gates, nats a row.
+        """Bound on how far predictors are from the optimum for these gates, nats per row.
 
-        None where they are as they were trained together with the gates.
+        None if predictors were not fitted again after they were trained together with the gates.
         """
         check_is_fitted(self)
         return None if math.isnan(self._found.gap) else self._found.gap
 
     @property
     def held_out_error_(self) -> float:
-        """Error of what was chosen on the rows that choose: a rate, or a share of the variance."""
+        """Error rate of the chosen model on validation rows, or its share of the variance."""
         check_is_fitted(self)
         return self._found.error
 
     @property
     def held_out_cost_(self) -> float:
-        """Mean cost of what was chosen on the rows that choose."""
+        """Mean cost of the chosen model on validation rows."""
         check_is_fitted(self)
         return self._found.cost
 
@@ -417,7 +419,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return OF_ROWS
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw a bar for each sensor, what rows spend on it; return the axes.
+        """Draw a bar for the mean cost of each sensor, and return the axes.
 
         Parameters
         ----------

@@ -38,41 +38,44 @@ _ROUNDS = 200
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
-    """Classifies rows by sensors each of which stays silent unless it finds that it is needed.
+    """Classifies rows by sensors with gates; a sensor speaks only for rows that need it.
 
-    A sensor sees its own columns alone. Its gate decides by them whether it speaks; then it sends
-    one number for each class, and the cloud adds up what it gets.
+    A sensor sees only its own columns. By these, its gate decides whether it speaks. If it speaks,
+    it sends one number for each class, and pays its cost. The cloud adds up the numbers of all
+    sensors.
 
     Parameters
     ----------
     sensors : mapping of str to list of columns, or None
-        By names or positions. A column may be in one sensor at most; others are not read.
+        Columns of each sensor, by names or positions. A column may be in at most one sensor.
+        Columns without a sensor are not read. None: each column is a sensor.
     costs : mapping of str to float, sequence of float, or None
-        By sensors; those that a mapping does not have cost 1.
+        Cost of each sensor if it speaks. Sensors that are not in a mapping cost 1. None: 1 each.
 
     Attributes
     ----------
     sensor_names_ : list of str
     sensor_costs_, sensor_shares_ : (n_sensors,) float64
-        What it costs that each speaks, and the share of the rows of which it does.
+        Cost of each sensor if it speaks, and share of the rows for which it speaks.
     validation_cost_ : float
-        Mean cost of the rows of `X_val`, else of those that it learned from.
+        Mean cost of the rows of `X_val`, otherwise of the training rows.
     held_out_error_, held_out_cost_ : float
-        Of what was chosen, on the rows that chose it.
+        Error and mean cost of the chosen model, on the validation rows.
     always_speaks_ : bool
         Whether a set of sensors that always speak was better than gates.
     gap_ : float or None
-        How far predictors are at most from the best of these gates, nats a row.
+        Bound on how far predictors are from the optimum for these gates, nats per row. None if they
+        were not fitted again after training.
     path_ : tuple of Candidate
-        What was tried; not in saved models.
+        All candidates; not in saved models.
     posterior_ : GatePosterior
         Not in saved models.
 
     Notes
     -----
-    Nan (2018), 7.1; `methods.sensors.models` has the formulas and the departures. Gates are trained
-    hard, with the slope of soft ones, along a path of tradeoffs, and sets of sensors that always
-    speak are tried, too. Rows that nothing is learned from choose within the budget.
+    Nan (2018), 7.1; `methods.sensors.models` has the formulas and the departures. Hard gates are
+    trained with the slope of soft gates, for a path of tradeoffs. Sets of sensors that always speak
+    are also tried. Held-out rows choose among all candidates within the budget.
 
     References
     ----------
@@ -142,7 +145,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
 
     @property
     def commonest_class_(self) -> Any:  # a label
-        """The commonest class of the rows that it was learned from."""
+        """Most common class of the training rows."""
         return self.classes_.tolist()[int(self._shares.argmax())]
 
     # -- what is printed and saved -----------------------------------------------------------------
@@ -165,12 +168,12 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
 
     @property
     def nothing_read_text(self) -> str:
-        """Always empty: a budget below the cost of all gates is an error."""
+        """Always empty, because a budget that is too small is an error."""
         return ""
 
     @property
     def few_rows_text(self) -> str:
-        """What chooses where there are few rows, and none are given for that."""
+        """How settings are chosen if there are few rows and no validation rows."""
         return "a held-out quarter of the rows"
 
     @property
@@ -186,41 +189,42 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc] # untyped base
-    """Predicts numbers by sensors each of which stays silent unless it finds that it is needed.
+    """Predicts numbers by sensors with gates; a sensor speaks only for rows that need it.
 
-    Sensors and budgets are as in `GatedSensorsClassifier`; each sends one number.
+    Sensors and budgets are as in `GatedSensorsClassifier`. A sensor that speaks sends one number.
 
     Parameters
     ----------
     sensors : mapping of str to list of columns, or None
-        By names or positions. A column may be in one sensor at most; others are not read.
+        Columns of each sensor, by names or positions. A column may be in at most one sensor.
+        Columns without a sensor are not read. None: each column is a sensor.
     costs : mapping of str to float, sequence of float, or None
-        By sensors; those that a mapping does not have cost 1.
+        Cost of each sensor if it speaks. Sensors that are not in a mapping cost 1. None: 1 each.
 
     Attributes
     ----------
     sensor_names_ : list of str
     sensor_costs_, sensor_shares_ : (n_sensors,) float64
-        What it costs that each speaks, and the share of the rows of which it does.
+        Cost of each sensor if it speaks, and share of the rows for which it speaks.
     validation_cost_ : float
-        Mean cost of the rows of `X_val`, else of those that it learned from.
+        Mean cost of the rows of `X_val`, otherwise of the training rows.
     held_out_error_, held_out_cost_ : float
-        Of what was chosen, on the rows that chose it; the error is a share of the variance.
+        Error (a share of the variance) and mean cost of the chosen model, on the validation rows.
     always_speaks_ : bool
         Whether a set of sensors that always speak was better than gates.
     gap_ : float or None
-        How far predictors are at most from the best of these gates, in half squares of numbers of
-        variance 1.
+        Bound on how far predictors are from the optimum for these gates, in half squared errors of
+        numbers with variance 1.
     path_ : tuple of Candidate
-        What was tried; not in saved models.
+        All candidates; not in saved models.
     posterior_ : GatePosterior
         Not in saved models.
 
     Notes
     -----
-    Nan (2018), (7.1)-(7.3). With ``method="smooth"`` and no budget, what sensors send is multiplied
-    by sigmoid(z), which is (7.1); then every sensor speaks of every row a little, and the cost
-    counts z > 0, as (7.2) does. Within a budget, gates are hard for all kinds of training.
+    Nan (2018), (7.1)-(7.3). With ``method="smooth"`` and no budget, the numbers of sensors are
+    multiplied by sigmoid(z), as in (7.1). Then each sensor speaks a little for each row, and the
+    cost counts rows with z > 0, as in (7.2). With a budget, gates are hard for all methods.
 
     Examples
     --------
@@ -292,7 +296,8 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         Raises
         ------
         DataError
-            If a column is missing or a cell cannot be read; names column, value and row.
+            If a column is missing or a cell cannot be read. The message names column, value and
+            row.
         """
         return self._values(self._matrix(X))
 

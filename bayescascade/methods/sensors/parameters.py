@@ -12,31 +12,31 @@ class SensorParameters(RunParameters):
     sensors = Other(
         None, "Columns of each sensor, by its name", none="each column is a sensor of its own"
     )
-    costs = Other(None, "Cost of speaking, for each sensor", none="1 each")
-    budget = Real(None, "Limit on the mean cost of a row", minimum=0.0, none="the least error")
+    costs = Other(None, "Cost of each sensor if it speaks", none="1 each")
+    budget = Real(None, "Limit on the mean cost of a row", minimum=0.0, none="smallest error")
     features = Choice(
         "linear",
         "Features for gates and predictors: a sensor's columns, also their squares, or also "
         "random Fourier features",
         words=("linear", "squared", "fourier"),
     )
-    n_fourier = Integer(100, "Random Fourier features of a sensor", minimum=1)
+    n_fourier = Integer(100, "Number of random Fourier features per sensor", minimum=1)
     tradeoff = Real(
         None,
-        "Loss of a row, nats, that a unit of cost is worth",
+        "Loss per row, in nats, that a unit of cost is worth",
         minimum=0.0,
         none="several are tried",
     )
     ridge = Real(
         None,
-        "Weight of half the squares of the predictors' coefficients, of all rows together",
+        "Weight of half the squared coefficients of predictors, relative to the loss of all rows",
         above=0.0,
         none="chosen on held-out rows",
     )
-    n_steps = Integer(800, "Steps of the training at each tradeoff", minimum=1)
+    n_steps = Integer(800, "Number of training steps at each tradeoff", minimum=1)
     missing = Choice(
         SILENT,
-        "A sensor with a missing cell is silent for the row, or it is an error",
+        "A sensor with a missing cell is silent for the row, or missing cells are an error",
         words=(SILENT, "error"),
     )
     unknown = unknown_choice(ignore="counts as missing")
@@ -47,13 +47,13 @@ class SensorClassifierParameters(SensorParameters):
 
     method = Choice(
         "straight_through",
-        "How gates are trained: hard, with the slope of soft ones; as soft ones; or by the "
-        "thesis's relaxation",
+        "How gates are trained: hard gates with the slope of soft ones (straight_through), soft "
+        "gates (direct), or the relaxation of the thesis (relaxed)",
         words=("straight_through", "direct", "relaxed"),
     )
     activation = Choice(
         "sigmoid",
-        'What a soft gate is of its score; "relu" is for method "direct"',
+        'Function of the score that is a soft gate; "relu" is for method "direct"',
         words=("sigmoid", "relu"),
     )
 
@@ -63,8 +63,8 @@ class SensorRegressorParameters(SensorParameters):
 
     method = Choice(
         "straight_through",
-        "How gates are trained: hard, with the slope of soft ones; or soft ones, by least squares "
-        "inside Levenberg-Marquardt, by alternating or by projected gradient descent",
+        "How gates are trained: hard gates with the slope of soft ones (straight_through), or soft "
+        "gates by variable projection (smooth), alternating or projected gradient descent",
         words=("straight_through", "smooth", "alternating", "projected"),
     )
-    n_starts = Integer(20, "Random starts of smooth gates, at most", minimum=1)
+    n_starts = Integer(20, "Maximum number of random starts of smooth gates", minimum=1)

@@ -26,30 +26,30 @@ from bayescascade.model.continuous import ContinuousPosterior
 
 
 class GatePosterior(ContinuousPosterior):
-    """Gates and predictors of sensors, by how well they predict and how seldom they speak.
+    """Posterior over gates and predictors of sensors, by fit and by the cost of speaking.
 
     Parameters
     ----------
     features : (n, p) array of float
-        What sensors see, of mean 0 and variance 1.
+        Features of the sensors, with mean 0 and variance 1.
     sensor_of : (p,) array of int
-        The sensor of each feature: 0 to n_sensors - 1, ascending.
+        The sensor of each feature, from 0 to n_sensors - 1, ascending.
     targets : (n,) array
         Labels from 0 to n_classes - 1, or numbers.
     n_classes : int or None
-        None: targets are numbers.
+        Number of classes. None: targets are numbers.
     costs : (n_sensors,) array of float >= 0, optional
         1 each by default.
     tradeoff : float >= 0
         Nats per row that a unit of cost is worth.
     ridge, gate_ridge : float > 0
-        Of predictors and of gates, half the squares.
+        Weights of half the squared coefficients of predictors and of gates.
     noise : float > 0
-        Standard deviation of numbers around what is predicted.
+        Standard deviation of numbers around their predictions.
     sharpness : float > 0
-        Of smooth gates.
+        Slope of smooth gates.
     gates : {"smooth", "hard"}
-        Hard ones have no gradient.
+        Kind of gates. Hard gates have no gradient.
 
     Raises
     ------
@@ -119,7 +119,7 @@ class GatePosterior(ContinuousPosterior):
 
     @classmethod
     def of(cls, lesson: Lesson, tradeoff: float, **how: Any) -> Self:
-        """Return the posterior of a lesson."""
+        """Return the posterior for training data."""
         is_number = not lesson.loss.is_of_classes
         targets = lesson.targets[:, 0] if is_number else lesson.targets.argmax(axis=1)
         return cls(
@@ -132,13 +132,13 @@ class GatePosterior(ContinuousPosterior):
 
     @property
     def n_numbers(self) -> int:
-        """Numbers of a state."""
+        """Length of a state."""
         p, n_sensors = self.signals.sensor_of.size, self.costs.size
         n_outputs = self.targets.shape[1]
         return int((p + n_sensors) * (1 + n_outputs) + n_outputs)
 
     def parts(self, state: Floats) -> Weights:
-        """Return a state's gates and predictors."""
+        """Return the gates and predictors of a state."""
         p, k, m = self.signals.sensor_of.size, self.costs.size, self.targets.shape[1]
         ends = np.cumsum([p, k, p * m, k * m])
         w, b, v, a, cloud = np.split(np.asarray(state, np.float64), ends)
@@ -169,7 +169,7 @@ class GatePosterior(ContinuousPosterior):
         return found
 
     def log_prior(self, state: Floats) -> float:
-        """Return the ridges' and the cost's part of the log density, nats."""
+        """Return the part of the log density by ridges and cost, nats."""
         weights = self.parts(state)
         theta, gates = weights.theta, np.concatenate([weights.gates, weights.offsets])
         cost = float((self._open(weights) @ self.costs).sum())
@@ -177,7 +177,7 @@ class GatePosterior(ContinuousPosterior):
         return -0.5 * squares - self.tradeoff * cost
 
     def log_likelihood(self, state: Floats) -> float:
-        """Return the log likelihood of the targets, nats; of numbers but for a constant."""
+        """Return the log likelihood of the targets, nats; for numbers up to a constant."""
         weights = self.parts(state)
         outputs = self._outputs(weights, self._open(weights))
         if self.n_classes is None:
@@ -211,14 +211,14 @@ class GatePosterior(ContinuousPosterior):
         return self.log_density(state), -self.joined(slopes)
 
     def describe(self, state: Floats) -> Mapping[str, float]:
-        """Return the mean loss and cost of a row, nats and by hard gates."""
+        """Return the mean loss (nats) and the mean cost of a row, with hard gates."""
         return {
             "loss": -self.log_likelihood(state) / len(self.targets),
             "cost": float((self.speaking(state) * self.costs).sum()),
         }
 
     def speaking(self, state: Floats) -> Floats:
-        """Return the share of the rows of which each sensor speaks, by hard gates, (n_sensors,)."""
+        """Return the share of rows for which each sensor speaks, with hard gates, (n_sensors,)."""
         z = fast_scores(self.parts(state), self.signals)
         found: Floats = ((z > 0) & self.signals.alive).mean(axis=0)
         return found
@@ -231,7 +231,7 @@ class GatePosterior(ContinuousPosterior):
         states : iterable of (n_numbers,) float64
             Draws, such as those of ``explore(posterior, "langevin").run_``.
         least_share : float in [0, 1]
-            A sensor is needed in a draw if it speaks of at least this share of the rows.
+            A sensor is needed in a draw if it speaks for at least this share of the rows.
         """
         least = check_real("least_share", least_share, minimum=0.0, maximum=1.0)
         shares = np.array([self.speaking(state) for state in states])

@@ -35,20 +35,21 @@ Train = Callable[[Lesson, float, Weights], Weights]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """What was tried, with what it comes to on the rows that judge.
+    """A candidate, with its error and cost on validation rows.
 
     Attributes
     ----------
     kind : {"gates", "gates, fitted anew", "always"}
     net : GatedNet
     thrift : float
-        The tradeoff, or of the relaxation the share of all costs; NaN of sensors that always speak.
+        The tradeoff or, for the relaxation, the share of all costs. NaN if sensors always speak.
     error, cost : float
         Error rate or mean squared error, and mean cost of a row.
     gap : float
-        How far the predictors may be from the best of these gates, nats; NaN as they were trained.
+        Bound on how far predictors are from the optimum for these gates, nats. NaN if they were not
+        fitted again after training.
     loss : float
-        Mean loss of a row, nats, which decides where errors are equal; NaN in saved models.
+        Mean loss of a row, nats, which breaks ties of errors. NaN in saved models.
     """
 
     kind: str
