@@ -81,7 +81,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run(Generic[S]):
-    """Everything a search found.
+    """The result of a search.
 
     Two runs are equal when all their fields are, `seconds` aside: NaN equals NaN. A dataclass that
     extends it passes `eq=False` to keep that comparison.
@@ -91,34 +91,33 @@ class Run(Generic[S]):
     method : str
         Name of the engine: "anneal", "langevin", "metropolis" or "tempering".
     best_state : S
-        The most probable state ever visited, warm-up and hot replicas included; the first of
-        equals.
+        The most probable state that was visited, including warm-up and hot replicas; among equals,
+        the first one.
     best_log_density : float, nats
     traces : dict of str to (n_chains, n_draws) float64
         One value per draw: "log_density" of the state, nats; "acceptance_rate" since the draw
         before; and the target's description. Annealing has one value per temperature, and also
-        "inverse_temperature" and "best_log_density" so far. Of several rounds they are the last
-        one's, like draws and acceptance, or those of the one before if the last was ended sooner.
+        "inverse_temperature" and "best_log_density" so far. After several rounds, traces, draws and
+        acceptance are those of the last finished round.
     draws : tuple of tuples of S
         The states kept, per chain; an empty tuple per chain for annealing or when states were
         not kept.
     final_states : tuple of S
-        Where each chain ended (tempering: its replica at inverse temperature 1).
+        Last state of each chain (tempering: of its replica at inverse temperature 1).
     proposed, accepted : dict of str to (n_chains, n_draws) int64
         How often each move was tried and accepted since the draw before, warm-up excluded
         (tempering: by the replica at inverse temperature 1).
     seconds : dict of str to float
         Wall-clock time that this process spent in each phase.
     interrupted : bool
-        Whether the run was ended by Ctrl-C; everything else then describes the part completed.
+        Whether Ctrl-C ended the run. Then all other fields describe the completed part.
     timed_out : bool
-        Whether it was ended by its time limit, in the same way.
+        Whether the time limit ended the run, in the same way.
     extras : dict
-        "n_rounds", if there were several; and what only one engine has. Langevin: "step_sizes"
-        (n_chains,) and "scales" (n_chains, d).
-        Tempering: "inverse_temperatures" (n_chains, n_temperatures) and "swap_acceptance"
-        (n_chains, n_temperatures - 1), the share of the swaps tried between neighbors while
-        sampling that were accepted, NaN where none was tried.
+        "n_rounds" if there were several, and fields of single engines. Langevin: "step_sizes"
+        (n_chains,) and "scales" (n_chains, d). Tempering: "inverse_temperatures" (n_chains,
+        n_temperatures) and "swap_acceptance" (n_chains, n_temperatures - 1), the share of the swaps
+        tried between neighbors while sampling that were accepted, NaN where none was tried.
     """
 
     method: str
@@ -137,12 +136,12 @@ class Run(Generic[S]):
 
     @property
     def is_partial(self) -> bool:
-        """Whether it ended before it was through, for whatever reason."""
+        """Whether the run ended early, by Ctrl-C or by its time limit."""
         return self.interrupted or self.timed_out
 
     @property
     def acceptance(self) -> dict[str, float]:
-        """Share of each move's proposals that were accepted, all chains; NaN if never tried."""
+        """Acceptance rate of each move over all chains; NaN if it was never tried."""
         tried = {name: int(counts.sum()) for name, counts in self.proposed.items()}
         return {
             name: int(self.accepted[name].sum()) / tried[name] if tried[name] else math.nan

@@ -24,14 +24,14 @@ class ParameterError(BayesCascadeError, ValueError):
 
 
 class TooLargeError(ParameterError):
-    """An exact computation would take more memory or work than it may.
+    """An exact computation would exceed its limit on memory or work.
 
     Parameters
     ----------
     message : str
         The size of the search, the limit, and what would fit.
     needed : str
-        What it would take, such as "4,782,969 boxes, 77 MB".
+        Size of the computation, such as "4,782,969 boxes, 77 MB".
     """
 
     def __init__(self, message: str, needed: str) -> None:
@@ -48,7 +48,7 @@ class MissingExtraError(BayesCascadeError, ImportError):
 
 
 class PrivacyError(BayesCascadeError, ValueError):
-    """A release would cost more privacy than a budget has left."""
+    """A release would exceed the remaining privacy budget."""
 
 
 class DataError(BayesCascadeError, ValueError):
@@ -56,7 +56,7 @@ class DataError(BayesCascadeError, ValueError):
 
 
 class UnknownLevelError(DataError):
-    """A value is none of its column's levels.
+    """A value is not one of the levels of its column.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class UnknownLevelError(DataError):
     level : str
         Text of the value.
     row : int or None
-        Its data row, counted from 1; None if it is of no row.
+        Number of the data row, counted from 1; None if there is none.
     """
 
     def __init__(self, message: str, column: str, level: str, row: int | None) -> None:
@@ -92,9 +92,9 @@ class UnknownLevelWarning(UserWarning):
     Parameters
     ----------
     n_rows : int
-        How many rows.
+        Number of rows.
     levels : mapping of str to str or None
-        By the columns that are concerned, the text of the first such value; None if it is missing.
+        For each column with such values, the text of the first one; None if it is a missing cell.
     meaning : str
         How such a cell is treated, such as "counts as missing".
     """
@@ -121,7 +121,7 @@ def _cell_words(name: str, level: str | None) -> str:
 
 
 class ModelFileError(BayesCascadeError, ValueError):
-    """A saved model cannot be read: truncated, edited, of another format."""
+    """A saved model cannot be read: the file is truncated, edited or of another format."""
 
 
 def warn_user(warning: Warning) -> None:

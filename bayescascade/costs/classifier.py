@@ -307,7 +307,7 @@ class BudgetedClassifier(MatrixClassifier):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is large enough.
+            Axes to draw into; by default those of a new figure.
         """
         check_is_fitted(self)
         return plot_costs(self, ax)

@@ -112,7 +112,7 @@ class CostAccuracyCurve(Printed):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default in a new figure.
+            Axes to draw into; by default those of a new figure.
 
         Returns
         -------

@@ -18,39 +18,41 @@ Codes: TypeAlias = Sequence[Any] | Mapping[str | None, Sequence[Any]] | None
 
 @dataclass(frozen=True, eq=False)
 class ReadAs:
-    """Files or a table, and how to read them; it can replace files everywhere.
+    """Files or a table with options for reading; can be used wherever files can.
 
-    `fit`, `Table.from_files` and all methods that score rows take it. A model that was learned from
-    it reads later rows in the same way: it knows the codes of missing cells, the levels that were
-    not rare, and the parts of dates that it needs.
+    `fit`, `Table.from_files` and all methods that score rows accept it. The model then reads new
+    rows in the same way: it knows the codes of missing cells, the levels that were not rare, and
+    the required parts of dates.
 
     Parameters
     ----------
     rows : path, URL, list of them, DataFrame or other table
     sep : str, optional
-        The character between cells of text files; it is found by default, as the next two are.
+        The character between cells of text files. By default it is detected, like the next two
+        options.
     encoding : str, optional
-        That of text files, such as "cp1252".
+        Encoding of text files, such as "cp1252".
     decimal : {".", ","}, optional
         Decimal separator in text files.
     na : list, or mapping of str to list, optional
-        Values that stand for missing cells: [-9, -8] in all columns, {"income": [-9]} in one;
-        there, the key None is about all others.
+        Values that mean a missing cell: [-9, -8] in all columns, {"income": [-9]} in one column.
+        The key None of a mapping is for all other columns.
     rare : float or mapping of str to float, optional
-        Levels of text in under this share of the rows, such as 0.01, become the level
-        "other levels"; by column, levels of numbers do, too. So do, later, levels that were never
-        seen. A column stays as it is if one level is rare, which this would only hide, or all are.
+        Levels of text with less than this share of the rows, such as 0.01, are merged into the
+        level "other levels". In columns that are named in a mapping, levels of numbers are merged
+        as well. In new rows, unknown levels also become "other levels". A column is not changed if
+        only one level is rare, or if all are.
     dates : {"error", "parts"}
-        Whether columns of dates become their parts: year, month, weekday and, unless it always is
-        midnight, hour. Dates in text are 2024-01-31 or 31.01.2024, perhaps with a time. The parts
-        of "start" are called "start.year" and so on.
+        "parts": columns of dates are replaced by year, month, weekday and, unless it is always
+        midnight, hour. Dates in text look like 2024-01-31 or 31.01.2024, with or without a time.
+        The parts of "start" are called "start.year" and so on.
     missing_labels : {"error", "drop"}
-        Whether rows without a label are left out.
+        Rows without a label are an error, or are left out.
     labels, weights : str, optional
-        Column of the labels, which is left as it is, and of how many rows each row stands for.
-        `fit` says both, if it is given their names.
+        Name of the column of labels, which is not changed, and of the column of weights. `fit` sets
+        both if it gets their names.
     whole : list of str
-        Columns whose levels and dates stay as they are, such as those to be dropped.
+        Columns whose levels and dates are not changed, such as columns to be dropped.
 
     Raises
     ------
@@ -100,21 +102,21 @@ class ReadAs:
 
     @property
     def dialect(self) -> GivenDialect:
-        """How text files are written, as far as it is given."""
+        """The given options of text files."""
         return GivenDialect(self.sep, self.encoding, self.decimal)
 
     @property
     def depends_on_all_rows(self) -> bool:
-        """Whether one row may decide how others are read, or how many there are."""
+        """Whether a row may change how other rows are read, or their number."""
         return self.rare is not None or self.dates == "parts" or self.missing_labels == "drop"
 
     @property
     def unchanged(self) -> "ReadAs":
-        """The same rows as they are written, with no cell changed."""
+        """The same rows without any change of cells."""
         return ReadAs(self.rows, sep=self.sep, encoding=self.encoding, decimal=self.decimal)
 
     def among(self, names: Collection[str]) -> "ReadAs":
-        """Return a copy without settings for columns that are not among the names."""
+        """Return a copy without options for columns that are not among the names."""
 
         def kept(told: Any) -> Any:
             if not isinstance(told, Mapping):
@@ -131,7 +133,7 @@ class ReadAs:
         )
 
     def with_names(self, *, labels: object, weights: object) -> "ReadAs":
-        """Return the same with the columns of labels and weights, of those that are names."""
+        """Return a copy with the columns of labels and weights, if these are given by name."""
         return replace(
             self,
             labels=labels if isinstance(labels, str) else self.labels,

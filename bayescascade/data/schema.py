@@ -60,7 +60,7 @@ class Schema:
     Parameters
     ----------
     columns : tuple of Column
-        At least one; names differ.
+        At least one column. Names must differ.
 
     Raises
     ------
@@ -77,7 +77,7 @@ class Schema:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The columns' names."""
+        """Names of the columns."""
         return tuple(column.name for column in self.columns)
 
     @property
@@ -117,17 +117,18 @@ class Schema:
         Parameters
         ----------
         data : DataFrame or other table, paths, mapping, Series, array, list of rows or Table
-            A DataFrame, any table that Arrow can read, or a mapping of columns is matched by name,
-            in any order, and may have more columns; an array or list of lists by position; a Series
-            or a mapping of single values is one row. A Table with this schema gives its distinct
-            rows. Files are read as by `bayescascade.data.table.Table.from_files`.
+            A DataFrame, a table that Arrow can read, or a mapping of columns is matched by column
+            name, in any order, and may have additional columns. An array or list of lists is
+            matched by position. A Series or a mapping of single values is one row. A Table with
+            this schema gives its distinct rows. Files are read as by
+            `bayescascade.data.table.Table.from_files`.
         allow_missing : bool
-            Whether missing cells may stay: they get code -1, unless their column has a missing
-            level. If False they are an error.
+            Whether missing cells are allowed. They get code -1, unless their column has a missing
+            level.
         first_row : int
             Number of the first data row, for messages.
         unknown : UnknownCells, optional
-            Where cells outside their column's domain are noted, which then get code -2. None: they
+            Collects cells outside the domain of their column, which get code -2. None: such cells
             are an error.
 
         Returns
@@ -137,8 +138,8 @@ class Schema:
         Raises
         ------
         DataError
-            If a column is missing, the width is wrong, or a cell is outside its column's domain:
-            the message names the column, the value and the data row, counted from 1.
+            If a column is missing, the width is wrong, or a cell is outside the domain of its
+            column. The message names the column, the value and the data row, counted from 1.
         """
         # To ask a plan that is not computed yet for its schema takes long.
         if not is_lazy(data) and isinstance(data, CodedTable):
@@ -157,7 +158,7 @@ class Schema:
         return self._encode_cells(cells, allow_missing, first_row, unknown)
 
     def cells_of(self, frame: pd.DataFrame, first_row: int = 1) -> list[Cells]:
-        """Return a frame's cells in each column of the schema, parts of dates made."""
+        """Return the cells of a frame in each column of the schema, with parts of dates."""
         frame = with_date_parts(frame, self.names, first_row)
         names = [str(name) for name in frame.columns]
         check_distinct_names([name for name in names if name in set(self.names)])
@@ -234,8 +235,8 @@ class Schema:
     def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> pd.DataFrame:
         """Return (n_columns, n_rows) codes as rows, the reverse of `encode`.
 
-        Levels have their original types; continuous values are drawn uniformly within their bins;
-        a missing level becomes NaN, None or pandas.NA, as the column's type has it.
+        Levels have their original types. Continuous values are drawn uniformly within their bins. A
+        missing level becomes NaN, None or pandas.NA, depending on the type of the column.
 
         Raises
         ------
@@ -259,12 +260,12 @@ class Schema:
 
     @classmethod
     def from_dict(cls, record: object) -> "Schema":
-        """Rebuild a schema from `to_dict`'s record.
+        """Rebuild a schema from the result of `to_dict`.
 
         Raises
         ------
         ModelFileError
-            If anything in the record is missing, superfluous, of a wrong type or inconsistent.
+            If the record is incomplete, inconsistent, or has unknown fields or wrong types.
         """
         if not isinstance(record, Mapping) or set(record) != {"columns"}:
             raise ModelFileError('a schema must have exactly the field "columns"')

@@ -34,32 +34,34 @@ from bayescascade.data.sources import BLOCK_ROWS, FrameSource, Source, source_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """Distinct rows of a table, coded, with their summed weights.
+    """Distinct rows of a table, coded, with their total weights.
 
-    Build one with `from_frame`, `from_arrays` or `from_files` (`from_csv`, `from_parquet`); they
-    share these declarations, all by keyword and optional:
+    Build it with `from_frame`, `from_arrays` or `from_files` (`from_csv`, `from_parquet`). They
+    share these optional keyword arguments:
 
     columns, drop : list of str
-        The columns to use, in this order (default: all), and those to leave out.
+        The columns to use, in this order (default: all), and the columns to leave out.
     nominal : list of str, or mapping of str to levels
-        Columns whose levels have no order; integers with at most 12 values, unless all rows differ,
-        text, truth values and pandas categories are so by default. At most 64 levels.
+        Columns whose levels have no order, at most 64. By default these are text, truth values,
+        pandas categories, and integers with at most 12 values (unless all rows differ).
     ordinal : list of str, or mapping of str to levels in order
-        Columns of which only contiguous groups of levels make sense. Levels that are not given (or
-        None) are the numbers in the data, ascending. An ordered pandas categorical is ordinal.
+        Columns whose levels have an order, so that only groups of adjacent levels make sense.
+        Levels that are not given (or None) are the numbers in the data, ascending. An ordered
+        pandas categorical is ordinal.
     continuous : mapping of str to int or list of float
-        Columns of real numbers: the number of equal-frequency bins, or increasing bin edges. Other
-        numbers are so by default, in as many bins as the cube root of the weight of their rows
-        comes nearest to, from 2 to 10, which `notes` say; of integers they begin and end halfway
-        between two.
+        Columns of real numbers, with a number of equal-frequency bins or with increasing bin edges.
+        Other numbers are continuous by default. Their number of bins is the cube root of the weight
+        of the rows, rounded, from 2 to 10, which `notes` report. For integers, edges are halfway
+        between two integers.
     missing : {"level", "error"}
-        What a missing cell is: a level of its own in the columns that have some, which `notes` say,
-        or an error.
+        "level": missing cells are a separate level in columns that have some, which `notes` report.
+        "error": missing cells are an error.
     schema : Schema
-        Code by an earlier table's schema and infer nothing; excludes the declarations above but
-        `missing`: "error" refuses missing cells even where the schema has a level for them.
+        Code rows by the schema of an earlier table, and infer nothing. Of the arguments above, only
+        `missing` is allowed with it: "error" refuses missing cells even if the schema has a level
+        for them.
 
-    Declared levels, edges and categories are the domain even if the data do not use all of them; a
+    Declared levels, edges and categories are the domain, even if the data do not use all of them. A
     value outside is an error.
 
     Attributes
@@ -68,14 +70,14 @@ class Table:
     codes : (n_columns, n_distinct) uint8, or uint16 if a column has more than 256 codes
         The distinct rows, C-contiguous, in lexicographic order; not writeable.
     weights : (n_distinct,) float64 > 0
-        Their summed weights; not writeable.
+        Total weights of the distinct rows; not writeable.
     n_rows : int
-        Number of rows read, those of weight zero included.
+        Number of rows read, including rows of weight zero.
     total_weight : float
     source : str
-        The file's name; empty if there is none.
+        Name of the file; empty if there is none.
     notes : tuple of str
-        What a user should know, such as a constant column.
+        Notes for the user, such as on a constant column.
     """
 
     schema: Schema
@@ -98,9 +100,9 @@ class Table:
     ) -> "Table":
         """Read a DataFrame; `weights` is a column's name or (n_rows,) numbers >= 0.
 
-        A table of polars, Arrow, DuckDB, Dask or narwhals, or anything that Arrow can read, is
-        treated as a DataFrame. Data sets of Arrow, plans of polars and relations of DuckDB are read
-        batch by batch.
+        Tables of polars, Arrow, DuckDB, Dask or narwhals, and all tables that Arrow can read, are
+        accepted as well. Arrow datasets, polars LazyFrames and DuckDB relations are read in
+        batches.
 
         Declarations: see the class.
 
@@ -135,14 +137,15 @@ class Table:
     ) -> "Table":
         """Read a 2-D array or a list of rows, (n_rows, n_columns), or a mapping of columns.
 
-        `names` default to the schema's or to x0, x1, ...; declarations may use names or column
-        numbers. A DataFrame or other table is read as by `from_frame`, paths as by `from_files`; of
-        these, `sample_weight` may be a column's name. Declarations: see the class.
+        `names` default to those of the schema, or to x0, x1, ... Declarations may use names or
+        column numbers. A DataFrame or other table is read as by `from_frame`, and paths as by
+        `from_files`. For these, `sample_weight` may be the name of a column. Declarations: see the
+        class.
 
         Raises
         ------
         DataError, ParameterError
-            As `from_frame`; also if the array's width is not the number of names.
+            As in `from_frame`, and if the width of the array is not the number of names.
         """
         is_whole = is_partitioned(X) and not are_partitions(X)
         rows: Any = as_frame(X) if is_whole else X  # computed once
@@ -172,19 +175,20 @@ class Table:
         schema: Schema | None = None,
         **declared: Unpack[Declared],
     ) -> "Table":
-        """Read CSV, Parquet, Arrow or Excel files, as their names say, in chunks, as one table.
+        """Read CSV, Parquet, Arrow or Excel files (by their extension), in chunks, as one table.
 
-        Rows are counted in one pass. Weights and columns that are cut into bins take another pass,
-        over these columns only; so does an error, for the row to be named.
+        Rows are counted in one pass. Weights, and columns that are cut into bins, need another pass
+        over these columns only. An error also needs another pass, to name the row.
 
         Parameters
         ----------
         paths : path, URL, list of them, or ReadAs
             Files, folders, patterns such as ``parts/*.parquet``, or URLs that fsspec knows, such as
-            ``s3://bucket/parts``; `ReadAs` says how to read them. All must have the same columns.
-            Files of a list are read in its order, others by name.
+            ``s3://bucket/parts``. `ReadAs` has options for reading. All files must have the same
+            columns. Files of a list are read in this order, other files in the order of their
+            names.
         chunk_rows : int >= 1
-            Most rows held at a time; does not change the result.
+            Maximum number of rows in memory at a time. It does not change the result.
         weights : str, optional
             The column that holds the rows' weights.
         schema, columns, drop, nominal, ordinal, continuous, missing
@@ -193,7 +197,8 @@ class Table:
         Raises
         ------
         DataError, ParameterError
-            As `from_frame`; also if a file cannot be read or has other columns than the first.
+            As in `from_frame`, and if a file cannot be read or has other columns than the first
+            one.
         """
         return _read(open_files(paths, chunk_rows), Declarations(**declared), weights, schema)
 
@@ -209,14 +214,13 @@ class Table:
     ) -> "Table":
         """Read text files with a header in chunks. File names may have any ending.
 
-        Files may be compressed (.gz). Between cells are commas, or else semicolons, tabs or "|";
-        texts are UTF-8, or else UTF-16 with its mark or cp1252; a comma that is not between cells
-        may be that of decimals. What differs from UTF-8 with commas is found in the file's first
-        bytes, and `notes` say it. Cells mean what pandas.read_csv takes them for, and the
-        table is the one that `from_frame` makes of its DataFrame. But rows of another width than
-        the header, and equal column names, are errors; and integers beyond 2**53 stay exact beside
-        missing cells. Memory: a chunk and the distinct rows. Parameters and errors: see
-        `from_files`.
+        Files may be compressed (.gz). Separators are commas, semicolons, tabs or "|". Encodings are
+        UTF-8, UTF-16 with its mark, or cp1252. The decimal separator may be a comma. Formats other
+        than UTF-8 with commas are detected in the first bytes of the file, and `notes` report them.
+        Cells have the same meaning as in pandas.read_csv, and the table is the same as by
+        `from_frame` for its DataFrame, with two exceptions: rows of another width than the header
+        and repeated column names are errors, and integers beyond 2**53 stay exact next to missing
+        cells. Memory holds a chunk and the distinct rows. Parameters and errors: see `from_files`.
         """
         source = open_files(path, chunk_rows, CsvSource)
         return _read(source, Declarations(**declared), weights, schema)
@@ -244,16 +248,16 @@ class Table:
         schema: Schema | None = None,
         **declared: Unpack[Declared],
     ) -> "Table":
-        """Count the rows of a Dask DataFrame, or of files, where Dask computes them.
+        """Count the rows of a Dask DataFrame, or of files, on the workers of Dask.
 
-        Of each partition, or file, only the distinct rows come here. The table is that of one
-        process, to the last bit. Columns that are cut into bins, and weights, are fetched before,
-        one partition after the other; so are all columns to tell what is wrong.
+        Each partition or file sends only its distinct rows. The table is exactly the same as in one
+        process. Weights, and columns that are cut into bins, are first fetched partition by
+        partition. To explain an error, all columns are fetched.
 
         Parameters
         ----------
         rows : Dask DataFrame, or path, URL or list of them
-            Files as by `from_files`; every worker must find them by the same names.
+            Files as in `from_files`. Each worker must find them under the same names.
         weights : str, optional
             The column that holds the rows' weights.
         schema, columns, drop, nominal, ordinal, continuous, missing
@@ -262,26 +266,27 @@ class Table:
         Raises
         ------
         DataError, ParameterError
-            As `from_frame`; also if Dask is not installed.
+            As in `from_frame`, and if Dask is not installed.
         """
         return _read(open_partitions(rows), Declarations(**declared), weights, schema)
 
     @classmethod
     def merge(cls, tables: Iterable["Table"]) -> "Table":
-        """Return the table of all rows of several tables, in any order.
+        """Merge several tables into the table of all their rows.
 
-        It equals the table of all rows read at once, if columns are declared, or their kinds do
-        not depend on which rows are seen: levels of nominal columns, and numbers of ordinal ones,
-        are joined; levels of ordered text, and bins, must be the same, as in tables that were read
-        with one schema. Columns of numbers of which nothing is declared may be levels in each part
-        and bins in all rows: declare these when the parts are read, or read them with one schema.
-        Of weights that are no counts, the last bit may differ, as each table has rounded its sums.
+        The result does not depend on the order of the tables. It is the table of all rows read at
+        once if columns are declared, or if their kinds do not depend on the rows. Levels of nominal
+        columns, and numbers of ordinal columns, are joined. Levels of ordered text, and bins, must
+        be the same in all tables, as in tables that were read with one schema. Undeclared columns
+        of numbers may be levels in each part, but bins in all rows: declare them when the parts are
+        read, or read all parts with one schema. For weights that are not counts, the last bit may
+        differ, because each table rounds its sums.
 
         Raises
         ------
         DataError
-            If there is no table, they have other columns, kinds, types, orders or bins, or together
-            more levels than a column may have.
+            If there is no table, if columns, kinds, types, orders or bins differ, or if a column
+            has too many levels in all tables together.
 
         Examples
         --------

@@ -30,39 +30,40 @@ def compare(
     done: Callable[[Outcome], object] | None = None,
     **declared: Unpack[Declared],
 ) -> Comparison:
-    """Learn densities on a random half of the rows, and score them on the other half.
+    """Learn densities from a random half of the rows, and score them on the other half.
 
-    The halves are the same for all densities. One with a higher score and fewer parts is better.
+    The halves are the same for all densities. A density with a higher score is better; one with
+    fewer parts is easier to read.
 
     Parameters
     ----------
     X : DataFrame or other table, paths, mapping, array or Table
-        The rows, as densities take them.
+        The rows, as in `fit` of a density.
     y : ignored
-        There are no labels; the parameter is scikit-learn's convention.
+        Not used; present by the convention of scikit-learn.
     sample_weight : (n_rows,) array of float >= 0, optional
-        How many rows each row stands for; of tables and files, perhaps a column's name.
+        Number of rows that each row counts as. For tables and files it may be the name of a column.
     models : sequence of str, or mapping of str to str or density, optional
-        Some of "auto", "leaf", "branch", "rules", "mixture", "histogram" and "det", which have
-        their defaults, or settings that the half chooses which is learned from; "leaf", "branch"
-        and "rules" take minutes. Or densities by names of your own, such as
-        ``{"few leaves": LeafCascade(3)}``; they are not changed. By default what takes seconds.
+        Some of "auto", "leaf", "branch", "rules", "mixture", "histogram" and "det". They have
+        default parameters, or parameters that are chosen on the training half. "leaf", "branch" and
+        "rules" take minutes. Or a mapping with your own densities by name, such as ``{"few leaves":
+        LeafCascade(3)}``, which are not changed. By default, the models that take seconds.
     n_halvings : int >= 1
         Number of random splits into halves.
     n_jobs : int or None
-        Densities learned at the same time, as joblib counts: -1 is one per core.
+        Densities learned at the same time; -1: one per core.
     random_state : int >= 0 or None
-        Seed: the same seed gives the same result, with any other models beside it.
+        Same seed, same result. The result of a model does not depend on the other models.
     done : function, optional
-        Called with each `Outcome` as soon as it is there.
+        Called with each `Outcome` as soon as it is computed.
     columns, drop, nominal, ordinal, continuous, missing
-        Which columns to use and how to read them, unless X is a `Table`, which has them.
+        Which columns to use and how to read them, unless X is a `Table`, which has its own.
 
     Returns
     -------
     Comparison
-        Printed, a line for each density; `table` is that as a DataFrame, and `best_` the name of
-        the best. Ctrl-C ends it early, with what was finished.
+        The result, printed with a line for each density. `table` has the same as a DataFrame, and
+        `best_` is the name of the best density. After Ctrl-C, it has the finished fits.
 
     Raises
     ------

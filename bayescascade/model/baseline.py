@@ -23,7 +23,7 @@ class Baseline(ReadableDensity[D]):
     Attributes
     ----------
     model_name, title : str
-        Its name in comparisons and files, and what it is called.
+        Name in comparisons and files, and title in prints.
     """
 
     title: ClassVar[str]
@@ -66,7 +66,7 @@ class Baseline(ReadableDensity[D]):
     plot = plot_learned
 
     def to_dict(self) -> dict[str, Any]:
-        """Return parameters, columns and what was learned as plain data."""
+        """Return parameters, columns and the learned density as plain data."""
         check_is_fitted(self)
         return {
             "model": self.model_name,

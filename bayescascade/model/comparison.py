@@ -118,15 +118,15 @@ class Comparison(Printed):
     models : tuple of str
         Names of the densities.
     outcomes : tuple of Outcome
-        What each made of each halving: `halving`, `model`, `log_likelihood`, the mean over the rows
-        of the other half in nats, `n_parts`, `seconds` to learn, and `settings`, what the rows
-        decided. Halving by halving; fewer than all if Ctrl-C ended it.
+        The outcome of each model for each halving: `halving`, `model`, `log_likelihood` (mean over
+        the rows of the test half, nats), `n_parts`, `seconds` to learn, and `settings` that were
+        chosen on the training half. After Ctrl-C, only the finished ones.
     titles : mapping of str to str
-        What models are called, if not by their names.
+        Titles of models, if they differ from the names.
     seed : int
         The seed of the halves.
     interrupted : bool
-        Whether Ctrl-C ended it.
+        Whether Ctrl-C ended the comparison.
     """
 
     data: Table
@@ -138,11 +138,12 @@ class Comparison(Printed):
 
     @property
     def table(self) -> pd.DataFrame:
-        """What is printed, a row for each density by its name.
+        """The printed table, with a row for each density, by name.
 
-        Columns are its ``title``; ``held_out``, the mean log likelihood of the rows that were not
-        learned from, nats a row; ``behind``, how far it is below the best; ``parts``; ``seconds``;
-        and ``held_out_error`` and ``behind_error``, standard errors over halvings, missing of one.
+        Columns are ``title``; ``held_out``, the mean log likelihood of held-out rows in nats per
+        row; ``behind``, the difference from the best; ``parts``; ``seconds``; and
+        ``held_out_error`` and ``behind_error``, standard errors over halvings, which are missing if
+        there is only one halving.
         """
         whole = self.whole
         models = [model for model in self.models if whole.of(model)]
@@ -172,25 +173,25 @@ class Comparison(Printed):
 
     @property
     def whole(self) -> "Comparison":
-        """The halvings that all models have finished; if there are none, everything."""
+        """Outcomes of the halvings that all models finished; if there are none, all outcomes."""
         n_whole = len(self.outcomes) // len(self.models)
         if n_whole == 0:
             return self
         return replace(self, outcomes=self.outcomes[: n_whole * len(self.models)])
 
     def of(self, model: str) -> tuple[Outcome, ...]:
-        """Return a model's outcomes, one a halving."""
+        """Return the outcomes of a model, one per halving."""
         return tuple(outcome for outcome in self.outcomes if outcome.model == model)
 
     def log_likelihoods(self, model: str) -> Floats:
-        """Return a model's held-out means, (n_halvings,) float64, nats a row."""
+        """Return the held-out means of a model, (n_halvings,) float64, nats per row."""
         return np.array([outcome.log_likelihood for outcome in self.of(model)])
 
     def plot(self, ax: "Axes | None" = None, *, legend: bool = True) -> "Axes":
         """Draw the held-out score of each density and halving by its parts, and return the axes.
 
-        A density with fewer parts and a higher score is better; one with more than 1.8e308 parts is
-        left out. `legend` says which density each marker is.
+        A density with a higher score and fewer parts is better. Densities with more than 1.8e308
+        parts are left out. The legend says which density each marker is.
         """
         ax = axes_or_new(ax, *_SIZE)
         drawn = [outcome for outcome in self.outcomes if outcome.n_parts < math.inf]
@@ -206,11 +207,10 @@ class Comparison(Printed):
         return ax
 
     def page(self) -> Page:
-        """Return a table with a line for each density, of the halvings that all have finished.
+        """Return a table with a line for each density, over the halvings that all have finished.
 
-        ``held out`` is the mean log likelihood of the rows that were not learned from, ``behind``
-        how far it is below the best; both with the standard error of their mean over several
-        halvings.
+        ``held out`` is the mean log likelihood of held-out rows, and ``behind`` the difference from
+        the best. Both have standard errors over halvings.
         """
         whole = self.whole
         heading = Heading(data_pieces(self.data, self.data.schema))
@@ -260,7 +260,7 @@ class Comparison(Printed):
         return [f"{title}: {words} in {n} of {len(outcomes)}" for words, n in chosen.items()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what every density made of every halving that it finished, as plain data."""
+        """Return all finished outcomes as plain data."""
         data = self.data
         return {
             "source": data.source,

@@ -19,16 +19,16 @@ _LARGEST_TABLE = 1 << 20  # entries, 8 MB
 
 
 class CompiledPosterior(ABC, Generic[S]):
-    """The plumbing around `advance`: selection and counts of moves, stored states, a fingerprint.
+    """Common code around `advance`: selection and counts of moves, stored states, a fingerprint.
 
     Attributes
     ----------
     moves_compiled : tuple of str
         All moves, in the order in which the kernels number them.
     tries : mapping of str to float
-        How often each move is tried, up to a common factor, where that is always the same.
+        Selection weights of the moves, up to a common factor, if they are constant.
     state_name : str
-        What a state is called in errors, such as "tree".
+        Name of a state in errors, such as "tree".
     """
 
     moves_compiled: ClassVar[tuple[str, ...]]
@@ -51,7 +51,7 @@ class CompiledPosterior(ABC, Generic[S]):
         return log_prior if log_prior == -np.inf else log_prior + self.log_likelihood(state)
 
     def move_weights(self) -> Mapping[str, float]:
-        """Return how often each move is tried, up to a common factor, > 0; others never are."""
+        """Return the selection weights > 0 of the moves, up to a common factor."""
         return self.tries
 
     def parameters(self) -> Mapping[str, Any]:
@@ -60,7 +60,7 @@ class CompiledPosterior(ABC, Generic[S]):
 
     @cached_property
     def move_cdf(self) -> NDArray[np.float64]:
-        """Cumulative selection probabilities of the compiled moves, as kernels read them."""
+        """Cumulative selection probabilities of the compiled moves, for the kernels."""
         weights = self.move_weights()
         shares = np.array([weights.get(name, 0.0) for name in self.moves_compiled])
         cdf = np.cumsum(shares / shares.sum())
@@ -74,7 +74,7 @@ class CompiledPosterior(ABC, Generic[S]):
     def step_counts(
         self, counts: NDArray[np.int64], log_density: float, best: S, best_log_density: float
     ) -> StepCounts[S]:
-        """Return what a block of steps did, by the names of the moves that are tried."""
+        """Return statistics of a block of steps, by the names of the moves."""
         tried = self.move_weights()
         proposed, accepted = (
             {name: n for name, n in zip(self.moves_compiled, row, strict=True) if name in tried}
@@ -87,7 +87,7 @@ class CompiledPosterior(ABC, Generic[S]):
         """Return a state as JSON-ready data."""
 
     def decode_state(self, encoded: Any) -> S:
-        """Return the state that `encode_state` encoded; checked, as a file may be forged."""
+        """Return the state of an encoding, which is checked, because a file may be forged."""
         try:
             state = self._read_state(encoded)
             problem = self._problem(state)

@@ -18,13 +18,12 @@ _SHIFT = 0.1  # of a move, in the lengths that a posterior names
 class ContinuousPosterior(ABC):
     """A posterior whose states are (n,) float64; subclasses have the formulas.
 
-    Searches climb and sample along `log_density_and_gradient`; the move is for engines that take no
-    gradient.
+    Searches use `log_density_and_gradient`. The move is for engines without a gradient.
     """
 
     @abstractmethod
     def log_prior(self, state: Floats) -> float:
-        """Return the log prior, nats, but for a constant."""
+        """Return the log prior, nats, up to a constant."""
 
     @abstractmethod
     def log_likelihood(self, state: Floats) -> float:
@@ -39,7 +38,7 @@ class ContinuousPosterior(ABC):
         return self.log_prior(state) + self.log_likelihood(state)
 
     def moves(self) -> Mapping[str, "Shift"]:
-        """Return one move: a block of the numbers, shifted at random."""
+        """Return one move: a random shift of a block of the numbers."""
         return {"shift": Shift(*self._blocks())}
 
     def fingerprint(self) -> str:

@@ -25,9 +25,9 @@ D = TypeVar("D", bound=DensityParts)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[S, C, D]):
-    """An estimator whose readable state is a density D over rows.
+    """An estimator that learns a readable density D over rows.
 
-    Subclasses take a parameter `density`: "posterior_mean", or "empirical" for shares of the rows.
+    Subclasses have a parameter `density`: "posterior_mean", or "empirical" for shares of the rows.
     """
 
     _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error"}
@@ -36,7 +36,7 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
 
     @property
     def learned_(self) -> D:
-        """The most probable state found, as the attribute of the model's own name has it."""
+        """The most probable state that was found; the model also has it under a specific name."""
         check_is_fitted(self, "_best")
         return self._readable(self._best)
 

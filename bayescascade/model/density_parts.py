@@ -36,18 +36,18 @@ _NOTICEABLE = math.log(1.005)  # what is not printed as 1.00 x uniform is colore
 
 
 class DensityParts(Pictured):
-    """A density over a schema's rows whose parts, alike or not inside, have numbers.
+    """A density over the rows of a schema that consists of numbered parts.
 
     Attributes
     ----------
     schema : Schema
         The columns.
     counts, probabilities : (n_parts,) float64
-        Weights of the rows, and probabilities.
+        Weight of the rows and probability of each part.
     conditions : mapping of int to tuple of int
-        Codes that the density was conditioned on, by column.
+        Codes on which the density is conditioned, by column.
     conditions_probability : float in (0, 1]
-        Probability of these; 1 without any.
+        Probability of the conditions; 1 if there are none.
     """
 
     schema: Schema
@@ -62,18 +62,18 @@ class DensityParts(Pictured):
 
     @property
     def n_parts(self) -> int:
-        """Number of parts that are no groups of others."""
+        """Number of parts that do not consist of other parts."""
         return len(self.probabilities)
 
     @property
     @abstractmethod
     def log_volumes(self) -> NDArray[np.float64]:
-        """Log volume of every part, nats, (n_parts,) float64."""
+        """Log volume of each part, nats, (n_parts,) float64."""
 
     @property
     @abstractmethod
     def log_domain(self) -> float:
-        """Log volume of all cells that the conditions leave, nats."""
+        """Log volume of all cells that satisfy the conditions, nats."""
 
     @abstractmethod
     def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -99,16 +99,16 @@ class DensityParts(Pictured):
         """Return the table of the parts."""
 
     def to_sql(self) -> str:
-        """Return the log density of a row, nats, as an expression of standard SQL.
+        """Return the log density of a row, nats, as a standard SQL expression.
 
-        Such as ``f"SELECT *, {density.to_sql()} AS log_density FROM passengers"``. It reads columns
-        by their names. It is NULL where `score_codes` would integrate out a missing cell, and for
-        a value outside its column's domain; NULL is a value where missing cells have a level.
+        Use it as in ``f"SELECT *, {density.to_sql()} AS log_density FROM passengers"``. It reads
+        columns by their names. The result is NULL if a cell is missing and its column has no
+        missing level, or if a value is outside the domain of its column.
 
         Raises
         ------
         ParameterError
-            If leaves are dependent, which would take a determinant for each row.
+            If leaves are dependent, which would need a determinant for each row.
         DataError
             If a name or level holds a NUL character.
         """
@@ -128,7 +128,7 @@ class DensityParts(Pictured):
         """Return the parts for `to_dict`."""
 
     def condition(self, conditions: Mapping[str, object]) -> Self:
-        """Return the density given conditions, over what these leave open.
+        """Return the conditional density, given conditions.
 
         Parameters
         ----------
@@ -138,16 +138,16 @@ class DensityParts(Pictured):
         Returns
         -------
         density
-            Of the same class. Splits and conditions that the conditions decide are gone, as are
-            parts that they rule out; the last part left of a list is the `else`. A part that the
-            conditions cut keeps the share of its volume, or of its level probabilities, that is
-            left; `counts` are then expected.
+            A density of the same class. Splits that the conditions decide are removed, as are parts
+            that contradict them; the last remaining part of a list is the `else` part. A part that
+            is partly excluded keeps the remaining share of its volume or of its level
+            probabilities. Then `counts` are expected counts.
 
         Raises
         ------
         DataError
-            If a column or level is unknown, contradicts earlier conditions or has probability
-            zero, or if levels of an ordered column are not neighbors.
+            If a column or level is unknown, if conditions contradict earlier ones or have
+            probability zero, or if levels of an ordered column are not adjacent.
         """
         known = narrow_conditions(self.schema, self.conditions, conditions)
         changes, probability = self._given(known)
@@ -160,12 +160,12 @@ class DensityParts(Pictured):
         return replace(self, **changes, conditions=known)  # type: ignore[type-var] # dataclasses
 
     def explain(self, row: Mapping[str, object] | pd.Series) -> str:
-        """Return the rule of the part that holds a row and what is known of that part, in words.
+        """Return in words the rule of the part that contains a row, with its statistics.
 
-        A row with missing cells that could be in several parts gets one line for each. Of an
-        independent leaf the density is the average over it, followed by levels that rows there
-        mostly have and those of this row that they rarely have. Cells outside the domain are named
-        first; the rest is explained as if they were missing.
+        A row with missing cells may be in several parts, and gets a line for each. For an
+        independent leaf, the text has its average density, the levels of most of its rows, and the
+        levels of this row that are rare in it. Cells outside the domain are named first, and are
+        then treated as missing.
         """
         unknown = UnknownCells()
         codes = self.schema.encode_row(row, unknown)
@@ -185,9 +185,9 @@ class DensityParts(Pictured):
 
     @cached_property
     def log_densities(self) -> NDArray[np.float64]:
-        """Log of probability over volume of every part, nats; -inf where the probability is 0.
+        """Log of probability divided by volume for each part, nats; -inf if it is 0.
 
-        That is the average density over the part: everywhere in a uniform one, but not elsewhere.
+        This is the average density over the part. In a uniform part, it is the density everywhere.
         """
         with np.errstate(divide="ignore"):
             log_densities: NDArray[np.float64] = np.log(self.probabilities) - self.log_volumes
@@ -195,21 +195,21 @@ class DensityParts(Pictured):
 
     @property
     def relative_densities(self) -> NDArray[np.float64]:
-        """Average density of every part as a multiple of the uniform density on the domain."""
+        """Average density of each part as a multiple of the uniform density on the domain."""
         relative: NDArray[np.float64] = np.exp(self.log_densities + self.log_domain)
         return relative
 
     @property
     @abstractmethod
     def how_to_read(self) -> Sequence[tuple[str, str]]:
-        """How the parts are read, for people who see some for the first time; for reports."""
+        """How to read the parts, for readers of reports who see them for the first time."""
 
     @abstractmethod
     def parts_in_words(self) -> list[tuple[str, str]]:
-        """Return the rules of the parts that are shown at first, and what is known of each."""
+        """Return the rules of the parts in the short print, with their statistics."""
 
     def columns_in_words(self) -> list[tuple[str, str]]:
-        """Return what the numbers of the parts are, by their headings."""
+        """Return explanations of the numbers of the parts, by their headings."""
         has_cells = self.schema.n_cells is not None
         size, each = ("cells", "a cell") if has_cells else ("volume", "a unit of volume")
         evenly = "all were equally common" if has_cells else "rows were spread evenly"
@@ -242,12 +242,12 @@ class DensityParts(Pictured):
         return f"{rows} {'row' if rows == '1' else 'rows'} ({share})\n{common_text(ratio)}"
 
     def conditions_words(self) -> str:
-        """Return what the density was conditioned on; empty if on nothing."""
+        """Return the conditions of the density in words; empty if there are none."""
         return conditions_words(self.schema, self.conditions)
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What else a reader of the table has to know."""
+        """Further explanations of the table."""
         return ()
 
     @property
@@ -259,14 +259,15 @@ class DensityParts(Pictured):
     def page(self) -> Page:
         """Return the conditions, if any, and the table of the parts.
 
-        ``share`` is the probability, ``density`` share per cell or volume, ``x uniform`` the
-        density over that of a density without parts: in cyan if denser, in yellow if rarer.
+        ``share`` is the probability, and ``density`` the share per cell or unit of volume. ``x
+        uniform`` is the density divided by the uniform density, in cyan if above 1, in yellow if
+        below.
         """
         table = self._table(self.number_columns())
         return (Pieces([self.given_text], "bold"), BLANK, *table) if self.conditions else table
 
     def number_columns(self) -> list[Numbers]:
-        """Return rows, share, cells or volume, density and ratio to uniform of every part."""
+        """Return rows, share, cells or volume, density and ratio to uniform of each part."""
         has_cells = self.schema.n_cells is not None
         size_text = cells_text if has_cells else significant_text
         ratios: list[float] = (self.log_densities + self.log_domain).tolist()

@@ -57,15 +57,15 @@ class TraceLegend:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PosteriorRun(Run[S]):
-    """A run with the meaning of its traces, which exports to ArviZ.
+    """A run with the legend of its traces, and export to ArviZ.
 
     Attributes
     ----------
     legend : TraceLegend
     settings : mapping of str to str, int, float or None
-        What the trace file says about the fit: model, search, source, parameters.
+        Facts on the fit for the trace file: model, search, source, parameters.
     title, told : str
-        What the model is called, and its parameters in words.
+        Title of the model, and its parameters in words.
     """
 
     legend: TraceLegend = field(compare=False, repr=False)
@@ -75,12 +75,12 @@ class PosteriorRun(Run[S]):
 
     @classmethod
     def of(cls, run: Run[S], **known: Any) -> "PosteriorRun[S]":
-        """Return the run with what reporting needs: the fields that only this class has."""
+        """Return a run with the additional fields of this class."""
         return cls(**{part.name: getattr(run, part.name) for part in fields(run)}, **known)
 
     @cached_property
     def trace(self) -> Trace:
-        """What was traced of each draw."""
+        """The traces of all draws."""
         described = {k: trace for k, trace in self.traces.items() if k not in _NOT_PARAMETERS}
         coded = [name for name in self.legend.labels if name in described]
         quantities = {"log_posterior": self.traces["log_density"]}
@@ -106,7 +106,7 @@ class PosteriorRun(Run[S]):
         )
 
     def diagnostics(self) -> dict[str, Diagnostic]:
-        """Return R-hat and effective sample size of the log posterior and what is diagnosed."""
+        """Return R-hat and effective sample size of the log posterior and of other quantities."""
         size, quantities = self.legend.size, self.trace.quantities
         named = self.legend.diagnosed or ((size,) if size else tuple(quantities))
         names = dict.fromkeys(("log_posterior", *named))
@@ -117,9 +117,9 @@ class PosteriorRun(Run[S]):
         return self.trace.to_inference_data()
 
     def save_trace(self, path: str | Path) -> None:
-        """Write `to_inference_data` as netCDF, replacing `path` only when all is written.
+        """Write `to_inference_data` as netCDF; `path` is replaced only when it is complete.
 
-        A checksum follows the last byte of netCDF, by which `diagnose` knows damage.
+        A checksum follows the last byte of netCDF, so `diagnose` can detect damage.
         """
         data = self.to_inference_data()
         with replaced_file(path) as temporary:
@@ -127,11 +127,11 @@ class PosteriorRun(Run[S]):
             seal(temporary)
 
     def shares_as_best(self) -> dict[str, float]:
-        """Return shares of the draws that say what the best state says, in part or in all.
+        """Return shares of the draws that agree with the best state, in part or completely.
 
-        "every part": that have the same parts, in any words; "every word": that equal the state;
-        then for each of its parts that hold anything, by its name, that have it. Nothing without
-        parts.
+        "every part": draws with the same parts, possibly in other words or another order. "every
+        word": draws that equal the state. Then, by name, draws that have this part, for each part
+        that is not empty. Empty if states have no parts.
         """
         if self.legend.parts_of is None:
             return {}

@@ -53,22 +53,23 @@ L = TypeVar("L", bound=Pictured)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
-    """An estimator that searches a posterior over states S for a readable L; C is kept of a state.
+    """An estimator that explores a posterior over states S, whose readable form is L.
 
-    Subclasses document the parameters; those here are how to search and how to read columns.
+    Subclasses document the parameters. Those here are for the search and for reading columns. C is
+    the form in which states are stored.
 
     Attributes
     ----------
     model_name : str
         Name of the class in files and traces.
     title : str
-        What it is called, such as "leaf cascade".
+        Title in prints, such as "leaf cascade".
     learned_name : str
-        Name of what is learned: the field of a saved file, and with a "_" the attribute.
+        Name of the learned object: the field of a saved file and, with a "_", the attribute.
     size_name : str
-        Name of the trace that says how large a state is, and of that attribute of what is learned.
+        Name of the trace of the size of a state, and of this attribute of the learned object.
     size_words : (str, str)
-        One of what it counts, and several, such as "leaf" and "leaves".
+        The counted thing, singular and plural, such as "leaf" and "leaves".
     """
 
     title: ClassVar[str]
@@ -178,7 +179,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
     # -- fitting -----------------------------------------------------------------------------------
 
     def check_parameters(self) -> Search:
-        """Return how to search; raises ParameterError if any parameter is out of its range."""
+        """Return the search settings; raises ParameterError if a parameter is out of its range."""
         search = self._checked()
         check_choice("missing", self.missing, ("error", "level"))
         if self.predictive == "average" and not self.draws_states:
@@ -217,7 +218,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     @property
     def learned_(self) -> L:
-        """The most probable state found, as the attribute of the model's own name has it."""
+        """The most probable state that was found; the model also has it under a specific name."""
         check_is_fitted(self, "_best")
         return self._readable(self._best)
 
@@ -251,7 +252,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         return counted, weights / weights.sum()
 
     def page(self) -> Page:
-        """Return data, search, convergence, columns, what was learned and the posterior."""
+        """Return data, search, convergence, columns, the learned object and the posterior."""
         learned = self.learned_
         return (
             *self._head(),
@@ -326,7 +327,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         return data_pieces(self.summary_, self.schema_)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return parameters, data, convergence, posterior and what was learned as plain data."""
+        """Return parameters, data, convergence, posterior and learned object as plain data."""
         parameters = self.get_params()
         return {
             "model": self.model_name,

@@ -46,7 +46,7 @@ class Found(Printed, Generic[S]):
         Convergence (R-hat, effective sample size), acceptance, shares of the draws.
     posterior : Posterior
     solution : Solution or None
-        Of an exact search: its answer, and what it proved.
+        Result of an exact search, with its proof.
     """
 
     state: S
@@ -58,7 +58,7 @@ class Found(Printed, Generic[S]):
 
     @property
     def certificate(self) -> Certificate | None:
-        """What was proved, or None."""
+        """The proof, or None."""
         return None if self.solution is None else self.solution.certificate
 
     def to_inference_data(self) -> Any:  # Any: InferenceData or DataTree, by ArviZ's version
@@ -70,7 +70,7 @@ class Found(Printed, Generic[S]):
         self.run_.save_trace(path)
 
     def page(self) -> Page:
-        """Return the state, and how well the posterior was explored."""
+        """Return the state and the diagnostics."""
         found = self.summary_.found_words("state")
         state = " ".join(f"log density {self.log_density:,.2f}: {self.state!r}".split())
         return (Pieces([found, state]), BLANK, *self.run_.trace.page())
@@ -154,13 +154,13 @@ def explore(
     samplers.SamplerError
         If the posterior breaks its contract, such as by a log density that is NaN.
     samplers.CheckpointError
-        If the checkpoint is of another posterior, is damaged, or cannot be written.
+        If the checkpoint belongs to another posterior, is damaged, or cannot be written.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If chains do not agree, or drew too little: R-hat is above 1.01, or the effective sample
-        size is below 400. The warning says what to do; the figures are in ``summary_``.
+        If chains do not agree (R-hat above 1.01) or give too few draws (effective sample size below
+        400). The warning says what to do; the figures are in ``summary_``.
 
     Examples
     --------

@@ -23,7 +23,7 @@ from bayescascade.report.page import count_of
 
 
 class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
-    """A classifier of scikit-learn's that weighs errors, and tells its accuracy of files, too."""
+    """A scikit-learn classifier with costs of errors, and with scores on files."""
 
     classes_: NDArray[Any]
     predict_block: Callable[..., Predicted]  # see `bayescascade.model.roles.Predictor`
@@ -34,28 +34,31 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
 
     @by_partitions
     def predict(self, X: Any, *, threshold: Any = None, class_costs: Any = None) -> NDArray[Any]:
-        """Return the most probable class of each row, (n_rows,), or the one that costs least.
+        """Return the most probable class of each row, or the class of least cost, (n_rows,).
 
         Parameters
         ----------
         X : DataFrame, (n_rows, n_features) array, list of rows, mapping, Series or Table
-            DataFrames are matched by column name, in any order, and may have more columns; a Series
-            or a mapping of single values is one row; a Table, of those that take one, gives its
-            distinct rows. Missing cells, where they are allowed, are NaN or None.
+            DataFrames are matched by column name, in any order, and may have additional columns. A
+            Series or a mapping of single values is one row. A Table gives its distinct rows, if the
+            model accepts a Table. Missing cells, if allowed, are NaN or None.
         threshold : float in [0, 1], optional
-            Of two classes, the second of `classes_` is predicted where it is at least so probable.
+            For two classes: the second of `classes_` is predicted if its probability is at least
+            this.
         class_costs : mapping, or (n_classes, n_classes) array, optional
-            What errors cost; the class of least expected cost is predicted, of equals the first.
-            ``{"yes": 5}``: naming another class for a row of "yes" costs 5, other errors 1;
-            ``{"yes": {"no": 5}}``: that of one pair; an array has true classes downward, named ones
-            across, both in the order of `classes_`, as scikit-learn's confusion matrix has.
+            Costs of errors. The class with the smallest expected cost is predicted; among equals,
+            the first one. ``{"yes": 5}``: predicting another class for a row of "yes" costs 5,
+            other errors 1. ``{"yes": {"no": 5}}``: predicting "no" for "yes" costs 5. An array has
+            a row for each true class and a column for each predicted class, in the order of
+            `classes_`, like a confusion matrix in scikit-learn.
 
         Raises
         ------
         ParameterError
             If both are given, or one is out of its range.
         DataError
-            If a column is missing or a cell cannot be read; names column, value and row.
+            If a column is missing or a cell cannot be read. The message names column, value and
+            row.
         """
         probabilities = self.predict_proba(X)  # which says if nothing is fitted
         decision = Decision.of(self.classes_, threshold, class_costs)
@@ -69,7 +72,7 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
     def explain_rows(
         self, X: Any, *, threshold: Any = None, class_costs: Any = None, first_row: int = 1
     ) -> pd.DataFrame:
-        """Return what is predicted of each of many rows, and why.
+        """Return the prediction for each row, with the reason.
 
         Parameters
         ----------
@@ -81,8 +84,8 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
         Returns
         -------
         DataFrame
-            With the rows' index: the class `predicted`, its `probability`, and what that is
-            `because` of, in words: the rule that fires, a tree's path, or what else decided.
+            With the index of the rows: the class `predicted`, its `probability`, and the reason
+            `because` in words, such as the rule that applies or the path in a tree.
 
         Raises
         ------
@@ -101,23 +104,23 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
         return pd.DataFrame(told, getattr(rows, "index", None))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows, by weight, whose class is predicted rightly.
+        """Return the accuracy: the share of rows, by weight, with a correct prediction.
 
         Parameters
         ----------
         X : as for `predict`
-            Files, too.
+            May also be files.
         y : (n_rows,) array, or str
-            Labels; of files, perhaps the column that holds them, which is then no feature.
+            Labels. For files it may be the name of a column, which is then not a feature.
         sample_weight : (n_rows,) array or str, optional
-            How many rows each row stands for; of files, perhaps a column.
+            Number of rows that each row counts as. For files it may be the name of a column.
 
         Raises
         ------
         ParameterError
-            If a column of files is named that they do not have.
+            If files do not have a named column.
         DataError
-            As of `predict`.
+            See `predict`.
         """
         if _is_read(X):
             return float(super().score(X, y, sample_weight))
@@ -126,14 +129,14 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
 
 
 class MatrixClassifier(LabeledFiles, MatrixEstimator):
-    """A classifier over a matrix; a family has `_probabilities` and `_reasons`.
+    """A classifier over a matrix; subclasses have `_probabilities` and `_reasons`.
 
     Attributes
     ----------
     classes_ : (n_classes,) array
         The labels, sorted.
 
-    The others are those of every `MatrixEstimator`.
+    All other attributes are those of `MatrixEstimator`.
     """
 
     def _read_rows(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingRows:

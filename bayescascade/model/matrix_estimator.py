@@ -30,13 +30,13 @@ class MatrixEstimator(ReadableModel):
     Attributes
     ----------
     cells : CellPolicy
-        What it takes for a cell; of unknown levels, what older files did.
+        Which cells are accepted.
     ignored : {"mean", "missing"}
-        What an unknown level counts as where `unknown` is "ignore"; see `CellPolicy`.
+        How an unknown level is treated if `unknown` is "ignore"; see `CellPolicy`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     n_rows_ : int or None
-        Rows that were learned from; None in files of before.
+        Number of training rows; None in files of older versions.
     """
 
     cells: ClassVar[CellPolicy] = CellPolicy()
@@ -80,7 +80,7 @@ class MatrixEstimator(ReadableModel):
         explain: bool = False,
         unknown: UnknownCells | None = None,
     ) -> Predicted:
-        """Return what rows of a file are; see `bayescascade.model.roles.Predictor`."""
+        """Return predictions for rows of a file; see `bayescascade.model.roles.Predictor`."""
         del first_row  # files are one block
         return self._predicted(self._matrix(cells, unknown), intervals, explain)
 
@@ -105,12 +105,12 @@ class MatrixEstimator(ReadableModel):
 
     @property
     def feature_texts(self) -> list[str]:
-        """What the features are called in text: their names, or "x3"."""
+        """Names of the features in text, or "x3" if they have no names."""
         return self._encoder.names
 
     @property
     def column_texts_(self) -> list[str]:
-        """What the columns of the matrix are called: "age", or "class=1st" of a level."""
+        """Names of the columns of the matrix, such as "age", or "class=1st" for a level."""
         return self._encoder.column_texts
 
     def __sklearn_tags__(self) -> Tags:
@@ -124,7 +124,7 @@ class MatrixEstimator(ReadableModel):
     # -- what a user sees --------------------------------------------------------------------------
 
     def page(self) -> Page:
-        """Return what it is, how it was learned, and what was learned."""
+        """Return title, settings and the learned model."""
         return (*self._details(), BLANK, *self._page())
 
     @abstractmethod

@@ -32,19 +32,19 @@ L = TypeVar("L", bound=Recorded)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
-    """An estimator that explores a posterior over states S, and keeps of each what a user reads, L.
+    """An estimator that explores a posterior over states S, whose readable form is L.
 
-    A family has `_posterior`, `_learned`, `_read_learned` and `_page`, and answers by `_averaged`.
-    What it learns beside states it saves by `_own_record`.
+    Subclasses have `_posterior`, `_learned`, `_read_learned` and `_page`, and predict by
+    `_averaged`. `_own_record` saves what they learn in addition to states.
 
     Attributes
     ----------
     posterior_, run_ : posterior, PosteriorRun
         Not in saved models.
     summary_ : FitSummary
-        Convergence, acceptance, shares of the draws.
+        Convergence, acceptance, and shares of the draws.
     log_posterior_ : float
-        Log density of the best state found, nats, unnormalized.
+        Log density of the best state that was found, nats, unnormalized.
     """
 
     _most_kept: ClassVar[int] = 100  # draws that predict together and are saved
@@ -69,16 +69,16 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
     # -- fitting -----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Search and sample the posterior given rows; Ctrl-C ends it with the best found so far.
+        """Search and sample the posterior. Ctrl-C ends fit with the best result so far.
 
         Parameters
         ----------
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
-            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
-            Arrow files, whose column `y` names.
-            Numbers, truth values, text and categories; NaN or None is missing.
+            Tables may be of polars, Arrow, DuckDB, Dask or narwhals. Paths or URLs may be of CSV,
+            Parquet or Arrow files; `y` then names the column of labels. Cells are numbers, truth
+            values, text or categories; NaN or None is missing.
         y : (n_rows,) array, or str of files
-            What is learned: labels, of at least two classes, or numbers.
+            Labels of at least two classes, or numbers.
         sample_weight : (n_rows,) array of float >= 0, or str of files, optional
             Weights of the rows, 1 each by default.
 
@@ -117,7 +117,7 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
 
     @property
     def learned_(self) -> L:
-        """The most probable state found, as a user reads it."""
+        """The most probable state that was found, in readable form."""
         check_is_fitted(self)
         return self._best
 

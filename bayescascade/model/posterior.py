@@ -28,19 +28,19 @@ class Posterior(Protocol[S]):
     """An unnormalized log posterior density over readable states, in nats."""
 
     def log_prior(self, state: S) -> float:
-        """Return the log prior, nats; unnormalized is fine, -inf off the support, never NaN."""
+        """Return the log prior, nats, possibly unnormalized; -inf off the support, never NaN."""
 
     def log_likelihood(self, state: S) -> float:
-        """Return the log likelihood, nats, parameters that integrate out integrated out."""
+        """Return the log likelihood, nats, after parameters are integrated out where possible."""
 
     def log_density(self, state: S) -> float:
         """Return the sum of log prior and log likelihood, nats."""
 
     def initial_state(self, rng: np.random.Generator) -> S:
-        """Return a state to start a chain from, a new random one at each call."""
+        """Return a random state from which a chain can start."""
 
     def describe(self, state: S) -> Mapping[str, float]:
-        """Return the scalars traced per draw; the same keys for every state."""
+        """Return the scalars that are traced for each draw, with the same keys for all states."""
 
 
 class TablePosterior(Posterior[S], Protocol[S]):
@@ -68,21 +68,21 @@ class TablePosterior(Posterior[S], Protocol[S]):
 class GibbsPosterior(Generic[S]):
     """The Gibbs posterior ``exp(-objective(state) / temperature)`` of a point objective.
 
-    It is not a Bayesian posterior of a generative model. States with a smaller `objective` weigh
-    more; a state that is worse by `temperature` (> 0) is e times less probable.
+    It is not the Bayesian posterior of a generative model. States with a smaller `objective` are
+    more probable: if the objective is larger by `temperature`, a state is e times less probable.
 
     Parameters
     ----------
     objective : callable
-        State to a float to be minimized; infinite off the support.
+        Function of a state that returns the float to minimize; infinite off the support.
     start : callable
-        ``start(rng)`` returns a state to begin from.
+        ``start(rng)`` returns a state from which a chain can start.
     proposals : mapping of str to Move
         The moves, by name.
     temperature : float > 0
         One nat of log density, in units of the objective.
     summary : callable, optional
-        State to the scalars traced per draw.
+        Function of a state that returns the scalars to trace.
     """
 
     objective: Callable[[S], float]
@@ -95,7 +95,7 @@ class GibbsPosterior(Generic[S]):
         check_real("temperature", self.temperature, above=0.0)
 
     def log_prior(self, state: S) -> float:  # noqa: ARG002 - the contract's signature
-        """Return 0: the objective carries everything."""
+        """Return 0."""
         return 0.0
 
     def log_likelihood(self, state: S) -> float:
@@ -111,9 +111,9 @@ class GibbsPosterior(Generic[S]):
         return self.start(rng)
 
     def moves(self) -> Mapping[str, Move[S]]:
-        """Return the moves given."""
+        """Return the given moves."""
         return self.proposals
 
     def describe(self, state: S) -> Mapping[str, float]:
-        """Return the objective and whatever `summary` adds."""
+        """Return the objective, and the scalars of `summary`."""
         return {"objective": float(self.objective(state)), **self.summary(state)}

@@ -64,15 +64,14 @@ _MEANINGS: Final[Mapping[str, str]] = {
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[misc] # untyped base
-    """A density over the rows of a schema, that a user reads as a D.
+    """A density over the rows of a schema, whose readable form is D.
 
     Parameters
     ----------
     unknown : {"rare", "ignore", "error"}
-        What a cell of a row to be scored is whose level fit has not seen, or whose number is beyond
-        the outer edges: outside the domain, which gives the row a very low density
-        (the module says how rare); missing; or an error. The first two are said in an
-        `UnknownLevelWarning`.
+        How to treat, in rows to score, a level that fit has not seen or a number beyond the outer
+        edges. "rare": the row gets a very low density, see the module. "ignore": the cell counts as
+        missing. "error": it is an error. The first two raise an `UnknownLevelWarning`.
     columns, drop, nominal, ordinal, continuous, missing
         See `bayescascade.data.table.Table`.
     """
@@ -91,7 +90,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
     @property
     @abstractmethod
     def learned_(self) -> D:
-        """The density that is shown; raises NotFittedError where there is none yet."""
+        """The printed density; raises NotFittedError before fit."""
 
     @property
     @abstractmethod
@@ -108,25 +107,27 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         y: object = None,
         sample_weight: ArrayLike | str | None = None,
     ) -> Self:
-        """Learn the density: where there is a posterior, search for its best state and sample it.
+        """Learn the density; if there is a posterior, search its best state and sample it.
 
         Parameters
         ----------
         X : DataFrame or other table, paths, mapping, array or Table
-            Rows to learn from: tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or
-            URLs of CSV, Parquet or Arrow files; a mapping of columns; an (n_rows, n_columns) array
-            or list of rows. A Table brings its own columns and weights, so the estimator's
-            `columns`, `drop`, `nominal`, `ordinal`, `continuous` and `missing` do not apply to it.
+            Rows to learn from: a DataFrame or a table of polars, Arrow, DuckDB, Dask or narwhals;
+            paths or URLs of CSV, Parquet or Arrow files; a mapping of columns; an (n_rows,
+            n_columns) array or list of rows. A Table has its own columns and weights, so the
+            estimator's `columns`, `drop`, `nominal`, `ordinal`, `continuous` and `missing` do not
+            apply to it.
         y : ignored
-            There are no labels; the parameter is scikit-learn's convention.
+            Not used; present by the convention of scikit-learn.
         sample_weight : (n_rows,) array of float >= 0, optional
-            How many rows each row stands for; of tables and files, perhaps a column's name.
+            Number of rows that each row counts as. For tables and files it may be the name of a
+            column.
 
         Returns
         -------
         self
-            Ctrl-C ends a search early: the model is then what had been found, and
-            ``run_.interrupted`` says so.
+            Ctrl-C ends a search early. Then the model is the best result so far, and
+            ``run_.interrupted`` is true.
 
         Raises
         ------
@@ -135,13 +136,14 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         DataError
             If the data cannot be used; the message names column, value and row.
         samplers.CheckpointError
-            If the checkpoint is of another model or data, is damaged, or cannot be written.
+            If the checkpoint belongs to another model or other data, is damaged, or cannot be
+            written.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If chains have not come to agree, or drew too little: R-hat above 1.01, or an effective
-            sample size below 400. It says what to do.
+            If chains do not agree (R-hat above 1.01) or give too few draws (effective sample size
+            below 400). The warning says what to do.
         """
         del y
         learn = self._learner()
@@ -155,15 +157,15 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         Parameters
         ----------
         X : DataFrame or other table, paths, array, mapping, Series or Table
-            DataFrames are matched by column name. Missing cells of columns that have no level for
-            them are integrated out exactly: a row gets the density of the others. What an unknown
-            cell is, `unknown` says.
+            DataFrames are matched by column name. Missing cells of columns without a missing level
+            are integrated out exactly, so a row gets the density of its other cells. For unknown
+            cells see `unknown`.
 
         Raises
         ------
         DataError
-            If a column is missing, or a value is outside its column's domain and that is an error;
-            the message names column, value and row.
+            If a column is missing, or a value is outside the domain of its column and `unknown` is
+            "error". The message names column, value and row.
         """
         return self.score_codes(self.encode(X))
 
@@ -172,8 +174,9 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
     ) -> NDArray[np.int32]:
         """Return the codes of rows, (n_columns, n_rows), -1 where missing and -2 where unknown.
 
-        `first_row` is the number of the first row, for messages; rows with unknown cells are
-        appended to `unknown`, else warned of; the rest is as in `score_samples`.
+        `first_row` is the number of the first row, for messages. Rows with unknown cells are
+        appended to `unknown` if it is given; otherwise there is a warning. The rest is as in
+        `score_samples`.
         """
         check_is_fitted(self)
         how = DensityParameters.unknown.check(self.unknown)
@@ -207,7 +210,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         return -math.log(self.schema_.n_columns * (self._total_weight + 1.0))
 
     def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the (weighted) sum of the rows' log densities, nats."""
+        """Return the (weighted) sum of the log densities of the rows, nats."""
         del y
         scores = np.asarray(self.score_samples(X))  # which may be Dask's
         if isinstance(X, Table) and sample_weight is None:
@@ -237,18 +240,18 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         first_row: int = 1,
         unknown: UnknownCells | None = None,
     ) -> pd.DataFrame:
-        """Return rows with their missing cells filled, given the cells that they have.
+        """Return rows with their missing cells imputed, given their other cells.
 
         Parameters
         ----------
         X : DataFrame, array, mapping, Series or paths
-            Rows as for `score_samples`; all columns of the model must be there.
+            Rows as in `score_samples`. All columns of the model must exist.
         how : {"mode", "draw"}
-            "mode": the most probable values. Of several missing cells in a row these are the ones
-            most probable together, if there are at most 256 combinations of them; else each
-            cell's own most probable. Of continuous columns, the middle of the most probable bin.
-            "draw": values drawn together from the density given the row, and within a continuous
-            column's bin uniformly: repeated with several seeds, this is multiple imputation.
+            "mode": the most probable values. If a row has several missing cells, this is their most
+            probable combination if there are at most 256 combinations, otherwise the most probable
+            value of each cell. For continuous columns it is the middle of the most probable bin.
+            "draw": values are drawn jointly from the conditional density, and uniformly within the
+            bin of a continuous column. Repeat this with several seeds for multiple imputation.
         random_state : int, Generator or None
             Seed of the draws.
         first_row, unknown
@@ -257,15 +260,15 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         Returns
         -------
         DataFrame
-            As X, of types that X's columns have, with its index and its other columns. Of an array,
-            the columns are the model's. A missing cell of a column that has a level for these is
-            filled as well, by another level; an unknown cell, where it counts as missing.
+            X with imputed cells, with the same types, index and additional columns. For an array,
+            the columns are those of the model. Missing cells of columns with a missing level are
+            also imputed, by another level. Unknown cells are imputed if they count as missing.
 
         Raises
         ------
         DataError
-            If a column is missing, a value is outside its column's domain, or what a row has is of
-            probability 0; the message names the row.
+            If a column is missing, a value is outside the domain of its column, or the observed
+            cells of a row have probability 0. The message names the row.
         """
         return fill_missing(self, X, how, random_state, first_row, unknown)
 
@@ -275,49 +278,49 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         Parameters
         ----------
         X : DataFrame, array, mapping, Series, paths or Table
-            Rows as for `score_samples`. The target's own cells are ignored, and its column may be
-            left out. Other missing cells are integrated out.
+            Rows as in `score_samples`. Cells of the target are ignored, and its column may be
+            missing. Other missing cells are integrated out.
         target : str
             Name of a column of the model.
 
         Returns
         -------
         (n_rows, n_levels) DataFrame
-            Rows sum up to 1. Its columns are the target's levels, in their order; of a continuous
-            column its bins as text, such as "[0, 5)"; and last, if there is a level for missing
-            cells, None.
+            Each row sums to 1. The columns are the levels of the target, in order, or the bins of a
+            continuous column as text, such as "[0, 5)". If the target has a missing level, the last
+            column is None.
 
         Raises
         ------
         DataError
-            If the target is unknown, another column is missing, a value is outside its column's
-            domain, or what a row has is of probability 0.
+            If the target is unknown, another column is missing, a value is outside the domain of
+            its column, or the observed cells of a row have probability 0.
         """
         return predict_given_others(self, X, target).probabilities
 
     def predict(self, X: Rows, target: str, how: str = "mode") -> NDArray[np.generic]:
-        """Return what a column is most probably, given the other cells of each row.
+        """Return the most probable value of a column, given the other cells of each row.
 
         Parameters
         ----------
         X, target
             See `predict_proba`.
         how : {"mode", "mean"}
-            "mode": the most probable level, the first of equals; of a continuous column the middle
-            of the most probable bin. "mean": the expected value, of columns of numbers.
+            "mode": the most probable level (among equals, the first one), or the middle of the most
+            probable bin of a continuous column. "mean": the expected value, for columns of numbers.
 
         Returns
         -------
         (n_rows,) array
-            Of the levels' type, or float64. A level for missing cells is never predicted: what is
-            returned is given that the cell is there.
+            Values of the type of the levels, or float64. A missing level is never predicted:
+            predictions are conditional on the cell not being missing.
 
         Raises
         ------
         ParameterError
-            If `how` is "mean", and levels are no numbers.
+            If `how` is "mean" and levels are not numbers.
         DataError
-            As of `predict_proba`.
+            See `predict_proba`.
         """
         return predict_given_others(self, X, target, how).values
 
@@ -330,7 +333,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         first_row: int = 1,
         unknown: UnknownCells | None = None,
     ) -> PredictedColumn:
-        """Return what `predict` and `predict_proba` do, of rows that are scored once for both.
+        """Return the results of `predict` and `predict_proba`, and score rows only once.
 
         For `first_row` and `unknown` see `encode`.
         """
@@ -339,14 +342,14 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.Generator | None = None
     ) -> pd.DataFrame:
-        """Draw rows from the density, as a DataFrame with the levels' original types."""
+        """Draw rows from the density, as a DataFrame with the original types of levels."""
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples, minimum=1)
         rng = np.random.default_rng(random_state)
         return self.schema_.decode(self._sample_codes(n_samples, rng), rng)
 
     def condition(self, conditions: Mapping[str, object]) -> D:
-        """Return the density that is shown, given conditions; see its own `condition`."""
+        """Return the printed density, given conditions; see its method `condition`."""
         return self.learned_.condition(conditions)
 
     def to_sql(self) -> str:
@@ -354,7 +357,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         return self.learned_.to_sql()
 
     def explain(self, row: Mapping[str, object] | pd.Series | pd.DataFrame) -> str:
-        """Return in words the rule that holds for a row, by the density that is shown.
+        """Return in words the rule of the printed density that applies to a row.
 
         Unknown levels of the row are named first, unless `unknown` is "error".
         """
@@ -369,7 +372,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         return learned.explain(row)
 
     def explain_rows(self, X: Any, *, first_row: int = 1) -> pd.DataFrame:
-        """Return how common each of many rows is, and why.
+        """Return the log density of each row, with the reason.
 
         Parameters
         ----------
@@ -381,7 +384,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         Returns
         -------
         DataFrame
-            With the rows' index: the `log_density`, nats, and what that is `because` of, in words:
+            With the index of the rows: the `log_density`, nats, and the reason `because` in words;
             see `explain`.
 
         Raises

@@ -27,30 +27,30 @@ if TYPE_CHECKING:
 
 
 def plot_learned(self: Any, ax: "Axes | None" = None) -> "Axes":  # Any: it has a `learned_`
-    """Draw what was learned, and return the axes; see the learned object's own.
+    """Draw the learned object, and return the axes; see its method `plot`.
 
     Parameters
     ----------
     ax : matplotlib Axes, optional
-        Where to draw; by default a new figure that is large enough.
+        Axes to draw into; by default those of a new figure.
     """
     axes: Axes = self.learned_.plot(ax)
     return axes
 
 
 class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
-    """An estimator that is printed and makes a report once it is fitted, is saved and read back.
+    """An estimator that can be printed, reported, saved and loaded after fit.
 
-    Until it is fitted, it is printed as scikit-learn's are; `bayescascade.load` reads it back.
+    Before fit it is printed like estimators of scikit-learn. `bayescascade.load` loads it.
 
     Attributes
     ----------
     title : str
-        What it is called, such as "leaf cascade".
+        Title in prints, such as "leaf cascade".
     purpose : str
-        What it is for, as a sentence.
+        The purpose, as a sentence.
     model_name : str
-        What files call the class: its public name, or one that version 0.1 gave it.
+        Name of the class in files: its public name, or its name in version 0.1.
     """
 
     title: ClassVar[str]
@@ -72,18 +72,18 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
 
     @abstractmethod
     def page(self) -> Page:
-        """Return what is printed, block by block."""
+        """Return the print, as blocks."""
 
     def to_text(self, *, width: int = 80, full: bool = False) -> str:
-        """Return what `print` shows of the fitted model.
+        """Return the text that `print` shows for the fitted model.
 
         Parameters
         ----------
         width : int >= 60
-            Most columns of a line.
+            Maximum number of characters per line.
         full : bool
-            Whether all of a large tree or list, and all columns, are shown; else what tells least
-            is folded.
+            Whether to show all parts of a large tree or list, and all columns. Otherwise the least
+            informative parts are folded.
         """
         check_is_fitted(self)
         return page_text(self.page(), width, full)
@@ -107,27 +107,27 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
     # -- reports -----------------------------------------------------------------------------------
 
     def report(self, path: str | Path, *, title: str | None = None, held_out: Any = None) -> None:
-        """Write what was learned into one HTML file, in words and pictures.
+        """Write a report on the model as one HTML file, in words and pictures.
 
-        The file needs no other, has no scripts, can be read on any screen and printed. Models that
-        were read back from files make reports, too.
+        The file needs no other files and no scripts. It can be read on all screens, and printed.
+        Loaded models can also write reports.
 
         Parameters
         ----------
         path : str or Path
-            Such as "titanic.html"; replaced only when it is complete.
+            File name, such as "titanic.html". The file is replaced only when it is complete.
         title : str, optional
-            By default the name of the file that was learned from, or what the model is called.
+            By default the name of the data file, or the title of the model.
         held_out : rows, or (rows, labels), optional
-            Rows that the model was not learned from, to say how well it does there: as for
-            `score_samples`, or with their labels as for `predict`.
+            Held-out rows, to measure the model: rows as in `score_samples`, or rows as in `predict`
+            with their labels.
 
         Raises
         ------
         ParameterError
-            If `title` is no text, or `held_out` nothing that this model can be tried on.
+            If `title` is not text, or if the model cannot be measured on `held_out`.
         DataError
-            If its rows or labels cannot be read.
+            If the held-out rows or labels cannot be read.
         FileError
             If the file cannot be written.
         """
@@ -232,7 +232,7 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         return dict(record["parameters"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fitted model as plain data, at full precision, as `save` writes it."""
+        """Return the fitted model as plain data at full precision, like the file of `save`."""
         return self.to_record()
 
     def to_record(self) -> dict[str, Any]:
@@ -249,19 +249,20 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
     def save(self, path: str | Path) -> None:
         """Write the model as JSON; `bayescascade.load` reads it back.
 
-        The file holds what was learned and counted, and no rows, but for models that predict by
-        rows, whose pages say so. Writing is atomic: on any error the old file stays as it was.
+        The file contains learned values and counts, but no rows. Models that need rows for
+        predictions are exceptions; their documentation says so. Writing is atomic: after an error,
+        the old file is unchanged.
         """
         write_json(path, self.to_record())
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the model that a saved file's record describes; see `bayescascade.load`.
+        """Rebuild a model from the record of a saved file; see `bayescascade.load`.
 
         Raises
         ------
         ModelFileError
-            If anything in the record is missing, of a wrong type, or contradicts the rest.
+            If the record is incomplete, contradicts itself, or has wrong types.
         """
         with contradictions_refused():
             parameters = record["parameters"]

@@ -47,13 +47,13 @@ def load(path: str | Path) -> Any:  # Any: each family has its own estimators
     Returns
     -------
     estimator
-        Fitted, of the class that was saved; it holds no data, so `posterior_` and `run_` are not
-        there.
+        A fitted estimator of the saved class. It contains no data, so it has no `posterior_` and no
+        `run_`.
 
     Raises
     ------
     ModelFileError
-        If the file cannot be read, is cut short, of another format, or contradicts itself. Nothing
+        If the file cannot be read, is truncated, has another format, or contradicts itself. Nothing
         in the file is ever executed.
     """
     record = read_json(path, FORMAT, VERSION)

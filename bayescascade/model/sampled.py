@@ -29,17 +29,17 @@ _MOST_POINTS = 2000  # of a chain
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class HasDraws:
-    """An estimator that explores a posterior, of which a file keeps what the summary says.
+    """An estimator that explores a posterior. Its files contain the summary.
 
-    Its parameters are those of every search by chains; subclasses document them, and declare those
-    whose defaults differ.
+    Its parameters are those of searches by chains. Subclasses document them, and declare those with
+    other defaults.
 
     Attributes
     ----------
     declares : type
-        The parameters and what they may be.
+        The declared parameters.
     learned_word : str
-        What is learned is called, such as "tree".
+        Word for the learned object, such as "tree".
     printed : tuple of str
         The parameters that are printed with a model, in this order.
     """
@@ -72,7 +72,7 @@ class HasDraws:
         Parameters
         ----------
         parameters : mapping of str to object
-            By name; None and "none" stand for no value.
+            Values by name; None and "none" mean no value.
         """
         told = (cls._words_of(name, parameters) for name in cls.printed if name in parameters)
         return [words for words in told if words]
@@ -147,15 +147,16 @@ class HasDraws:
         return self.__getattribute__(name)  # raises again what led here
 
     def plot_posterior(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw what the posterior's draws agree on, and return the axes.
+        """Draw a summary of the posterior draws, and return the axes.
 
-        Bars are shares of the draws: of each size, of what stands first, and of those that use a
-        column. Where states have no sizes, it is the log posterior by draw, a line for each chain.
+        Bars are shares of the draws with each size, with each first split or rule, and with each
+        column. If states have no sizes, there is a line per chain with the log posterior of each
+        draw.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
+            Axes to draw into; by default those of a new figure.
 
         Raises
         ------

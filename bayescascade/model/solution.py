@@ -23,21 +23,20 @@ _EVERY = 0.5  # seconds between reports
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What an exact search proved.
+    """The proof of an exact search.
 
     Parameters
     ----------
     gap : float >= 0
-        Nats by which any state may be more probable than the one found; 0 is the proof that none
-        is.
+        Bound on how much more probable another state may be, in nats. 0 means that none is.
     extent : str
-        What was gone through, such as "405 boxes".
+        Size of the search, such as "405 boxes".
     log_evidence : float or None
         Log probability of the data under the normalized prior, nats; None if not computed.
     scope : str
-        Which states that is about, such as "of up to 24 leaves"; empty if all.
+        Restriction on the states, such as "of up to 24 leaves"; empty if the proof is for all.
     is_rounding : bool
-        Whether the gap is that of rounding alone: all of these states were weighed.
+        Whether the search was complete, so that the gap is only a bound on rounding.
     """
 
     gap: float
@@ -48,7 +47,7 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Certificate":
-        """Rebuild from a dict of the fields; raises KeyError, TypeError or ValueError if odd."""
+        """Rebuild from a dict of the fields; raises KeyError, TypeError or ValueError."""
         gap = float(record["gap"])
         evidence = record["log_evidence"]
         log_evidence = None if evidence is None else float(evidence)

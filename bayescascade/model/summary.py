@@ -55,21 +55,21 @@ class FitSummary:
     Parameters
     ----------
     source : str
-        Name of the file that the rows came from; empty if none.
+        Name of the data file; empty if there is none.
     n_rows, n_distinct : int
-        Rows read, and distinct ones.
+        Numbers of rows and of distinct rows.
     total_weight : float
-        Sum of the rows' weights.
+        Sum of the weights of the rows.
     notes : tuple of str
-        What a user should know of the data, such as a constant column.
+        Notes on the data, such as on a constant column.
     method : str
         The search that was run.
     n_chains, n_draws : int
-        Chains, and draws kept of each; 0 draws if nothing was sampled.
+        Number of chains, and of draws per chain; 0 draws if nothing was sampled.
     interrupted : bool
         Whether Ctrl-C ended the search.
     acceptance : mapping of str to float
-        Share of each move's proposals that were accepted while sampling, of moves with proposals.
+        Acceptance rate of each move during sampling, for moves with proposals.
     diagnostics : mapping of str to Diagnostic
         Diagnostics of "log_posterior" and of the size, such as "n_leaves"; empty without sampling.
     shares : mapping of str to mapping of str to float
@@ -77,17 +77,18 @@ class FitSummary:
         ``{"leaves": {"9": 0.7, "8": 0.3}, "first split": {"sex": 1.0}, ...}``; empty if nothing was
         sampled.
     certificate : Certificate or None
-        What an exact search proved.
+        The proof of an exact search.
     reason : str
         Why there was no complete exact search; empty if there was one, or if none was requested.
     fallen : int
-        Chains whose annealing ended below where one of them had been at its first temperature.
+        Number of chains whose annealing ended at a lower density than a chain had at the first
+        temperature.
     stopped_after : float or None
-        The time limit, seconds, if that ended the search.
+        The time limit in seconds, if it ended the search.
     held_out : HeldOut or None
-        How the model does on held-out rows, if that was measured.
+        Measures on held-out rows, if there are any.
     n_rounds : int
-        Rounds of sampling, of which the draws are the last one's; see `model.rounds`.
+        Number of rounds of sampling. The draws are those of the last round; see `model.rounds`.
     as_best : mapping of str to float
         Shares of the draws that agree with the most probable state, in part or completely; see
         `PosteriorRun.shares_as_best`. Empty if states do not have parts.
@@ -115,7 +116,7 @@ class FitSummary:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the search was ended early, by Ctrl-C or its time limit."""
+        """Whether Ctrl-C or the time limit ended the search early."""
         return self.interrupted or self.stopped_after is not None
 
     @property
@@ -141,7 +142,7 @@ class FitSummary:
 
     @property
     def objection(self) -> str:
-        """What a warning says of `warnings`: nothing that differs from fit to fit, "" if nothing.
+        """Text of the warning, without figures that differ between fits; "" if there is none.
 
         Readers and filters can treat equal texts as one; the figures are in `warnings`.
         """
@@ -156,7 +157,7 @@ class FitSummary:
         )
 
     def found_words(self, learned: str) -> str:
-        """Return how what was learned, such as a "tree", was found, and what was proved of it."""
+        """Return how the learned object, such as a "tree", was found, and what was proved."""
         certificate = self.certificate
         if certificate is None:
             chains = count_of(self.n_chains, "chain")
@@ -175,7 +176,7 @@ class FitSummary:
 
     @property
     def convergence_pieces(self) -> list[str]:
-        """How sure the result is, and how many draws there are."""
+        """Convergence of the chains, and the number of draws."""
         reason = [self.reason] if self.reason else []
         if self.certificate is not None:
             log_evidence = self.certificate.log_evidence
@@ -198,7 +199,7 @@ class FitSummary:
 
     @property
     def of_rounds(self) -> str:
-        """What was done until the chains agreed, or in vain; empty if they did at once."""
+        """The further rounds of sampling, in words; empty if the first round sufficed."""
         last = f", of the last of {self.n_rounds} rounds" if self.n_rounds > 1 else ""
         if not self.method.endswith("+tempering"):
             return last
@@ -223,7 +224,7 @@ class FitSummary:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "FitSummary":
-        """Rebuild from what `to_dict` returned; raises KeyError, TypeError or ValueError if odd."""
+        """Rebuild from the result of `to_dict`; raises KeyError, TypeError or ValueError."""
         certificate = record.get("certificate")  # not in files of version 0.1
         held_out = record.get("held_out")
         return cls(

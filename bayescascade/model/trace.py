@@ -64,7 +64,7 @@ class Trace(Printed):
 
     @classmethod
     def of(cls, data: Any) -> "Trace":
-        """Return the trace of a `PosteriorRun`, or of what its `to_inference_data` makes.
+        """Return the trace of a `PosteriorRun`, or of the result of its `to_inference_data`.
 
         data: PosteriorRun, Trace, arviz.InferenceData or xarray.DataTree. DataError if groups or
         variables are missing.
@@ -90,29 +90,29 @@ class Trace(Printed):
 
     @property
     def n_draws(self) -> int:
-        """Number of draws of each chain."""
+        """Number of draws per chain."""
         return int(self.quantities["log_posterior"].shape[1])
 
     @property
     def is_sample(self) -> bool:
-        """Whether these are draws from the posterior, not the path of an annealing."""
+        """Whether these are draws from the posterior (not states of an annealing)."""
         return not self.is_path and self.n_draws > 0
 
     @property
     def is_path(self) -> bool:
-        """Whether these are the states of an annealing, one a temperature."""
+        """Whether these are the states of an annealing, one per temperature."""
         return self.settings.get("engine") == "anneal"
 
     @property
     def acceptance(self) -> dict[str, float]:
-        """Share of each move's proposals that were accepted; NaN if it was never tried."""
+        """Acceptance rate of each move; NaN if it was never tried."""
         tried = {name: int(counts.sum()) for name, counts in self.proposed.items()}
         return {
             name: int(self.accepted[name].sum()) / n if n else math.nan for name, n in tried.items()
         }
 
     def page(self) -> Page:
-        """Return how well the posterior was explored: convergence, moves, sizes and columns."""
+        """Return the diagnostics: convergence, moves, sizes and columns."""
         settings = self.settings
         heading = [
             self.title or str(settings.get("model", "unknown model")),
@@ -166,7 +166,7 @@ class Trace(Printed):
         return (table,) if all(d.is_fine for d in found) else (table, warning(advice))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the trace says, at full precision as plain data."""
+        """Return the diagnostics as plain data at full precision."""
         record: dict[str, Any] = {
             "settings": dict(self.settings),
             "n_chains": self.n_chains,
@@ -179,12 +179,12 @@ class Trace(Printed):
         return record
 
     def words_of(self, name: str) -> str:
-        """Return what a quantity is called."""
+        """Return the name of a quantity in words."""
         return self.words.get(name, trace_words(name))
 
     @property
     def main(self) -> list[str]:
-        """The quantities that say most: log posterior and size, or all where there is no size."""
+        """The main quantities: log posterior and size, or all quantities if there is no size."""
         return ["log_posterior", self.size] if self.size else list(self.quantities)
 
     def diagnostics(self) -> dict[str, Diagnostic]:
@@ -194,8 +194,8 @@ class Trace(Printed):
     def shares(self) -> dict[str, dict[str, float]]:
         """Return shares of the draws by title and label, largest first.
 
-        The titles are what the size counts ("leaves", "rules"), what the traces of codes are called
-        ("first split", "first rule"), and "columns used", equal ones of these in the table's order.
+        The titles are the counted things ("leaves", "rules"), the traces of codes ("first split",
+        "first rule"), and "columns used". Columns with equal shares are in the order of the table.
         """
         shares = {}
         if self.size is not None:
@@ -213,16 +213,15 @@ class Trace(Printed):
     def to_inference_data(self) -> Any:  # Any: InferenceData or DataTree, by ArviZ's version
         """Return the trace for ArviZ: an ``InferenceData`` of ArviZ 0.x, a ``DataTree`` of 1.x.
 
-        Group ``posterior`` has what the posterior's `describe` says of a state, without its log
-        prior; whole numbers are int64 where they vary. A trace of codes, such as ``first_feature``
-        (the column split first, -1 for none), has the coordinates ``first_feature_code`` and
-        ``first_feature_label``. Group ``sample_stats`` has ``lp`` (log posterior, nats),
-        ``total_log_likelihood`` and ``log_prior`` where these are known, ``acceptance_rate``,
-        ``feature_used`` per column and, per move, ``proposed`` and ``accepted`` since the draw
-        before.
+        Group ``posterior`` has the scalars of `describe`, except the log prior. Whole numbers are
+        int64 if they vary. A trace of codes, such as ``first_feature`` (the column of the first
+        split, -1 for none), has the coordinates ``first_feature_code`` and ``first_feature_label``.
+        Group ``sample_stats`` has ``lp`` (log posterior, nats), ``total_log_likelihood`` and
+        ``log_prior`` if these are known, ``acceptance_rate``, ``feature_used`` per column and, per
+        move, ``proposed`` and ``accepted`` since the draw before.
 
-        ArviZ's ``loo`` and ``compare`` take a log likelihood for every row given the state, and
-        refuse: where parameters are integrated out there is only that of all rows together.
+        ArviZ's ``loo`` and ``compare`` do not work, because they need a log likelihood for each
+        row. If parameters are integrated out, there is only one for all rows together.
         """
         named = dict(self.quantities)
         stats: dict[str, NDArray[Any]] = {"lp": named.pop("log_posterior")}

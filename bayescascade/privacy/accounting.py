@@ -62,20 +62,21 @@ class Entry(NamedTuple):
 
 
 class PrivacyLedger(Printed):
-    """A budget for releases of the same data, which refuses what would exceed it.
+    """A privacy budget for releases of the same data; it refuses releases that exceed it.
 
-    All releases together are (epsilon, delta)-private, even if later ones, and their costs, depend
-    on earlier ones. The rule must be chosen beforehand.
+    All releases together are (epsilon, delta)-differentially private, even if later releases and
+    their costs depend on earlier ones. The rule must be chosen in advance.
 
-    * "basic": the sums of epsilons and of deltas are within the budget (Rogers and others). Best
-      for a few releases.
+    * "basic": the sum of epsilons and the sum of deltas are within the budget (Rogers and others).
+      Best for a few releases.
     * "concentrated": the sum of the rhos, turned into an epsilon at half the budget's delta, is
-      within the budget. Releases without a rho are delta_i-approximately epsilon_i**2 / 2
-      -concentrated (Bun and Steinke, Section 8), and their deltas together are within the other
-      half (Whitehouse and others, Theorem 1). While all deltas are 0, the sum of epsilons will do,
-      too: outcomes that end so have a privacy loss within epsilon and add nothing to delta, and all
-      others are among those that the concentrated rule alone would have let pass. Best for many
-      releases; advanced composition (Dwork and Roth, Theorem 3.20) gives more at the same delta.
+      within the budget. A release without a rho counts as delta_i-approximately epsilon_i**2 / 2
+      -concentrated (Bun and Steinke, Section 8), and the sum of these deltas is within the other
+      half (Whitehouse and others, Theorem 1). While all deltas are 0, a sum of epsilons within the
+      budget is also accepted: such outcomes have a privacy loss within epsilon and add nothing to
+      delta, and all other outcomes satisfy the concentrated rule. Best for many releases; its
+      epsilon is smaller than that of advanced composition (Dwork and Roth, Theorem 3.20) at the
+      same delta.
 
     Parameters
     ----------
@@ -86,9 +87,9 @@ class PrivacyLedger(Printed):
 
     Notes
     -----
-    Threads may share a ledger. Copies, such as scikit-learn's of parameters, are the ledger itself;
-    it cannot be pickled, and a forked process cannot spend: every copy would spend the budget once
-    more.
+    Threads may share a ledger. A copy, such as that of a parameter by scikit-learn, is the ledger
+    itself. A ledger cannot be pickled, and a forked process cannot spend, because each copy would
+    spend the budget again.
 
     Examples
     --------
@@ -113,27 +114,27 @@ class PrivacyLedger(Printed):
 
     @property
     def budget(self) -> Cost:
-        """What may be spent."""
+        """The budget."""
         return self._budget
 
     @property
     def rule(self) -> str:
-        """By which costs are added."""
+        """The rule by which costs are added."""
         return self._rule
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What was released, the first first."""
+        """The releases, in order."""
         return self._entries
 
     @property
     def spent(self) -> Cost:
-        """What all releases cost together."""
+        """The total cost of all releases."""
         return self._total(self._entries)
 
     @property
     def remaining(self) -> Cost:
-        """What one more release may cost, if it is known by its epsilon and delta alone."""
+        """The largest possible cost of a further release that states only epsilon and delta."""
         costs = [entry.cost for entry in self._entries]
         left = math.fsum([self._budget.epsilon, *(-cost.epsilon for cost in costs)])
         delta = math.fsum([self._delta, *(-cost.delta for cost in costs if self._counts(cost))])
@@ -147,7 +148,7 @@ class PrivacyLedger(Printed):
         return Cost(max(0.0, left), max(0.0, delta))
 
     def spend(self, cost: Cost, what: str) -> None:
-        """Enter a release, before it is made.
+        """Enter a release before it is made.
 
         Parameters
         ----------
@@ -158,10 +159,10 @@ class PrivacyLedger(Printed):
         Raises
         ------
         PrivacyError
-            If that would exceed the budget, or this process is a fork of the one that made the
-            ledger; nothing is spent then.
+            If the release would exceed the budget, or if this process is a fork of the one that
+            made the ledger. Nothing is spent then.
         ParameterError
-            If `cost` is no `Cost`.
+            If `cost` is not a `Cost`.
         """
         if not isinstance(cost, Cost):
             raise ParameterError(f"cost must be a Cost, got {type(cost).__name__}")
@@ -181,7 +182,7 @@ class PrivacyLedger(Printed):
             self._entries = entries
 
     def page(self) -> Page:
-        """Return what was released, at which cost, and what remains."""
+        """Return the releases, their costs, and the remaining budget."""
         rule = "epsilons and deltas added" if self._rule == "basic" else "concentrated composition"
         heading = Heading([f"privacy budget: {self._budget.text}", rule])
         if not self._entries:

@@ -54,28 +54,28 @@ def audit_privacy(
     delta: float = 0.0,
     statistic: Callable[[Any], float] | None = None,
 ) -> Audit:
-    """Return a lower bound on a mechanism's epsilon, by its outputs on two neighbors.
+    """Return a lower bound on the epsilon of a mechanism, from outputs on two neighbors.
 
     The first half of the outputs chooses an event E: that a number is at least or at most a
-    threshold, or that an output is a certain one. Given that choice, the other half are independent
-    draws, so that by Clopper and Pearson P(M(x) in E) >= p and P(M(x') in E) <= q hold with
-    probability (1 + confidence) / 2 each, so both hold with probability `confidence`; and then
-    epsilon >= log((p - delta) / q). A mechanism that is not refuted may still not be private.
+    threshold, or that the output has a certain value. The other half is independent of this choice.
+    So P(M(x) in E) >= p and P(M(x') in E) <= q hold with probability (1 + confidence) / 2 each
+    (Clopper and Pearson), and both with probability `confidence`. Then epsilon >= log((p - delta) /
+    q). A mechanism that passes the audit may still not be private.
 
     Parameters
     ----------
     mechanism : callable
-        From data to an output, each time with new noise: a number, a tuple, an array, a string or
-        None.
+        Function of the data that returns an output with new noise each time: a number, a tuple, an
+        array, a string or None.
     neighbors : (data, data)
-        Two data sets of which one row differs.
+        Two data sets that differ in one row.
     n_samples : int >= 20
-        How often to run it on each.
+        Number of runs on each data set.
     confidence : float in (0, 1)
     delta : float in [0, 1)
-        That the mechanism promises.
+        Delta that the mechanism promises.
     statistic : callable, optional
-        From an output to the number that is looked at in its place.
+        Function of an output that returns the number to use in its place.
 
     Raises
     ------

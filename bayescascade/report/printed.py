@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 
 
 class Printed(ABC):
-    """What `print` and notebooks show as its page."""
+    """An object that `print` and notebooks show as its page."""
 
     __slots__ = ()
 
     @abstractmethod
     def page(self) -> Page:
-        """Return what is printed, block by block."""
+        """Return the print, as blocks."""
 
     def to_text(self, *, width: int = 80, full: bool = False) -> str:
-        """Return what `print` shows.
+        """Return the text that `print` shows.
 
         Parameters
         ----------
         width : int >= 60
-            Most columns of a line.
+            Maximum number of characters per line.
         full : bool
-            Whether all of a large tree or list, and all columns, are shown; else what tells least
-            is folded.
+            Whether to show all parts of a large tree or list, and all columns. Otherwise the least
+            informative parts are folded.
         """
         return page_text(self.page(), width, full)
 
@@ -41,15 +41,15 @@ class Printed(ABC):
 
 
 class Readable(Printed):
-    """What a user reads of a state."""
+    """The readable form of a state."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return it at full precision as plain data."""
+        """Return plain data at full precision."""
 
 
 class Pictured(Readable):
-    """What has a picture, too."""
+    """A readable form with a picture."""
 
     @abstractmethod
     def plot(self, ax: "Axes | None" = None) -> "Axes":

@@ -38,12 +38,12 @@ class RareRows(NamedTuple):
 
 
 class BoxesClassifier(MatrixClassifier):
-    """A classifier of two classes of which the rare one is in a union of boxes.
+    """A classifier of two classes that describes the rare class by a union of boxes.
 
     Attributes
     ----------
     boxes_ : BoxUnion
-        The union that is shown, its sides halfway to the next row that would enter.
+        The union that is printed. Each side is halfway to the next row outside.
     positive_ : label
         The rare class.
     """
@@ -111,11 +111,12 @@ class BoxesClassifier(MatrixClassifier):
         return means
 
     def to_sql(self, label: object = None) -> str:
-        """Return the class of a row, or how probable one is, as an expression of standard SQL.
+        """Return the class of a row, or the probability of a class, as a standard SQL expression.
 
-        Such as ``f"SELECT *, {model.to_sql('rare')} AS rare FROM wines"``. It reads columns by
-        their names, or as "x0", "x1" where they have none. NULL is a missing cell; where that, or
-        an unknown level, is an error, the answer is NULL. An average over draws is long.
+        Use it as in ``f"SELECT *, {model.to_sql('rare')} AS rare FROM wines"``. It reads columns by
+        their names, or as "x0", "x1" if they have no names. NULL is a missing cell. If missing
+        cells or unknown levels are errors, the result is NULL for them. The expression of an
+        average over draws is long.
 
         Parameters
         ----------
@@ -125,7 +126,7 @@ class BoxesClassifier(MatrixClassifier):
         Raises
         ------
         ParameterError
-            If the label is none of the classes.
+            If the label is not one of the classes.
         DataError
             If a name, level or class contains a NUL character.
         """
@@ -164,7 +165,7 @@ class BoxesClassifier(MatrixClassifier):
 
     @property
     def boxes_(self) -> BoxUnion:
-        """The union that is shown."""
+        """The union that is printed."""
         check_is_fitted(self)
         return self._best.union
 
@@ -176,19 +177,19 @@ class BoxesClassifier(MatrixClassifier):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Shares of the negatives that a side of each feature alone keeps out of its box."""
+        """Shares of the features in the negatives that are outside a box by one side only."""
         check_is_fitted(self)
         features = self._encoder.source[[side.column for side in self._best.sides]]
         kept_out = [side.kept_out for side in self._best.sides]
         return importance_shares(self.n_features_in_, features, kept_out)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw what part of each column's range the boxes shown hold, and return the axes.
+        """Draw the range of each column that is inside the boxes, and return the axes.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is high enough.
+            Axes to draw into; by default those of a new figure.
         """
         check_is_fitted(self)
         return plot_union(self._best, self._encoder, self._span[1:], ax)

@@ -37,41 +37,43 @@ _STEPS_OF_START, _BLOCKS_OF_START = 100_000, 125  # of the chains that an exact 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
-    """Classifier of a rare class by a union of boxes: an average, or the best one with a proof.
+    """Classifier of a rare class by an average over unions of boxes, or by the best union.
 
     Parameters
     ----------
     positive : label or None
         The rare class.
     likelihood : {"pooled", "gibbs", "beta"}
-        See `BoxPosterior`; "pooled" samples both, each by half of the chains, and predicts by the
-        mean of their rates. The union shown is then that of "beta".
+        See `BoxPosterior`. "pooled": half of the chains sample each of the other two, rates are
+        averaged, and the printed union is that of "beta".
     n_boxes, negative_weight, box_cost, side_cost, temperature, max_cuts, prior_weight
-        See `BoxPosterior`. A single printed union hardly does better than a decision tree; a low
-        `side_cost` and one box buy one to five sides to read.
+        See `BoxPosterior`. A single union is hardly more accurate than a decision tree. For a short
+        description with one to five sides, use one box and a low `side_cost`.
     predictive : {"map", "average"}
-        By the union shown, or the average of 1,000 draws.
+        Predict with the printed union (map), or with the average over 1,000 draws (average).
     search : str
-        "exact" finds the best union by the objective of "gibbs", with a proof or a bound; where a
-        proof for all boxes is beyond reach, each box is proved the best given the others. It takes
-        ten seconds at most or so, unless a `time_limit` says how long. Others: see `explore`.
+        "exact" searches the best union by the objective of "gibbs", with a proof or a bound. If a
+        proof for all boxes together is too expensive, each box is proved to be the best given the
+        others. It takes about ten seconds at most, or until the `time_limit`. For the others, see
+        `explore`.
     solver : {"branch", "program"}
-        Of an exact search. HiGHS proves nothing to the last digit, and so is not called exact.
+        Algorithm of an exact search. "program" uses HiGHS, whose proofs have a tolerance, so its
+        results are not called exact.
     memory_limit : float > 0
-        Gigabytes of an exact search.
+        Limit in gigabytes for an exact search.
 
     Attributes
     ----------
     boxes_ : BoxUnion
-        The union shown.
+        The union that is printed.
     positive_ : label
         The rare class.
     objective_ : float
-        What an exact search's union is worth; see `exact.levels`.
+        Objective of the union of an exact search; see `exact.levels`.
     exact_ : CertifiedUnion
-        Of an exact search; its `gap` is 0 where nothing is worth more. Not in saved models.
+        Result of an exact search. A `gap` of 0 proves that no union is better. Not in saved models.
 
-    The others are those of every `MatrixExplorer` and `MatrixClassifier`.
+    All other attributes are those of `MatrixExplorer` and `MatrixClassifier`.
 
     Examples
     --------
@@ -239,17 +241,17 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     def path(
         self, X: Any, y: Any, weights: ArrayLike | None = None, sample_weight: Any = None
     ) -> BoxPath:
-        """Return the best union for each of several weights of negatives, by exact searches.
+        """Return the best union for each of several negative weights, by exact searches.
 
-        Each search begins with the union of the weight before. `time_limit` is for all of them;
-        without one, they take ten seconds or so.
+        Each search starts from the union of the last weight. `time_limit` is for all searches
+        together; without it, they take about ten seconds.
 
         Parameters
         ----------
         X, y, sample_weight
-            As of `fit`.
+            As in `fit`.
         weights : (n_weights,) array of float > 0, optional
-            By default ten from 0.01 to 1, evenly by their logarithms.
+            Negative weights. By default ten values from 0.01 to 1, evenly spaced on a log scale.
 
         Raises
         ------
@@ -290,24 +292,25 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     def bound(
         self, n_values: int | Sequence[int], delta: float = 0.05, negative_weight: float = 1.0
     ) -> float:
-        """Return what the share of weighted errors of the union shown is at most on new rows.
+        """Return a bound on the weighted error rate of the printed union on new rows.
 
-        It holds with probability at least ``1 - delta``, at once for all unions of at most
-        `n_boxes` boxes, of rows drawn independently from one distribution; see
-        `generalization_bound` for the formula (Proposition 3 of Goh 2018, corrected). Proof that it
-        may be used here: of a column with M values, a box holds one of M (M + 1) / 2 runs of
-        values or none, which are pairs of the M + 1 gaps before, between and behind the values;
-        so every union is, on all rows, one of those anchored at the gaps, which do not depend on
-        the rows.
+        With probability at least ``1 - delta``, the bound holds for all unions of at most `n_boxes`
+        boxes at the same time, if rows are independent draws from one distribution. See
+        `generalization_bound` for the formula (Proposition 3 of Goh 2018, corrected). It applies
+        here for this reason: in a column with M values, a box contains one of M (M + 1) / 2 runs of
+        values, or none. A run is a pair of the M + 1 gaps before, between and after the values. So
+        each union is equivalent, on all rows, to a union with sides at the gaps, which do not
+        depend on the rows.
 
         Parameters
         ----------
         n_values : int >= 1, or one for each column of the matrix
-            How many values a cell may have, known before the rows were seen: numbers with two
-            decimals from 0 to 10 have 1,001.
+            Number of possible values of a cell, which must be known without the rows. For example,
+            numbers from 0 to 10 with two decimals have 1,001.
         delta : float in (0, 1)
         negative_weight : float from 0 to 1
-            What a negative inside counts, a positive outside being 1; chosen before, too.
+            Cost of a negative inside, if a positive outside costs 1. It must also be chosen without
+            the rows.
 
         Raises
         ------
@@ -327,7 +330,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
 
     @property
     def draws_states(self) -> bool:
-        """Whether the search draws unions."""
+        """Whether the search samples the posterior."""
         return self.search != "exact"
 
     def _model_pieces(self) -> list[str]:

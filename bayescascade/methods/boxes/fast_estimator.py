@@ -19,32 +19,32 @@ from bayescascade.report.page import Page, Pieces, count_of
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FastBoxes(BoxesClassifier):
-    """Classifier by boxes around clusters of a rare class, fast; `fast` has the formulas.
+    """Fast classifier by boxes around clusters of a rare class; `fast` has the formulas.
 
     Parameters
     ----------
     positive : label or None
-        The rare class.
+        Label of the rare class. None: the rarer one.
     n_clusters : int >= 1 or "cv"
-        As many boxes; "cv" takes the fewest, up to 12, within a standard error of the best on rows
-        held out by 3-fold cross-validation.
+        Number of clusters and of boxes. "cv": the smallest number, up to 12, within one standard
+        error of the best in 3-fold cross-validation.
     expansion : float >= 0 or "cv"
-        The paper's beta, which pushes sides outward.
+        How far boxes expand (beta in the paper). "cv": chosen by cross-validation.
     negative_weight : float > 0
-        The paper's c.
+        Cost of a negative inside (c in the paper).
     grow : bool
-        Whether sides last go outward to the next negative.
+        Whether boxes finally grow to the next negative.
 
     Attributes
     ----------
     starting_, revised_, boxes_ : BoxUnion
-        Around clusters, after the losses are minimized, and in the end.
+        The boxes around clusters, the boxes after the losses are minimized, and the final boxes.
     clusters_ : (n_positives,) int64
         The cluster of each positive.
     n_clusters_, expansion_ : int, float
-        Given or chosen.
+        Number of clusters and expansion, given or chosen.
 
-    The others are those of every `MatrixClassifier`.
+    All other attributes are those of `MatrixClassifier`.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class FastBoxes(BoxesClassifier):
         Parameters
         ----------
         X, y, sample_weight
-            As of `BoxClassifier.fit`.
+            As in `BoxClassifier.fit`.
 
         Raises
         ------

@@ -28,22 +28,22 @@ from bayescascade.base.validation import check_integer, check_real
 
 
 def hull_area(false_rates: ArrayLike, true_rates: ArrayLike) -> float:
-    """Return the area under the convex hull of points of a ROC curve, with both its corners.
+    """Return the area under the convex hull of ROC points and both corners.
 
     Parameters
     ----------
     false_rates, true_rates : (n_classifiers,) array of float in [0, 1]
-        The share of the negatives, and of the positives, that each classifier calls positive.
+        False positive rates and true positive rates of classifiers.
 
     Returns
     -------
     float
-        From 0.5, where no classifier is above the diagonal, to 1.
+        Between 0.5 (no classifier is above the diagonal) and 1.
 
     Raises
     ------
     DataError
-        If the rates are not of one length, or one is not from 0 to 1.
+        If the lengths differ, or a rate is not between 0 and 1.
 
     Examples
     --------
@@ -80,19 +80,19 @@ def _turns_left(
 def generalization_bound(
     errors: float, n_rows: int, n_anchors: Sequence[int], n_boxes: int, delta: float = 0.05
 ) -> float:
-    """Return a bound on the share of weighted errors on new rows; the module has the formula.
+    """Return a bound on the weighted error rate on new rows; the module has the formula.
 
     Parameters
     ----------
     errors : float from 0 to 1
-        The share of weighted errors on the rows learned from.
+        Weighted error rate on the training rows.
     n_rows : int >= 1
     n_anchors : sequence of int >= 2
-        How many numbers of each column may be sides, chosen before the rows were seen.
+        For each column, how many numbers may be sides, which must be chosen without the rows.
     n_boxes : int >= 1
-        Most boxes of a union.
+        Maximum number of boxes.
     delta : float in (0, 1)
-        The probability with which the bound may fail.
+        Probability that the bound fails.
 
     Raises
     ------

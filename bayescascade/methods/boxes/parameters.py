@@ -54,7 +54,7 @@ class BoxParameters(ClassParameters, PosteriorParameters, MemoryParameters, Sear
     )  # fmt: skip
     predictive = Choice(
         "average",
-        "Predict with the rates of the union shown (map), or with the average over draws (average)",
+        "Predict with the printed union (map), or with the average over draws (average)",
         words=("map", "average"),
     )
     search = Choice(
@@ -81,7 +81,7 @@ class FastBoxParameters(ClassParameters):
         minimum=0.0, words=("cv",),
     )  # fmt: skip
     negative_weight = Real(0.3, "Cost of a negative inside", above=0.0)
-    grow = Flag(True, "At the end, boxes grow to the next negative")
+    grow = Flag(True, "Whether boxes finally grow to the next negative")
 
 
 _CERTIFIED = {"likelihood": "gibbs", "search": "exact"}

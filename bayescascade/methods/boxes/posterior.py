@@ -58,43 +58,43 @@ _MANY_CUTS = 1_000  # of more, the words take too much memory: weights are those
 
 
 class BoxPosterior(CompiledPosterior[BoxState]):
-    """Unions of boxes around a rare class; the module has the formulas.
+    """Posterior over unions of boxes around a rare class; the module has the formulas.
 
     Parameters
     ----------
     X : (n_rows, n_columns) array of float
-        Finite.
+        Finite numbers.
     is_positive : (n_rows,) array of bool
-        Which rows are of the rare class; some are, and some are not.
+        Which rows are of the rare class. There must be rows of both classes.
     sample_weight : (n_rows,) array of float >= 0, optional
         Weights of the rows, 1 each by default.
     likelihood : {"beta", "gibbs"}
     n_boxes : int from 1 to 64
-        Most boxes of a union.
+        Maximum number of boxes.
     negative_weight : float >= 0 or "balanced"
-        C_I, of "gibbs"; "balanced" is the weight of the positives by that of the negatives.
+        C_I of "gibbs". "balanced": total weight of the positives divided by that of the negatives.
     box_cost, side_cost : float >= 0
         C_E and C_S.
     temperature : float > 0
-        Of "gibbs": a nat, in positives.
+        Number of positives that one nat is worth, for "gibbs".
     max_cuts : int from 1 to 32,767
-        Most cuts of a column, evenly among its rows.
+        Maximum number of cuts of a column, evenly among its rows.
     prior_weight : float > 0
-        The a of the rates.
+        Parameter a of the prior on rates.
 
     Attributes
     ----------
     cuts : list of float64 arrays
-        Of each column, ascending.
+        Cuts of each column, ascending.
     totals : (2,) float64
-        Weights of all positives and all negatives.
+        Total weights of positives and of negatives.
 
     Raises
     ------
     ParameterError
         If a parameter is out of its range.
     DataError
-        If rows, flags or weights cannot be used, or there is only one kind of rows.
+        If rows, flags or weights cannot be used, or if there are rows of one class only.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         return -cost / (1.0 if self.likelihood == "beta" else self.temperature)
 
     def log_likelihood(self, state: BoxState) -> float:
-        """Return the log marginal likelihood, or what else is maximized by its temperature."""
+        """Return the log marginal likelihood, or the objective divided by its temperature."""
         inside, (positives, negatives) = self.weights_inside(state), self.totals
         if self.likelihood == "gibbs":
             worth = inside[0] + self.negative_weight * (negatives - inside[1])
@@ -188,14 +188,14 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         return float(rates - 2.0 * betaln(a, a))
 
     def initial_state(self, rng: np.random.Generator) -> BoxState:
-        """Return a box around one positive, or two of them; no box if that has no density."""
+        """Return one or two boxes around positives; no box if they have density zero."""
         chosen = self._codes[:, rng.integers(self._n_positives, size=2)].astype(np.int64)
         box = np.stack([chosen.min(axis=1), chosen.max(axis=1)], axis=1)
         state = (tuple(box.ravel().tolist()),)
         return state if self.log_density(state) > -math.inf else ()
 
     def describe(self, state: BoxState) -> Mapping[str, float]:
-        """Return boxes, closed sides, and the weights of positives and negatives inside."""
+        """Return numbers of boxes and closed sides, and weights of both classes inside."""
         inside = self.weights_inside(state)
         return {
             "n_boxes": float(len(state)),
@@ -283,13 +283,13 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         return np.array([weights[: self._n_positives].sum(), weights[self._n_positives :].sum()])
 
     def rates(self, state: BoxState) -> Floats:
-        """Return the rates of positives outside and inside, (2,), their posterior means."""
+        """Return posterior means of the rates of positives outside and inside, (2,)."""
         inside, a = self.weights_inside(state), self.prior_weight
         outside = self.totals - inside
         return np.array([(a + part[0]) / (2.0 * a + part.sum()) for part in (outside, inside)])
 
     def union(self, state: BoxState) -> BoxUnion:
-        """Return a state as boxes with sides at cuts."""
+        """Return the union of a state, with sides at cuts."""
         lower = np.full((len(state), len(self.cuts)), -np.inf)
         upper = -lower
         for place, box in enumerate(state):
@@ -302,7 +302,7 @@ class BoxPosterior(CompiledPosterior[BoxState]):
         return BoxUnion(lower, upper)
 
     def state(self, union: BoxUnion) -> BoxState:
-        """Return the state that is nearest to a union: sides at the next cut outward."""
+        """Return the state for a union, with each side moved outward to the next cut."""
         boxes = set()
         for lower, upper in list(zip(union.lower, union.upper, strict=True))[: self.n_boxes]:
             cells = []

@@ -25,13 +25,12 @@ class BoxUnion:
     Parameters
     ----------
     lower, upper : (n_boxes, n_columns) float64
-        The least and the greatest value inside of each box, both included; -inf and inf where a
-        side is open.
+        Smallest and largest value inside each box, both included; -inf and inf for open sides.
 
     Raises
     ------
     DataError
-        If the two are no matrices of one shape, hold NaN, or a lower side is above the upper one.
+        If they are not matrices of one shape, contain NaN, or a lower side is above its upper side.
 
     Examples
     --------
@@ -60,18 +59,18 @@ class BoxUnion:
 
     @property
     def n_boxes(self) -> int:
-        """How many boxes there are; with none, the union is empty."""
+        """Number of boxes. If it is 0, the union is empty."""
         return len(self.lower)
 
     @property
     def n_sides(self) -> int:
-        """How many sides are closed."""
+        """Number of closed sides."""
         return int(np.isfinite(self.lower).sum() + np.isfinite(self.upper).sum())
 
     def inside(self, X: ArrayLike) -> Flags:
-        """Return which rows each box contains, (n_rows, n_boxes) bool, for rows of numbers.
+        """Return which rows are in each box, (n_rows, n_boxes) bool, for rows of numbers.
 
-        A side that is closed contains no missing cell (NaN), an open one does.
+        A missing cell (NaN) is inside only if both sides of its column are open.
 
         Raises
         ------
@@ -89,16 +88,16 @@ class BoxUnion:
         return found
 
     def contains(self, X: ArrayLike) -> Flags:
-        """Return which rows are in some box, (n_rows,) bool; see `inside`."""
+        """Return which rows are in at least one box, (n_rows,) bool; see `inside`."""
         found: Flags = np.asarray(self.inside(X).any(axis=1))
         return found
 
     def halfway(self, X: ArrayLike) -> "BoxUnion":
-        """Return the union whose sides are halfway from the rows inside to the next outside.
+        """Return the union with sides halfway between rows inside and the next rows outside.
 
-        Sides are moved outward from the outermost rows inside, one after another, and a row would
-        enter if the side is all that keeps it out of its box as it is by then; so no row enters,
-        also none at a corner. A side that keeps no row out is opened.
+        Sides are moved outward, one after the other, starting from the outermost rows inside. The
+        next row outside is the nearest row that only this side keeps out of the current box, so no
+        row enters the box. A side that keeps no row out is opened.
         """
         rows = np.asarray(X, np.float64)
         lower, upper = self.lower.copy(), self.upper.copy()
@@ -122,7 +121,7 @@ class BoxUnion:
         return BoxUnion(lower, upper)
 
     def to_record(self) -> dict[str, Any]:
-        """Return plain JSON types: of closed sides, which are few, where they are."""
+        """Return plain JSON types, with the positions of closed sides only."""
         ends = np.stack([self.lower, self.upper], axis=-1)
         closed = np.argwhere(np.isfinite(ends)).tolist()
         return {
@@ -132,7 +131,7 @@ class BoxUnion:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], n_columns: int) -> "BoxUnion":
-        """Return the union that `to_record` recorded; raises ModelFileError if it is none."""
+        """Rebuild a union from `to_record`; ModelFileError if the record is malformed."""
         n_boxes = check_integer("n_boxes", record["n_boxes"], 0, 2**16)
         ends = np.tile([-np.inf, np.inf], (n_boxes, n_columns, 1))
         for *place, cut in record["closed"]:

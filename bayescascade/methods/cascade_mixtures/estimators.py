@@ -54,53 +54,56 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     Parameters
     ----------
     n_components
-        Number of classes; "auto" grows it while held-out rows gain, up to 80.
+        Number of classes. "auto": it is increased, up to 80, while the held-out density improves.
     kind
-        Inside a class columns are independent, as in latent class analysis, or joined by a tree, in
-        which each column depends on one other; or there is one class, a cascade of any depth,
-        averaged over all its trees. "auto" for what held-out rows prefer; a cascade is among that
-        if `n_components` and `smoothing` are "auto", too.
+        Distribution inside a class. "independent": columns are independent, as in latent class
+        analysis. "dependent": each column depends on at most one other, by a tree of columns.
+        "cascade": there is one class with a cascade, averaged over all its trees. "auto": chosen on
+        held-out rows; a cascade is a candidate only if `n_components` and `smoothing` are also
+        "auto".
     smoothing
-        As if that many rows had been seen in each class, their columns independent, with levels
-        halfway between equally common and as among all rows; "auto" for what held-out rows prefer
-        from 0.25 to 64.
+        Number of pseudo-rows in each class. Their columns are independent, and their levels halfway
+        between equally common and the shares among all rows. "auto": chosen on held-out rows, from
+        0.25 to 64.
     time_limit
-        Seconds after which nothing more is tried, and EM ends; what is chosen then depends on the
-        machine. None: what takes about a minute for 13,000 rows of 25 columns.
+        Seconds after which nothing more is tried, and EM ends. The result may then depend on the
+        machine. None: a limit on the work, which is about a minute for 13,000 rows of 25 columns.
     progress : callable or None
-        Takes a `samplers.Progress` now and then.
+        Called with a `samplers.Progress` from time to time.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
 
     Attributes
     ----------
     mixture_, learned_ : MixtureDensity or LearnedDensityTree
-        The classes, the largest first; of a cascade its best tree, while scores and draws are those
-        of the average over trees.
+        The classes, the largest first. For a cascade, its best tree; scores and draws are from the
+        average over trees.
     cascade_ : AutoCascade or None
-        The cascade that is the one class, with all that it tells; None if `kind_` is another.
+        The cascade of the one class; None if `kind_` is not "cascade".
     classes_ : DataFrame
-        What stands out in each class: its number, share and expected rows, and levels of columns
-        with how probable they are inside and among all rows.
+        The characteristic levels of each class: number, share and expected rows of the class, and
+        levels with their probabilities inside the class and among all rows.
     n_components_ : int
     kind_ : str
     smoothing_ : float
-        What was chosen, or given; a cascade has no smoothing, but NaN.
+        The values that were chosen or given. For a cascade, smoothing is NaN.
     candidates_ : DataFrame
-        What was weighed, the chosen first and then the best: kind, smoothing, number of classes,
-        and mean log density of held-out rows, nats. Mixtures are chosen by these, so a cascade is
-        compared with the one that is the best in the other folds, and may be chosen from behind.
+        All candidates, the chosen one first, then in order: kind, smoothing, number of classes, and
+        mean log density of held-out rows, nats. The best mixture is biased upward by this choice.
+        So a cascade is compared with the mixture that is best in the other folds, and may be chosen
+        although its density is lower.
     held_out_ : float
-        That of what was chosen; NaN if nothing was to be chosen, or no row could be held out.
+        Mean log density of held-out rows for the chosen candidate. NaN if there was no choice, or
+        no row could be held out.
     objective_ : (n_steps,) float64
-        Log posterior density after each step from the best start, nats, but for a constant; none
-        of a cascade.
+        Log posterior density after each EM step from the best start, nats, up to a constant. Empty
+        for a cascade.
     log_likelihood_, bic_ : float
-        Of all rows, nats; minus twice that plus ``n_parameters_ ln(rows)``.
+        Log likelihood of all rows, nats; and minus twice this, plus ``n_parameters_ ln(rows)``.
     n_parameters_ : int or None
-        Free probabilities of the mixture; of a cascade, an average, None, and `bic_` is NaN.
+        Number of free probabilities of the mixture. None for a cascade, whose `bic_` is NaN.
     entropy_ : float in [0, 1]
-        How certain the rows' classes are: 1 if each row is surely of one, 0 if nothing is known.
+        How certain the classes of rows are: 1 if each is certain, 0 if nothing is known.
     summary_ : FitSummary
         Facts of the data, and whether the search ended early.
     schema_ : Schema
@@ -211,7 +214,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def cascade_(self) -> AutoCascade | None:
-        """The cascade that is the one class, if it is one."""
+        """The cascade of the one class, or None."""
         found = self._found_by_now
         return None if isinstance(found, MixtureDensity) else found
 
@@ -237,7 +240,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def smoothing_(self) -> float:
-        """Rows imagined in each class."""
+        """Number of pseudo-rows in each class."""
         return self._settings.smoothing
 
     @property
@@ -248,7 +251,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def candidates_(self) -> pd.DataFrame:
-        """What was weighed, the best first."""
+        """All candidates, the best first."""
         check_is_fitted(self, "_found")
         return pd.DataFrame(
             [(*one.settings, one.held_out) for one in self._candidates],
@@ -257,7 +260,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def n_parameters_(self) -> int | None:
-        """Free probabilities of the mixture; None of a cascade."""
+        """Number of free probabilities of the mixture; None for a cascade."""
         learned = self.learned_
         if not isinstance(learned, MixtureDensity):
             return None
@@ -267,14 +270,14 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
 
     @property
     def bic_(self) -> float:
-        """Minus twice the log likelihood, plus ``n_parameters_ ln(rows)``; NaN of a cascade."""
+        """Minus twice the log likelihood, plus ``n_parameters_ ln(rows)``; NaN for a cascade."""
         n_parameters = nan if self.n_parameters_ is None else self.n_parameters_
         penalty = n_parameters * math.log(self._total_weight)
         return penalty - 2 * self.log_likelihood_
 
     @property
     def classes_(self) -> pd.DataFrame:
-        """What is special in each class; empty for a cascade, which has one class of all rows."""
+        """The characteristic levels of each class; empty for a cascade, which has one class."""
         learned = self.learned_
         standouts = learned.standouts if isinstance(learned, MixtureDensity) else []
         rows = []
@@ -288,12 +291,12 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         return pd.DataFrame(rows, columns=names)
 
     def class_probabilities(self, X: AnyRows) -> Floats:
-        """Return how probable each class is for each row, (n_rows, n_components) float64.
+        """Return the probability of each class for each row, (n_rows, n_components) float64.
 
         Parameters
         ----------
         X : DataFrame or other table, paths, array, mapping, Series or Table
-            Rows as for `score_samples`. Missing and unknown cells are summed out.
+            Rows as in `score_samples`. Missing and unknown cells are summed out.
         """
         return self._memberships(np.maximum(self.encode(X), np.int32(MISSING)))
 
@@ -312,12 +315,12 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         return super()._sample_codes(n, rng) if one is None else one._sample_codes(n, rng)
 
     def to_sql(self) -> str:
-        """Return the log density of a row as standard SQL, which no mixture has.
+        """Raise an error: a mixture cannot be written as SQL.
 
         Raises
         ------
         ParameterError
-            Always; of a cascade, ``mixture_.to_sql()`` is that of its best tree.
+            Always. For a cascade, use ``mixture_.to_sql()`` for its best tree.
         """
         if self.cascade_ is None:
             return super().to_sql()
@@ -341,7 +344,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     # -- what is printed ---------------------------------------------------------------------------
 
     def page(self) -> Page:
-        """Return data, settings, fit, and the classes with what stands out in each."""
+        """Return data, settings, fit, and the classes with their characteristic levels."""
         if self.cascade_ is None:
             return (*self._head(), BLANK, *self.learned_.page(), *page_of(self._candidates))
         _, *found = self.cascade_.page()

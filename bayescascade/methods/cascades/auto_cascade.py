@@ -52,7 +52,7 @@ _REDRAWN = {"quick": 0.04, "normal": 0.2, "thorough": inf}  # gigabytes of subtr
 
 @dataclass(eq=False, repr=False)
 class AutoCascade(Baseline[LearnedDensityTree]):
-    """The density tree that suits a table: leaves, splits and prior are chosen by the rows.
+    """The best kind of density tree for a table: leaves, splits and prior are chosen.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     def fit_chosen(
         self, table: Table, choice: Choice, watch: Watch, seed: np.random.SeedSequence
     ) -> Self:
-        """Learn a table by what was chosen already."""
+        """Learn another table with the kind that was chosen before."""
         self.schema_, best = table.schema, choice.candidates[0]
         run = self._run_of(best, choice, table)
         if not best.is_summed:  # else there is nothing to go on with
@@ -221,7 +221,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
 
     @property
     def candidates_(self) -> pd.DataFrame:
-        """What was weighed, the best first."""
+        """All candidates, the best first."""
         check_is_fitted(self)
         rows = self._candidates
         evidences = np.array([one.log_evidence for one in rows])
@@ -239,7 +239,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
 
     @property
     def learned_(self) -> LearnedDensityTree:
-        """The tree that `tree` asks for, of the cascade that was chosen."""
+        """The best or typical tree of the chosen cascade, by the parameter `tree`."""
         check_is_fitted(self)
         return self._asked.learned_
 
@@ -276,7 +276,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         return self._asked._sample_codes(n, rng)
 
     def to_dot(self) -> str:
-        """Return the tree that is printed as Graphviz source."""
+        """Return the printed tree as Graphviz source."""
         return self._shown_cascade.to_dot()
 
     def to_sql(self) -> str:
@@ -285,8 +285,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         Raises
         ------
         ParameterError
-            If `predictive` is "average", or the chosen leaves are dependent; `readable_`, where
-            there is one, has SQL of its own.
+            If `predictive` is "average", or the chosen leaves are dependent. If there is a
+            `readable_`, it has its own `to_sql`.
         """
         check_is_fitted(self)
         return self._asked.to_sql()
@@ -299,7 +299,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     # -- what is printed ---------------------------------------------------------------------------
 
     def page(self) -> Page:
-        """Return the tree that is there to be read, then what was chosen, and by what."""
+        """Return the readable tree, the chosen kind, and the comparison."""
         check_is_fitted(self)
         chosen, shown = self._asked, self._shown_cascade
         beside: Page = () if shown is chosen else (Pieces([self._beside_words()]), BLANK)

@@ -72,7 +72,7 @@ _MOST_ADDITIONS = 2e10  # of a chain over dependent leaves: about a minute
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
-    """What both cascades do; the subclasses document the parameters."""
+    """The common part of both cascades; the subclasses document the parameters."""
 
     purpose: ClassVar[str] = (
         "Which groups of rows are common and which are rare, as a tree that divides the rows by "
@@ -116,12 +116,12 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
 
     @property
     def tree_(self) -> LearnedDensityTree:
-        """The tree that `tree` asks for, with counts, volumes and probabilities."""
+        """The best or typical tree, with counts, volumes and probabilities."""
         return self.learned_
 
     @property
     def learned_(self) -> LearnedDensityTree:
-        """The tree that `tree` asks for, as `tree_`."""
+        """The same as `tree_`."""
         check_is_fitted(self, "_best")
         return self._readable(self._shown_tree)
 
@@ -180,7 +180,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
 
     @property
     def leaf_(self) -> str:
-        """What leaves are: `leaf`, or what was chosen if that is "auto"."""
+        """The kind of leaves: `leaf`, or the chosen kind if it is "auto"."""
         check_is_fitted(self, "_best")
         return self._leaf
 
@@ -361,22 +361,22 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         return choice
 
     def density_tree(self, tree: Tree) -> LearnedDensityTree:
-        """Return a state as what a user reads, such as a draw in ``run_.draws``.
+        """Return a state, such as a draw in ``run_.draws``, as a readable tree.
 
         Parameters
         ----------
         tree : Tree
-            Over the columns that the model was fitted to.
+            A tree over the columns of the model.
 
         Returns
         -------
         LearnedDensityTree
-            With counts of the rows that the model was fitted to, which a loaded model lacks.
+            The tree with counts of the training rows, which a loaded model does not have.
 
         Raises
         ------
         ParameterError
-            If it is no tree, or not one over the model's columns.
+            If it is not a tree over the columns of the model.
         """
         check_is_fitted(self, "_best")
         if not isinstance(tree, Tree):
@@ -387,16 +387,16 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         return self._readable(self._count(tree))
 
     def to_dot(self) -> str:
-        """Return `tree_` as Graphviz source: ``dot -Tsvg tree.dot > tree.svg`` draws it."""
+        """Return `tree_` as Graphviz source, for ``dot -Tsvg tree.dot > tree.svg``."""
         return self.learned_.to_dot()
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each column in what the splits of `tree_` win, (n_features_in_,) float64.
+        """Share of each column in the gains of the splits of `tree_`, (n_features_in_,) float64.
 
-        That is the log likelihood, in nats, of the rows with a split over that without: how much
-        more probable it makes them. What is inside leaves is integrated out. They sum up to 1, or
-        are all 0 of a tree without splits. Columns that matter inside leaves alone have none.
+        The gain of a split is the log likelihood of the rows with the split, minus that without it.
+        Distributions inside leaves are integrated out. The sum of the shares is 1, or 0 for a tree
+        without splits. Columns that matter only inside leaves have a share of 0.
         """
         learned = self.learned_  # which says if nothing is fitted
         concentration = self._model().leaf_concentration
@@ -438,25 +438,25 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         return super()._score_known(codes)
 
     def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
-        """Return how sure the density at each row is: (n_rows, 2) float64, low and high.
+        """Return credible intervals of the density at each row, (n_rows, 2) float64: low, high.
 
-        Of the density itself, not its logarithm. It is found from draws of the probabilities with a
-        seed of its own, so that equal calls return equal intervals; see
-        `bayescascade.methods.cascades.counted_tree` for how exact it is.
+        The interval is for the density, not for its logarithm. It is computed from draws of the
+        probabilities with a fixed seed, so equal calls return equal intervals.
+        `bayescascade.methods.cascades.counted_tree` describes its accuracy.
 
         Parameters
         ----------
         X : DataFrame, array, mapping, Series or Table
-            See `score_samples`; missing cells are integrated out, unknown ones are as there.
+            Rows as in `score_samples`. Missing cells are integrated out.
         level : float in (0, 1)
-            Posterior probability that the density at a row is inside, for each row by itself. With
-            ``predictive="average"`` over trees as well, else given `tree_`. That
-            `density` is "empirical" is of no effect: the posterior is what says how sure one is.
+            Posterior probability that the interval contains the density, separately for each row.
+            The posterior is over trees and probabilities if `predictive` is "average"; otherwise it
+            is conditional on `tree_`. The parameter `density` has no effect.
 
         Raises
         ------
         ParameterError
-            If `level` is out of its range, there are no draws to average over, or leaves are
+            If `level` is out of its range, if there are no draws to average over, or if leaves are
             dependent.
         DataError
             If a column is missing or a value is outside its column's domain; the message names
@@ -467,7 +467,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     def credible_interval_codes(
         self, codes: NDArray[np.int32], level: float = 0.95
     ) -> NDArray[np.float64]:
-        """Return what `credible_interval` does, of coded rows; see `encode`."""
+        """Return the same as `credible_interval`, for coded rows; see `encode`."""
         check_is_fitted(self, "_best")
         if self._model().leaf == "dependent":
             raise ParameterError(

@@ -42,7 +42,7 @@ _MOST_STANDOUTS = 2  # levels that stand out inside an independent leaf
 
 @dataclass(frozen=True, eq=False)
 class LearnedDensityTree(TreeParts):
-    """A density that is uniform, or a product over columns, inside each leaf of a tree.
+    """A density that is uniform or a product over columns inside each leaf of a tree.
 
     Its parameters are those of `TreeParts`.
     """
@@ -52,7 +52,7 @@ class LearnedDensityTree(TreeParts):
     # -- words -------------------------------------------------------------------------------------
 
     def rule_words(self, node: int) -> str:
-        """Return all conditions on a node, such as "sex is male and class is crew, 3rd"."""
+        """Return all conditions of a node, such as "sex is male and class is crew, 3rd"."""
         boxes = zip(self.schema.columns, self.boxes[node], self.boxes[0], strict=True)
         conditions = [column.condition_words(left) for column, left, full in boxes if left != full]
         return " and ".join(conditions) if conditions else "any row"
@@ -64,21 +64,22 @@ class LearnedDensityTree(TreeParts):
                 yield self._leaf_words(leaf, codes)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the tree, root on the left, and return the axes.
+        """Draw the tree, with its root on the left, and return the axes.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw, scaled to fit; by default a new figure as large as the tree needs.
+            Axes to draw into, scaled to fit. By default those of a new figure of the necessary
+            size.
         """
         return self._picture.plot(ax)
 
     def draw(self, target: "str | PathLike[str]") -> None:
-        """Draw the tree into a PNG file, which is there only once it is complete."""
+        """Draw the tree into a PNG file, which is replaced only when it is complete."""
         self._picture.save(target)
 
     def to_dot(self) -> str:
-        """Return the tree as Graphviz source: ``dot -Tsvg tree.dot > tree.svg`` draws it."""
+        """Return the tree as Graphviz source, for ``dot -Tsvg tree.dot > tree.svg``."""
         return self._picture.dot("cascade")
 
     @property
@@ -88,7 +89,7 @@ class LearnedDensityTree(TreeParts):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What else a reader of the table has to know."""
+        """Further explanations of the table."""
         if self.level_probabilities is None:
             return ()
         return ("mostly: what stands out inside a leaf, and its probability",)
@@ -114,7 +115,7 @@ class LearnedDensityTree(TreeParts):
 
     @property
     def how_to_read(self) -> list[tuple[str, str]]:
-        """How the tree is read."""
+        """How to read the tree."""
         inside = "Inside a group that is not divided further all combinations are equally probable."
         if self.level_probabilities is not None:
             inside = (
@@ -133,9 +134,9 @@ class LearnedDensityTree(TreeParts):
         return [("", read), ("", folds), ("", inside)]
 
     def parts_in_words(self) -> list[tuple[str, str]]:
-        """Return the rule of every group, and what is known of it, what stands out most first.
+        """Return the rule of each group with its statistics, the most unusual group first.
 
-        Groups are leaves, or what print does not divide further because it tells little.
+        Groups are leaves, or nodes whose subtrees are folded in the print because they gain little.
         """
         (table,) = self._table([])
         assert isinstance(table, Guided)
@@ -181,8 +182,8 @@ class LearnedDensityTree(TreeParts):
     def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log density of coded rows, (n_rows,) float64 nats; see `Schema.encode`.
 
-        Cells coded -1 are missing and integrated out, so the result is then the density of the
-        cells that are there. Rows outside the domain get -inf.
+        Cells coded -1 are missing. They are integrated out, so the result is the marginal density
+        of the observed cells. Rows outside the domain get -inf.
         """
         with np.errstate(divide="ignore"):
             log_probabilities, levels = np.log(self.probabilities), self.level_probabilities
@@ -195,15 +196,15 @@ class LearnedDensityTree(TreeParts):
         log_probabilities: NDArray[np.float64],
         log_level_probabilities: NDArray[np.float64] | None,
     ) -> NDArray[np.float64]:
-        """Return what `score_codes` does, for other probabilities of the same leaves.
+        """Return the same as `score_codes`, with other probabilities of the leaves.
 
         Parameters
         ----------
         codes : (p, n_rows) int32
         log_probabilities : (n_nodes,) float64
-            Of the leaves; those of inner nodes have no effect.
+            Log probabilities of the leaves. Those of inner nodes have no effect.
         log_level_probabilities : (n_leaves, L) float64 or None
-            As `level_probabilities`, None exactly if those are.
+            Logs in place of `level_probabilities`; None if these are None.
         """
         from bayescascade.base.jit import sparing
         from bayescascade.methods.cascades.kernels.sweep import score_rows

@@ -60,27 +60,27 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
     Parameters
     ----------
     complexity
-        What a leaf must lessen the squared error by, the domain's volume being 1; None for what
-        predicts best in folds.
+        Minimum decrease of the squared error per leaf, if the volume of the domain is 1. None:
+        chosen by cross-validation.
     concentration
         Number of pseudo-rows in each leaf.
     time_limit
-        Seconds after which no new fold starts, except the first: those scored by then choose the
-        complexity, which then depends on the machine. The tree itself is always grown.
+        Seconds after which no new fold starts, except the first. The finished folds choose the
+        complexity, which may then depend on the machine. The tree itself is always grown.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
 
     Attributes
     ----------
     tree_, learned_ : LearnedDensityTree
-        The tree, with counts, volumes and probabilities. Every split has two branches, which are
-        any two sets of the levels of a nominal column.
+        The tree, with counts, volumes and probabilities. Each split has two branches; for a nominal
+        column these are any two sets of levels.
     complexity_ : float
-        What it was pruned to.
+        Complexity by which the tree was pruned.
     schema_ : Schema
         Columns and levels.
     feature_importances_ : (n_features_in_,) float64
-        Share of each column in what the splits win, in log likelihood.
+        Share of each column in the log likelihood that the splits gain.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array of str
 
@@ -134,7 +134,7 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of each column in what splits win, (n_features_in_,) float64; see `LeafCascade`."""
+        """Share of each column in the gains of splits, (n_features_in_,); see `LeafCascade`."""
         volumes = self.tree_.log_volumes  # which says if nothing is fitted
         return split_shares(self.schema_, self._counted, volumes, 1.0)
 

@@ -35,18 +35,19 @@ class LeafCascade(Cascade):
     Parameters
     ----------
     expected_leaves
-        Mean of the Poisson; of no effect with another prior.
+        Mean of the Poisson; no effect with another prior.
     concentration
         Dirichlet parameter of each leaf: the number of pseudo-rows in each leaf.
     max_branches
         Maximum number of branches per split. None: the number of levels.
     max_leaves
-        Most leaves of a tree. None: any number; an exact search then leaves out only trees
-        with a number of leaves that is proved not to matter.
+        Maximum number of leaves. None: any number. An exact search then leaves out only numbers of
+        leaves that are proved to be negligible.
     partitions
-        A split shares out a column's remaining levels in any groups (ordered columns: of
-        neighbors), or sends each its own way, for any `max_branches`. That makes far fewer
-        trees, so that far larger tables are searched exactly.
+        "subsets": a split divides the remaining levels of a column into any groups (of adjacent
+        levels if they have an order). "levels": each level has its own branch, for any
+        `max_branches`. There are far fewer such trees, so far larger tables can be searched
+        exactly.
     leaf
         Distribution inside a leaf. "uniform": all rows are equally probable. "independent": each
         column has its own distribution, independent of the others. "dependent": each column depends
@@ -120,25 +121,26 @@ class LeafCascade(Cascade):
     tree_ : LearnedDensityTree
         The most probable tree that was found, or the typical one, see `tree`.
     log_posterior_ : float
-        The log posterior density of the most probable one, nats, unnormalized.
+        Log posterior density of the most probable tree, nats, unnormalized.
     leaf_ : str
-        What leaves are: `leaf`, or which was chosen if that is "auto".
+        The kind of leaves: `leaf`, or the chosen kind if it is "auto".
     leaf_choice_ : LeafChoice
-        By what, if it is; `methods.cascades.leaf_choice`.
+        How the kind of leaves was chosen, if it was; see `methods.cascades.leaf_choice`.
     posterior_ : LeafPosterior
         The posterior. A model read from a file does not have it, because files contain no rows.
     run_ : PosteriorRun
         Draws, traces, acceptance; see `PosteriorRun.to_inference_data`. Not in a loaded model.
     exact_ : ExactPosterior, SummedPosterior, StoppedPosterior, TiltedPosterior or ShallowTrees
-        After an exact search: evidence, probabilities of leaf counts and splits, independent draws,
-        densities averaged over all trees; of large tables evidence and draws alone. See
-        `methods.cascades.exact`. Not in a loaded model.
+        Result of an exact search: evidence, probabilities of numbers of leaves and of splits,
+        independent draws, and densities averaged over all trees. For large tables only evidence and
+        draws. See `methods.cascades.exact`. Not in a loaded model.
     summary_ : FitSummary
-        What is printed and saved: data, convergence, posterior of the leaf count and columns.
+        The summary that is printed and saved: data, convergence, posterior of the number of leaves
+        and of columns.
     schema_ : Schema
         Columns and levels.
     feature_importances_ : (n_features_in_,) float64
-        Share of each column in what the splits of `tree_` win, in log likelihood.
+        Share of each column in the log likelihood that the splits of `tree_` gain.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array of str
 
@@ -179,33 +181,32 @@ class BranchCascade(Cascade):
     Parameters
     ----------
     expected_branches
-        Mean of the Poisson; of no effect with another prior.
+        Mean of the Poisson; no effect with another prior.
     feature_inclusion
-        Prior probability that a column is in the tree, the thesis's optional upper level; None for
-        none, which the generative prior needs.
+        Prior probability that a column is in the tree (the optional upper level of the thesis).
+        None: no such level, as the generative prior requires.
     concentration
         Dirichlet parameter of every branch.
     max_branches
         Maximum number of branches per split. None: the number of levels.
     max_depth
-        Of an exact search with `partitions` "levels": most columns that a path fixes. None: any
-        number; of dependent leaves as many as take seconds, and in wide tables three, of the
-        columns that tell most of others. The generative prior ends there: a node at that depth is a
-        leaf. Rows are best scored by the average over all trees,
-        `predictive` "average", which in a loaded model is one over the draws kept.
+        Maximum depth for an exact search with `partitions` "levels". None: any depth. For dependent
+        leaves, the depth that takes seconds, and in wide tables 3, with only the columns that are
+        most informative about others. With the generative prior, nodes at this depth are leaves.
+        Score rows by the average over all trees (`predictive` "average"); a loaded model averages
+        over its draws.
     temper
-        In such a search, caps the number of rows that count when a split is chosen. That is no
-        posterior, which likelihoods of many rows make too sure of a few trees. "auto": the cap
-        of none, 400, 200, 100 and 50 that gives held-out rows the largest averaged density.
-        Rows are split at random, with a seed of its own, in five parts; each, or where that takes
-        minutes a part the first, is scored by what is learned from the others. All rows are then
-        learned from. ``exact_.temper`` is what was chosen, ``exact_.tempered(c)`` what another one
-        makes.
+        In such a search, caps the number of rows that count when a split is chosen. With many rows,
+        the posterior is too certain about a few trees; the tempered distribution is not, but it is
+        not a posterior. "auto": the cap (none, 400, 200, 100 or 50) with the largest averaged
+        density of held-out rows. Rows are split into five random folds with a fixed seed. Each fold
+        is scored, or only the first if a fold takes minutes. Then all rows are learned.
+        ``exact_.temper`` is the chosen cap, and ``exact_.tempered(c)`` the result with another one.
     partitions, leaf, leaf_concentration, prior, stop, predictive, search, n_steps, columns, drop, \
 nominal, ordinal, continuous, missing, memory_limit, scratch, start, tree, progress
-        As in `LeafCascade`, but for prior "size", which is the leaf model's alone; the posterior
-        mean of a leaf is a product along its path. With
-        `feature_inclusion` only tables of few columns are searched exactly.
+        As in `LeafCascade`, except that there is no prior "size". The posterior mean of a leaf is a
+        product along its path. With `feature_inclusion`, only tables with few columns can be
+        searched exactly.
 
     Attributes
     ----------

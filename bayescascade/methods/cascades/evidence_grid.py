@@ -51,7 +51,7 @@ class EvidencePoint:
 
 
 class EvidenceGrid(Printed, list[EvidencePoint]):
-    """The result of `evidence`: models by decreasing evidence, those without any last.
+    """The result of `evidence`: models by decreasing evidence, those without it last.
 
     It is a list of points. Each has its `model`, its `parameters` by name, its `log_evidence` (None
     if there is none), and the `log_posterior` and `n_leaves` of its most probable tree. If there is
@@ -64,7 +64,7 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
     varied : tuple of str
         The parameters of the grid.
     interrupted : bool
-        Whether Ctrl-C ended it.
+        Whether Ctrl-C ended the computation.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
 
     @property
     def table(self) -> pd.DataFrame:
-        """What is printed: each model, its parameters of the grid, and what was found of it."""
+        """The printed table: each model, its parameters in the grid, and its results."""
         log_evidence = pd.Series([point.log_evidence for point in self], dtype="float64")
         return pd.DataFrame(
             {
@@ -93,7 +93,7 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
 
     @property
     def best_(self) -> EvidencePoint:
-        """The model of the largest evidence, whose `parameters` its estimator takes.
+        """The model with the largest evidence. Pass its `parameters` to its estimator.
 
         DataError if no evidence is known.
         """
@@ -102,7 +102,7 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
         return self[0]
 
     def page(self) -> Page:
-        """Return of each its log evidence, nats below the highest, and leaves of its best tree."""
+        """Return a table: log evidence, nats below the largest, and leaves of the best tree."""
         best = max((point.worth for point in self), default=0.0)
         cells = [
             ("", "", "")
@@ -126,7 +126,7 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
         return (Heading([*filter(None, [self.data.source]), *rows]), BLANK, table)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every point as plain data."""
+        """Return each point as plain data."""
         return {"source": self.data.source, "points": [asdict(point) for point in self]}
 
     def _words(self, point: EvidencePoint) -> str:
@@ -147,42 +147,42 @@ def evidence(
     done: Callable[[EvidencePoint], object] | None = None,
     **declared: Unpack[Declared],
 ) -> EvidenceGrid:
-    """Return the log evidence of every model with every combination of parameters.
+    """Return the log evidence of each model with each combination of parameters.
 
-    The evidence is the probability of the rows under a model, averaged over all trees by their
-    prior: the higher, the better. A difference of two is a log Bayes factor. If joblib runs on a
-    Dask cluster, its workers compute several at the same time.
+    The evidence (marginal likelihood) is the probability of the rows under a model, averaged over
+    all trees by the prior. Higher is better. A difference of two log evidences is a log Bayes
+    factor. If joblib runs on a Dask cluster, its workers compute several models at the same time.
 
     Parameters
     ----------
     X : DataFrame or other table, paths, mapping, array or Table
-        The rows, as densities take them.
+        The rows, as in `fit` of a density.
     y : ignored
-        There are no labels; the parameter is scikit-learn's convention.
+        Not used; present by the convention of scikit-learn.
     sample_weight : (n_rows,) array of float >= 0, optional
-        How many rows each row stands for; of tables and files, perhaps a column's name.
+        Number of rows that each row counts as. For tables and files it may be the name of a column.
     models : sequence of str
-        Of "leaf", `LeafCascade`, and "branch", `BranchCascade`.
+        "leaf" (`LeafCascade`), "branch" (`BranchCascade`), or both.
     grid : mapping of str to sequence, optional
-        Values by parameter; each model takes those that it has.
+        Values by parameter. Each model uses only its own parameters.
     memory_limit : float > 0
-        Gigabytes for one model; those that would take more are listed, not computed.
+        Limit in gigabytes for one model. Models that need more are listed without evidence.
     done : function, optional
-        Called with each point as soon as it is there.
+        Called with each point as soon as it is computed.
     columns, drop, nominal, ordinal, continuous, missing
-        Which columns to use and how to read them, unless X is a `Table`, which has them.
+        Which columns to use and how to read them, unless X is a `Table`, which has its own.
 
     Returns
     -------
     EvidenceGrid
-        A list of points, the best first; printed, a line for each. `table` is that as a DataFrame,
-        and `best_` the best of them. Ctrl-C ends it early, with what was finished.
+        A list of points, the best first, printed with a line for each. `table` has the same as a
+        DataFrame, and `best_` is the best point. After Ctrl-C, it has the finished points.
 
     Raises
     ------
     ParameterError
-        If a model or parameter is unknown, a value is one that no model can have, or no combination
-        is possible.
+        If a model or parameter is unknown, a value is possible for no model, or no combination is
+        possible.
     DataError
         If the rows cannot be used.
     """

@@ -78,7 +78,7 @@ class Redraws(Protocol):
 
 
 class CascadePosterior(CompiledPosterior[Tree]):
-    """A model's posterior given a table.
+    """The posterior of a model, given a table.
 
     Parameters
     ----------
@@ -89,19 +89,20 @@ class CascadePosterior(CompiledPosterior[Tree]):
     max_branches : int >= 2 or None
         Maximum number of branches per split. None: the number of levels.
     move_weights : mapping of str to float, optional
-        Selection weights of the moves by name, grow and prune equal; by default MOVE_WEIGHTS, those
-        of whole subtrees less in tables of many rows.
+        Selection weights of the moves by name. Those of grow and prune must be equal. By default
+        MOVE_WEIGHTS, with smaller weights of subtree moves for tables with many rows.
     partitions : {"subsets", "levels"}
-        A split shares out a column's remaining levels in any blocks (ordered columns: contiguous
-        ones), or sends each its own way; `max_branches` is then of no effect.
+        "subsets": a split divides the remaining levels of a column into any groups (of adjacent
+        levels if they have an order). "levels": each level has its own branch, and `max_branches`
+        has no effect.
     max_depth : int >= 0 or None
-        Splits above a leaf from which on the generative prior stops, of partitions "levels" alone;
-        None for none. Without that prior it is of no effect.
+        Maximum depth of trees with the generative prior and partitions "levels". None: any depth.
+        No effect with other priors.
 
     Attributes
     ----------
     redraws : Redraws or None
-        Redraws whole subtrees among the compiled steps; none unless set.
+        Redraws of whole subtrees, as some of the compiled steps. None unless set.
     """
 
     moves_compiled = layout.MOVES
@@ -152,7 +153,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return value
 
     def log_likelihood(self, state: Tree | LearnedDensityTree) -> float:
-        """Return the log likelihood of a tree, nats, leaf probabilities integrated out."""
+        """Return the log likelihood of a tree, nats, with leaf probabilities integrated out."""
         tree = _structure(state)
         with sparing(self._n_cells_of(tree)):
             work = self._load(tree, tree.n_nodes)
@@ -179,7 +180,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return self.log_prior(state) + self.log_likelihood(state)
 
     def rounding(self, state: Tree) -> float:
-        """Return by how much rounding may put `log_density` of a tree off, nats."""
+        """Return a bound on the rounding error of the log density of a tree, nats."""
         counts, _ = self.node_statistics(state)
         bound = density_rounding(self.model, self.table, state, counts, self.splits)
         if self.log_n_trees is not None:
@@ -191,12 +192,12 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return random_tree(rng, self.schema, self.is_nominal, self.partitions, self.log_prior)
 
     def move_weights(self) -> Mapping[str, float]:
-        """Return how often each move is tried."""
+        """Return the selection weight of each move."""
         own = {} if self.redraws is None else {self.redraws.name: self.redraws.share}
         return {name: weight for name, weight in {**self._weights, **own}.items() if weight > 0}
 
     def describe(self, state: Tree) -> Mapping[str, float]:
-        """Return leaves, depth, columns used, the column split first (-1: none), and log prior."""
+        """Return leaves, depth, used columns, first split column (-1: none), and log prior."""
         return {
             "n_leaves": float(state.n_leaves),
             "depth": float(state.depth),
@@ -210,15 +211,15 @@ class CascadePosterior(CompiledPosterior[Tree]):
     ) -> tuple[Tree, StepCounts[Tree]]:
         """Run compiled steps on ``exp(inverse_temperature * log_density)``.
 
-        Each tries a move drawn by `move_weights`; its work is proportional to the distinct rows of
-        the node that it touches. Where there are `redraws`, some steps are theirs.
+        Each step tries a move drawn by `move_weights`. Its work is proportional to the number of
+        distinct rows of the changed node. If there are `redraws`, some steps redraw subtrees.
         """
         if self.redraws is not None:
             return self.redraws.advance(rng, state, n_steps, inverse_temperature)
         return self.sweep(rng, state, n_steps, inverse_temperature)
 
     def polished(self, state: Tree) -> Tree:
-        """Return a tree that is more probable, if `redraws` find one, or this one."""
+        """Return a more probable tree, if `redraws` find one, otherwise this tree."""
         return state if self.redraws is None else self.redraws.polished(state)
 
     def sweep(
@@ -248,7 +249,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return state, self.step_counts(counts, summary[0], best, best_log_density)
 
     def release(self) -> None:
-        """Forget what chains left for their next steps."""
+        """Release the workspaces of chains."""
         self._work_spaces.clear()
 
     def encode_state(self, state: Tree) -> object:
@@ -277,12 +278,12 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     @cached_property
     def tree_counts(self) -> TreeCounts | None:
-        """How many trees there are of each number of leaves, for the prior "size"; else None.
+        """Number of trees with each number of leaves, for the prior "size"; otherwise None.
 
         Raises
         ------
         TooLargeError
-            If trees are too many to be counted.
+            If there are too many trees to count.
         """
         if not self.model.is_by_size:
             return None
@@ -296,7 +297,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     @property
     def schema(self) -> Schema:
-        """The table's columns."""
+        """The columns of the table."""
         return self.table.schema
 
     def parameters(self) -> dict[str, float | int | str | None]:
@@ -328,7 +329,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def level_counts(self, state: Tree) -> NDArray[np.float64]:
         """Return the weight of every level among each node's rows, (n_nodes, L) float64.
 
-        L levels in all, those of one column after those of the one before.
+        The L levels of all columns are in the order of the columns.
         """
         with sparing(self._n_cells_of(state)):
             work = self._load(state, state.n_nodes)
@@ -352,30 +353,30 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return work
 
     def canonical(self, state: Tree) -> Tree:
-        """Return the tree that stands for all trees of this one's leaves and density."""
+        """Return the canonical tree among those with the same leaves and density."""
         return state
 
     @cached_property
     def schedule(self) -> samplers.GeometricSchedule:
-        """How an annealing cools; steps over dependent leaves are too slow for a pilot."""
+        """The annealing schedule, without a pilot run for dependent leaves."""
         if self.model.leaf == "dependent":
             return SCHEDULE
         return cooling(self.initial_state, self.sweep, self.table.n_distinct)
 
     @cached_property
     def arrays(self) -> layout.TableArrays:
-        """The table as kernels read it."""
+        """The table, as arrays for the kernels."""
         return arrays_of_table(self.table)
 
     @cached_property
     def model_arrays(self) -> layout.ModelArrays:
-        """The model as kernels read it."""
+        """The model, as arrays for the kernels."""
         weights, log_n_trees = self.branch_log_weights, self.log_n_trees
         return arrays_of_model(self.model, self.splits, self.table, weights, log_n_trees)
 
     @cached_property
     def branch_log_weights(self) -> NDArray[np.float64]:
-        """Log weights, unnormalized, of proposing 0 .. max_proposed branches; used from 2 on."""
+        """Unnormalized log weights of proposing 0 .. max_proposed branches; used from 2 on."""
         b = np.arange(self.max_proposed + 1)
         return self.model.branch_log_weights(b.astype(np.float64))
 
@@ -416,9 +417,9 @@ class LeafPosterior(CascadePosterior):
     def canonical(self, state: Tree) -> Tree:
         """Return the tree, among those with the same leaves, whose first splits gain the most.
 
-        Trees with the same leaves have the same posterior under this model, so which of them a
-        search ends in is chance; of two splits that gain the same, the earlier column is taken. The
-        generative prior tells them apart: the tree is then returned as it is.
+        Trees with the same leaves have the same posterior density under this model, so a search
+        returns a random one of them. If two splits gain the same, the earlier column is taken. With
+        the generative prior such trees have different densities, so the tree is returned unchanged.
         """
         if self.model.is_generative:
             return state

@@ -65,33 +65,33 @@ _CELLS_AT_ONCE = 1 << 22  # pairs of levels in boxes
 
 
 class ShallowTrees:
-    """The posterior over all trees of at most `max_depth` fixed columns.
+    """The posterior over all trees of depth at most `max_depth`.
 
     Parameters
     ----------
     posterior : BranchPosterior
-        Of partitions "levels", without `feature_inclusion`, by which what is split in one branch
-        would depend on the others.
+        A posterior with partitions "levels" and without `feature_inclusion`, which would make
+        branches dependent.
     max_depth : int >= 0
-        Most columns that a path from the root may fix.
+        Maximum number of splits on a path from the root.
     temper : float > 0 or None
         Cap on the number of rows that count when a split is chosen; None for the posterior.
     columns : sequence of int, optional
-        Those that trees may fix; None for all.
+        Columns that trees may split; None for all.
 
     Attributes
     ----------
     n_boxes : int
-        Boxes with rows.
+        Number of boxes with rows.
     log_normalizer : float
-        Log of the sum over all trees of prior times likelihood, nats, as `BranchModel` has them.
+        Log of the sum over all trees of prior times likelihood, nats; see `BranchModel`.
     log_evidence : float
-        That, less the same sum without data: the log probability of the data under the normalized
-        prior. If tempered, both are what stands in its place, and no evidence.
+        Log probability of the data under the normalized prior: `log_normalizer` minus the same sum
+        without data. If tempered, neither is an evidence.
     n_columns : int
-        How many columns of two or more levels trees may fix.
+        Number of columns with two or more levels that trees may split.
     is_complete : bool
-        Whether there are no other trees.
+        Whether these are all trees.
 
     Raises
     ------
@@ -130,7 +130,7 @@ class ShallowTrees:
         self._weigh(temper)
 
     def tempered(self, temper: float | None) -> "ShallowTrees":
-        """Return what another `temper` gives, for a fraction of the time: no row is counted."""
+        """Return the result for another `temper`, in a fraction of the time: no row is counted."""
         other = copy(self)
         for known in ("tree", "_best", "rounding"):
             other.__dict__.pop(known, None)
@@ -243,7 +243,7 @@ class ShallowTrees:
     def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
         """Return the log density of (p, n) coded rows averaged over all trees, (n,) float64 nats.
 
-        Cells coded -1 are integrated out, in the time of all ways: see `integrate_missing`.
+        Cells coded -1 are integrated out by summing over their levels; see `integrate_missing`.
         """
         schema = self.table.schema
         return integrate_missing(lambda cells: self._score(cells, [self.temper])[0], schema, codes)
@@ -256,7 +256,7 @@ class ShallowTrees:
 
     @property
     def steps_a_row(self) -> float:
-        """About how many steps of a nanosecond or a few it takes to score a row."""
+        """Approximate number of steps, of a few nanoseconds each, to score a row."""
         return steps_a_row(self.table.schema, len(self._subsets))
 
     def _score(
@@ -351,7 +351,7 @@ class ShallowTrees:
 
     @property
     def first_splits(self) -> Floats:
-        """Probability that each column is split first, (p + 1,); the last that none is."""
+        """Probability that each column is split first, (p + 1,); the last one is for no split."""
         shares: Floats = self._choices[0].copy()
         return shares
 
@@ -367,7 +367,7 @@ class ShallowTrees:
 
     @cached_property
     def tree(self) -> Tree:
-        """The most probable tree; if tempered, of those that `sample` returns."""
+        """The most probable tree; if tempered, under the tempered distribution."""
         tree, log_probability = self._best
         if self.temper is None:  # else there is no density of trees
             claimed = log_probability + self.log_normalizer
@@ -376,9 +376,9 @@ class ShallowTrees:
 
     @cached_property
     def rounding(self) -> float:
-        """By how much rounding may hide that another tree is more probable, nats.
+        """Bound on how much more probable another tree may be because of rounding, nats.
 
-        Of the best tree's own density, and of what the recursion makes of it and of any other.
+        It includes rounding of the density of the best tree, and of the recursion for all trees.
         """
         of_all = rounding_of_all(self.posterior.model, self.table, self.max_depth, self.n_boxes)
         return 2 * of_all + self.posterior.rounding(self._best[0])

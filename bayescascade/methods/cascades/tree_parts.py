@@ -55,7 +55,7 @@ class Standout(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TreeParts(DensityParts):
-    """A tree with what its leaves hold.
+    """A tree with counts and probabilities.
 
     Parameters
     ----------
@@ -64,17 +64,18 @@ class TreeParts(DensityParts):
     tree : Tree
         The structure.
     counts : (n_nodes,) float64
-        Weight of the rows at each node; of a conditional density, the weight expected.
+        Weight of the rows at each node. For a conditional density, the expected weight.
     probabilities : (n_nodes,) float64
-        Probability of each node; 1 at the root, sums over branches.
+        Probability of each node. It is 1 at the root, and the sum over its branches at each split.
     conditions : mapping of int to tuple of int
-        Codes that the density was conditioned on, by column; its domain is what is left.
+        Codes on which the density is conditioned, by column. The domain has only cells with these
+        codes.
     conditions_probability : float in (0, 1]
-        Probability of these; 1 without any.
+        Probability of the conditions; 1 if there are none.
     level_probabilities : (n_leaves, L) float64 or None
-        Of independent leaves, left to right: the probability, inside the leaf, of every level; the
-        L levels of all columns one column after the other. They sum up to 1 over each column, and
-        levels that the leaf's box lacks have 0. None: leaves are uniform.
+        For independent leaves, from left to right: the probability of each level inside the leaf.
+        The L levels of all columns are in the order of the columns. The sum over each column is 1,
+        and levels outside the box of the leaf have probability 0. None: leaves are uniform.
     """
 
     schema: Schema
@@ -91,9 +92,9 @@ class TreeParts(DensityParts):
         return tuple(column.kind == "nominal" for column in self.schema.columns)
 
     def branch_words(self, node: int, *, is_full: bool = False) -> str:
-        """Return what leads to a node from its parent, "class is crew, 3rd"; else "everyone".
+        """Return the condition of a branch, such as "class is crew, 3rd"; "everyone" at the root.
 
-        Many levels are shortened unless `is_full`.
+        Long lists of levels are shortened unless `is_full`.
         """
         if node == 0:
             return "everyone"
@@ -103,7 +104,7 @@ class TreeParts(DensityParts):
 
     @cached_property
     def boxes(self) -> list[list[tuple[int, ...]]]:
-        """The codes of every column that are left at every node."""
+        """The remaining codes of each column at each node."""
         return self.tree.codes(self.is_nominal, self._root)
 
     @cached_property
@@ -115,7 +116,7 @@ class TreeParts(DensityParts):
 
     @cached_property
     def box_widths(self) -> Floats:
-        """Total width of every column's codes at every node, (n_nodes, p) float64."""
+        """Total width of the codes of each column at each node, (n_nodes, p) float64."""
         blocks = self.tree.boxes(self._root)
         box_widths = np.empty(blocks.shape)
         for j, column in enumerate(self.schema.columns):
@@ -126,7 +127,7 @@ class TreeParts(DensityParts):
 
     @cached_property
     def log_volumes(self) -> Floats:
-        """Log volume of every node, nats, (n_nodes,) float64."""
+        """Log volume of each node, nats, (n_nodes,) float64."""
         volumes: Floats = np.log(self.box_widths).sum(axis=1)
         return volumes
 
@@ -147,18 +148,18 @@ class TreeParts(DensityParts):
 
     @property
     def depth(self) -> int:
-        """Splits on the longest path."""
+        """Number of splits on the longest path."""
         return self.tree.depth
 
     @cached_property
     def leaf_rows(self) -> NDArray[np.int64]:
-        """Which of the leaves each node is, from the left; -1 for inner nodes."""
+        """Index of each node among the leaves, from the left; -1 for inner nodes."""
         rows = np.full(self.tree.n_nodes, -1, np.int64)
         rows[self.tree.leaves] = np.arange(self.n_leaves)
         return rows
 
     def level_shares(self, leaf: int, column: int) -> Floats:
-        """Return the probability, inside a leaf, of each of a column's codes in `boxes`."""
+        """Return the probability, inside a leaf, of each code of a column in `boxes`."""
         if self.level_probabilities is None:
             return self.width_shares(leaf, column)
         levels = self._level_starts[column] + np.array(self.boxes[leaf][column])
@@ -166,7 +167,7 @@ class TreeParts(DensityParts):
         return shares
 
     def width_shares(self, leaf: int, column: int) -> Floats:
-        """Return the part of a leaf's width that each of a column's codes in `boxes` has."""
+        """Return the share of each code of a column in the width of a leaf."""
         widths = self.schema.columns[column].widths[list(self.boxes[leaf][column])]
         shares: Floats = widths / widths.sum()
         return shares
@@ -181,10 +182,10 @@ class TreeParts(DensityParts):
 
     @cached_property
     def gains(self) -> Floats:
-        """What each node wins as a branch of its parent, (n_nodes,) float64 >= 0 nats; the root 0.
+        """Gain of each node as a branch of its parent, (n_nodes,) float64 >= 0 nats; root 0.
 
-        Those of a split's branches add up to what the split wins, by the probabilities of the
-        nodes; of dependent leaves it is what is won of columns one by one.
+        The gains of the branches of a split add up to the gain of the split, by the probabilities
+        of the nodes. For dependent leaves, gains are summed over single columns.
         """
         tree, gains = self.tree, np.zeros(self.tree.n_nodes)
         nodes = np.arange(1, tree.n_nodes)
@@ -210,9 +211,9 @@ class TreeParts(DensityParts):
         return gains.clip(min=0.0)
 
     def standouts(self, leaf: int) -> list[Standout]:
-        """Return the sets of levels that most rows of a leaf have, the most telling first.
+        """Return the sets of levels of most rows of a leaf, the most informative first.
 
-        Nothing for a uniform leaf.
+        Empty for a uniform leaf.
         """
         if self.level_probabilities is None:
             return []
@@ -234,7 +235,7 @@ class TreeParts(DensityParts):
         return [standout for _, standout in found]
 
     def rarities(self, leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
-        """Return which levels of a coded row stand out by being rare in its leaf, rarest first."""
+        """Return the levels of a coded row that are rare in its leaf, the rarest first."""
         found = []
         for column, (code, left) in enumerate(zip(codes.tolist(), self.boxes[leaf], strict=True)):
             if code < 0:

@@ -42,7 +42,7 @@ _MOST_COMPARED = 1000  # rows between which the median distance is taken
 
 
 class DirectionModel(ReadableModel):
-    """What the private and the other additive noise model have in common."""
+    """The common part of both additive noise models."""
 
     title: ClassVar[str]
     purpose: ClassVar[str] = "Which of two columns is the cause of the other, if one of them is."
@@ -89,44 +89,45 @@ class DirectionModel(ReadableModel):
 class AdditiveNoiseModel(DirectionModel):
     """The direction between two variables under an additive noise model.
 
-    It assumes that one of them causes the other, that nothing causes both, and that noise is added
-    and independent of the cause. The scores cannot check that. If both are large, no additive noise
-    model fits.
+    The model assumes that one variable causes the other, that they have no common cause, and that
+    the noise is additive and independent of the cause. The scores cannot check these assumptions.
+    If both scores are large, no additive noise model fits.
 
     Parameters
     ----------
     score : {"hsic", "spearman", "kendall", "iqr", "variance"}
         How the dependence of residuals on the cause is measured; see
-        `bayescascade.methods.causal.scores`. Rank scores see monotone dependence only; the spreads
-        compare how much is explained, which is right for noise of few shapes.
+        `bayescascade.methods.causal.scores`. Rank scores ("spearman", "kendall") detect only
+        monotone dependence. "iqr" and "variance" compare the spreads of residuals, which is valid
+        for few noise distributions.
     regression : "kernel_ridge" or scikit-learn regressor
         Regression of the effect on the cause. "kernel_ridge" chooses bandwidth and lambda by
         leave-one-out errors.
     bandwidth : "half median" or float > 0
-        Of the Gaussian kernels of "hsic", in standard deviations of each variable; "half median"
-        takes half the median distance.
+        Bandwidth of the Gaussian kernels of "hsic", in standard deviations of each variable. "half
+        median": half the median distance.
     n_folds : int >= 2
-        Of a regressor of scikit-learn: parts of the rows, each left out in turn.
+        Number of folds for a regressor of scikit-learn.
     temperature : float > 0, optional
-        Of the posterior; by default the score of independent rows.
+        Temperature of the posterior. None: the score of independent rows.
     random_state : int, SeedSequence, Generator or None
-        Splits the rows.
+        Seed for splitting the rows.
 
     Attributes
     ----------
     direction_ : {"x->y", "y->x"}
-        The direction whose score is lower.
+        The direction with the lower score.
     scores_ : dict of str to float
-        Of both directions.
+        Scores of both directions.
     margin_ : float >= 0
-        Their difference.
+        Absolute difference of the scores.
     is_decided_ : bool
-        Whether that is more than chance brings where there is no direction.
+        Whether the margin is larger than is likely by chance for pairs without a direction.
     posterior_ : DirectionPosterior
-        Over both, for `explore`.
+        Posterior over both directions, for `explore`.
     n_rows_ : int
     names_ : dict of str to str
-        What "x" and "y" are called.
+        Names of "x" and "y".
 
     Examples
     --------
@@ -163,9 +164,9 @@ class AdditiveNoiseModel(DirectionModel):
         Raises
         ------
         DataError
-            If a cell is no finite number (names the row), the lengths differ, rows are fewer than
-            20, one value is in over a tenth of a column's rows, or half of the residuals are one
-            number, for spreads.
+            If a cell is not a finite number (the message names the row), if the lengths differ, if
+            there are fewer than 20 rows, or if one value occurs in more than a tenth of the rows of
+            a column. For the spreads, also if half of the residuals are equal.
         ParameterError
             If a parameter is out of its range.
         """
@@ -200,17 +201,17 @@ class AdditiveNoiseModel(DirectionModel):
 
     @property
     def margin_(self) -> float:
-        """Difference between both scores."""
+        """Absolute difference of the scores."""
         return abs(self.scores_[DIRECTIONS[0]] - self.scores_[DIRECTIONS[1]])
 
     @property
     def is_decided_(self) -> bool:
-        """Whether the scores differ by more than those of pairs that have no direction."""
+        """Whether scores differ by more than is likely by chance for pairs without a direction."""
         usual = SCORES[self.score].independent(self.n_rows_)
         return self.margin_ >= SCORES[self.score].undirected * usual
 
     def page(self) -> Page:
-        """Return the direction, the scores, and how far to trust them."""
+        """Return the direction, the scores, and their uncertainty."""
         posterior, scored = self.posterior_, SCORES[self.score]
         shown = [arrow(direction, self.names_) for direction in DIRECTIONS]
         told = f"leave-one-out {self.regression_}"

@@ -31,11 +31,11 @@ class DirectionPosterior:
     Parameters
     ----------
     scores : mapping of str to float
-        Of each direction, lower is better; -inf is possible for log spreads.
+        Score of each direction. Lower is better. Log spreads may be -inf.
     temperature : float > 0
         In units of the scores.
     prior : float in (0, 1)
-        Probability of "x->y" before.
+        Prior probability of "x->y".
 
     Examples
     --------
@@ -54,7 +54,7 @@ class DirectionPosterior:
 
     @property
     def direction(self) -> str:
-        """The more probable direction; of equals the first."""
+        """The more probable direction; the first one if both are equal."""
         return max(DIRECTIONS, key=self.log_density)
 
     @property
@@ -69,15 +69,15 @@ class DirectionPosterior:
         return math.log(self.prior if state == DIRECTIONS[0] else 1 - self.prior)
 
     def log_likelihood(self, state: str) -> float:
-        """Return minus the score over the temperature, nats."""
+        """Return minus the score divided by the temperature, nats."""
         return -self.scores[state] / self.temperature
 
     def log_density(self, state: str) -> float:
-        """Return the sum of both, nats."""
+        """Return log prior plus log likelihood, nats."""
         return self.log_prior(state) + self.log_likelihood(state)
 
     def initial_state(self, rng: np.random.Generator) -> str:
-        """Return either direction."""
+        """Return a random direction."""
         return DIRECTIONS[int(rng.integers(2))]
 
     def moves(self) -> Mapping[str, "Reverse"]:
@@ -89,7 +89,7 @@ class DirectionPosterior:
         return {"score": float(self.scores[state]), "x_to_y": float(state == DIRECTIONS[0])}
 
     def legend(self) -> TraceLegend:
-        """Return what is traced."""
+        """Return the legend of the traces."""
         return TraceLegend(diagnosed=("score",), words={"x_to_y": "x->y"})
 
 

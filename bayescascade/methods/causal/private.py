@@ -67,51 +67,57 @@ _PAYING = Lock()  # two fits at once pay twice
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateAdditiveNoiseModel(DirectionModel):
-    """The direction between two variables, published with a privacy guarantee.
+    """The direction between two variables, published with differential privacy.
 
     Parameters
     ----------
     score : {"hsic", "spearman", "kendall", "iqr"}
         How the dependence of residuals on the cause is measured; see `AdditiveNoiseModel`.
     epsilon : float > 0
-        Budget of a fit: no result becomes more than e**epsilon times as probable by a row.
+        Privacy budget of a fit: a change of one row changes no probability by a factor above
+        e**epsilon.
     delta : float in [0, 1)
-        Probability for which that need not hold; > 0, well below 1 / n_rows, for "iqr" of protected
-        test rows, whose stability is tested.
+        Delta of the privacy budget: the guarantee may fail with this probability. It must be
+        positive, and should be well below 1 / n_rows, for "iqr" with protected test rows, which
+        needs a stability test.
     protect : {"both", "test", "train"}
-        Whose rows are protected: all, those that test, or those that regressions are learned from.
-        Each fit splits the rows again. Over several fits, only "both" protects all rows.
+        Rows to protect: all ("both"), those on which scores are computed ("test"), or those to
+        which regressions are fitted ("train"). Each fit splits the rows again, so over several fits
+        only "both" protects all rows.
     publish : {"scores", "direction"}
-        Both scores, or the direction alone, which is hardly more often right for the same epsilon.
+        Publish both scores, or only the direction, which is hardly more often right for the same
+        epsilon.
     x_bounds, y_bounds : (float, float)
-        Between which the variables are known to be, from elsewhere than these rows; what is outside
-        is clipped.
+        Bounds of the variables, which must not be computed from these rows. Values outside are
+        clipped.
     regularization : float >= 1e-6, optional
-        Lambda of kernel ridge regression, ``lambda / 2 |w|**2 + mean squared error``, of bandwidth
-        0.2, where training rows are not protected; by default both are chosen from these.
+        Lambda of kernel ridge regression, ``lambda / 2 |w|**2 + mean squared error``, with
+        bandwidth 0.2. None: if training rows are not protected, lambda and bandwidth are chosen on
+        them.
     bandwidth : float >= 0.02
-        Of the Gaussian kernels of HSIC, in half widths of the bounds.
+        Bandwidth of the Gaussian kernels of "hsic", in half widths of the bounds.
     proposed : float > 0, optional
-        By how much a row is proposed to change each score, where stability is tested. By default
-        what normal rows pass with.
+        Proposed bound on the change of a score by one row, for the stability test. None: a bound
+        that normal rows pass.
     test_share : float in (0, 1)
-        Part of the rows that test.
+        Share of the rows that are test rows.
     noise : {"opendp", "simulated"}
-        "simulated" is for studies of what comes of it, can be seeded, and protects nobody.
+        Source of the noise. "simulated" noise has a seed, protects nobody, and is only for
+        simulation studies.
     ledger : PrivacyLedger, optional
-        Whose budget fits are paid from; by default one of its own, for one fit. It is not saved or
-        pickled with the model, which then cannot fit until it is given another.
+        Ledger whose budget is spent. None: a new ledger for one fit. The ledger is not saved or
+        pickled with the model. A loaded model needs a new ledger before it can fit.
     random_state : int, SeedSequence, Generator or None
         Seed for splitting the rows, and for simulated noise. Real noise has no seed.
 
     Attributes
     ----------
     release_ : DirectionRelease
-        All that was published. The model keeps nothing else about the rows.
+        The published result. The model keeps nothing else about the rows.
     direction_ : {"x->y", "y->x"} or None
         See `DirectionRelease`.
     epsilon_, delta_ : float
-        What was spent.
+        The privacy budget that was spent.
     n_rows_ : int
     names_ : dict of str to str
 
@@ -154,7 +160,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     random_state: Seed = PrivateNoiseParameters.random_state.default
 
     def fit(self, x: Any, y: Any) -> Self:
-        """Spend the budget, and publish what it pays for.
+        """Spend the privacy budget, and publish the result.
 
         Parameters
         ----------
@@ -164,10 +170,11 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         Raises
         ------
         ParameterError
-            If a parameter is out of its range, bounds are missing, or settings do not go together.
+            If a parameter is out of its range, bounds are missing, or parameters contradict each
+            other.
         DataError
-            If a cell is no finite number (names the row), the lengths differ, or rows are fewer
-            than 20. Nothing is spent then.
+            If a cell is not a finite number (the message names the row), the lengths differ, or
+            there are fewer than 20 rows. Nothing is spent then.
         PrivacyError
             If the budget is spent, for example by an earlier fit. Then nothing is published.
         """
@@ -206,32 +213,34 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         epsilon: float | None = None,
         probability: float | None = None,
     ) -> PrivacyPlan:
-        """Say what a study needs so that noise leaves its direction as it is, or how often it does.
+        """Plan a study: how many rows, or how much epsilon, a stable direction needs.
 
-        No row is needed, so nothing is spent. By Kusner (2016), theorem 4; where stability is
-        tested, given that the test is passed. Private regressions must have an error of at most
-        0.05 half widths of the bounds; what is left of their noise makes margins smaller.
+        The direction is stable if noise does not change it. Three of four quantities are given, and
+        the fourth is computed, by theorem 4 of Kusner (2016). No rows are needed, so nothing is
+        spent. If there is a stability test, the result is conditional on passing it. The error of
+        private regressions must be at most 0.05 half widths of the bounds; their noise makes
+        margins smaller.
 
         Parameters
         ----------
         n_rows : int >= 20, optional
-            Rows in all.
+            Total number of rows.
         margin : float > 0, optional
-            By how much the scores differ without noise, such as in an earlier study.
+            Difference of the scores without noise, such as from an earlier study.
         epsilon : float > 0, optional
-            By default the model's own, if one of the others is left out.
+            By default that of the model, if one of the others is left out.
         probability : float in (1/2, 1), optional
-            That the direction published is that of the scores without noise.
+            Probability that noise does not change the direction.
 
         Returns
         -------
         PrivacyPlan
-            With the one that is left out.
+            The four quantities.
 
         Raises
         ------
         ParameterError
-            If not exactly one is left out, one is out of its range, or nothing would do.
+            If not exactly one is left out, one is out of its range, or there is no solution.
 
         Examples
         --------
@@ -279,7 +288,7 @@ class PrivateAdditiveNoiseModel(DirectionModel):
         return self.release_.delta
 
     def page(self) -> Page:
-        """Return what was published, and the guarantee."""
+        """Return the published result and the guarantee."""
         return self.release_.page()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -308,8 +317,8 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Return the model that a saved file's record describes; see `ReadableModel.from_record`.
 
-        One that protected training rows by their regressions' stability, as no model does any more,
-        is refused.
+        Models of old versions that protected training rows by the stability of regressions are
+        refused.
         """
         parameters = record.get("parameters")
         if isinstance(parameters, Mapping) and parameters.get("training", _TRAINING) != _TRAINING:

@@ -172,7 +172,7 @@ def credibility(margin: float, scale: float, largest: float) -> float:
 
 @dataclass(frozen=True)
 class PrivacyPlan(Readable):
-    """What a study needs, or what comes of it."""
+    """The plan of a study, from `PrivateAdditiveNoiseModel.plan`."""
 
     n_rows: int
     margin: float  # > 0, difference of the scores without noise
@@ -182,12 +182,12 @@ class PrivacyPlan(Readable):
     asked: str  # which of the four was found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the four numbers."""
+        """Return the four quantities."""
         names = ("n_rows", "margin", "epsilon", "probability")
         return {name: getattr(self, name) for name in names}
 
     def page(self) -> Page:
-        """Return them as a sentence."""
+        """Return the four quantities as a sentence."""
         told = {
             "n_rows": f"{self.n_rows:,} rows",
             "margin": f"scores that differ by {self.margin:.3g}",

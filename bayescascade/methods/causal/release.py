@@ -56,28 +56,28 @@ class DirectionRelease(Readable):
     Parameters
     ----------
     direction : {"x->y", "y->x"} or None
-        Of the lower private score, or drawn. None if the rows did not pass the test of stability,
-        so that nothing else was published, or if exact scores are infinite.
+        The direction with the lower private score, or a randomized direction. None if the rows did
+        not pass the stability test, so nothing else is published, or if exact scores are infinite.
     scores : mapping of str to float, or None
-        Of each direction, with noise; may be out of the score's range. Exact log IQRs are -inf
-        where half of the numbers are equal. None if they were not published.
+        Scores of both directions, with noise; they may be outside the range of the score. Exact log
+        IQRs are -inf if half of the numbers are equal. None if scores are not published.
     scale : float >= 0
-        Of the Laplace noise on each score; 0 if there are none or they are exact.
+        Scale of the Laplace noise on each score; 0 if there are no scores or they are exact.
     regression_error : float >= 0
-        How far off the regressions are, by their noise, in half widths of the bounds. With more
-        than 0.05, directions are not to be relied upon.
+        Error of the regressions due to noise, in half widths of the bounds. If it exceeds 0.05,
+        directions are unreliable.
     epsilon, delta : float
-        What was spent.
+        The privacy budget that was spent.
     protects : {"test", "train", "both"}
-        Whose rows are protected.
+        The protected rows.
     score : str
     n_training, n_test : int
     names : mapping of str to str
-        What "x" and "y" are called.
+        Names of "x" and "y".
     x_bounds, y_bounds : (float, float)
-        As they were declared.
+        The declared bounds.
     is_private : bool
-        Whether the noise was; else it was simulated, and nobody is protected.
+        Whether the noise was private. Otherwise it was simulated, and nobody is protected.
     """
 
     direction: str | None
@@ -97,18 +97,18 @@ class DirectionRelease(Readable):
 
     @property
     def is_undefined(self) -> bool:
-        """Whether no test failed, and still there is no direction: exact scores are infinite.
+        """Whether there is no direction because exact scores are infinite.
 
-        What is tested has a delta > 0, and these scores have none.
+        These scores have no stability test, so their delta is 0.
         """
         return self.direction is None and self.delta == 0.0
 
     @property
     def probability(self) -> float | None:
-        """The probability that noise on the scores left their order as it was, from both.
+        """The probability that noise did not change the order of the scores, given both.
 
-        By the law of the noise, all margins that the score can have being as probable before. None
-        without direction or scores, or if the error of regressions is above 0.05.
+        It is computed from the distribution of the noise, with a uniform prior on all possible
+        margins. None without direction or scores, or if the error of the regressions is above 0.05.
         """
         is_known = self.direction is not None and self.regression_error <= MOST_ERROR
         if self.scores is None or not is_known:
@@ -171,7 +171,7 @@ class DirectionRelease(Readable):
         return PrintedTable(shown, [Numbers("private score", texts)]), Pieces(below, "dim"), BLANK
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all as plain data, the probability, too; an infinite score, as JSON, is None."""
+        """Return all fields and the probability as plain data. Infinite scores are None."""
         record = asdict(self)
         record["scores"] = json_ready(self.scores)
         record.update(x_bounds=list(self.x_bounds), y_bounds=list(self.y_bounds))
@@ -179,7 +179,7 @@ class DirectionRelease(Readable):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "DirectionRelease":
-        """Return what `record` holds; raises ModelFileError or as the checks if it is odd."""
+        """Rebuild a release from `record`; raises ModelFileError or ParameterError."""
         fields = {name: record[name] for name in cls.__dataclass_fields__}
         PrivateNoiseParameters.check_values(
             protect=fields["protects"], **{name: fields[name] for name in ("score", "delta")}

@@ -31,17 +31,17 @@ def effect_bound(
     Parameters
     ----------
     risks : (float, float)
-        R_T and R_C on the rows, with weights mu_T / mu_C that are known.
+        R_T and R_C on the rows, with known weights mu_T / mu_C.
     n_rows : (int, int)
-        Treated rows, and others.
+        Numbers of treated and of untreated rows.
     log_growth : float >= 0
-        Logarithm of the growth function at twice the treated rows.
+        Logarithm of the growth function at twice the number of treated rows.
     pseudo_dimension : float > 0
-        Of the class of functions.
+        Pseudo-dimension of the class of functions.
     divergence : float >= 1
         d_2, the mean of mu_T / mu_C over the treated population.
     largest_loss : float > 0
-        M, the surrogate's largest value.
+        M, the maximum of the surrogate loss.
     delta : float in (0, 1)
         Probability that the bound does not hold.
 

@@ -11,13 +11,13 @@ from bayescascade.methods.effects.parameters import CausalSVMParameters
 class CausalSVM(EffectModel):
     """The conditional-difference support vector machine of the thesis, solved exactly.
 
-    An `EffectModel` of the larger of two hinge risks over the treated population, without
-    adjustment. `EffectModel` says what it cannot find.
+    This is an `EffectModel` that minimizes the larger of two hinge risks in the treated population,
+    without adjustment. `EffectModel` describes which effects it misses.
 
     Parameters
     ----------
     learner
-        "auto" and "kernel" are the same here.
+        "auto" is "kernel" here.
 
     Examples
     --------

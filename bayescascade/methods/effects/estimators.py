@@ -51,16 +51,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EffectModel(MatrixEstimator):
-    """Learns the effect of a treatment on each row, with two outcomes and two arms.
+    """Model of the effect of a treatment on each row, for two outcomes and two arms.
 
     It learns one function h(x). Its sign says whether treatment makes the good outcome more
-    probable. A row shows only the outcome of its own arm; comparable rows show the other. So
-    everything that influences who is treated must be in X.
+    probable. Only the outcome under the row's own arm is observed; the other outcome is inferred
+    from comparable rows. So X must contain all variables that influence both treatment and outcome.
 
     With ``combine="max"``, the minimax of the thesis, the function minimizes the larger of two
-    risks. It may miss an effect that everyone has: if the good outcome has probability .9 with
-    treatment and .6 without, its minimizer is h = 0. The mean of the risks is a tighter bound, and
-    has the sign of the effect.
+    risks. It may miss an effect that is the same for all rows: if the good outcome has probability
+    .9 with treatment and .6 without, the minimizer is h = 0. The mean of the risks is a tighter
+    bound, and its minimizer has the sign of the effect.
 
     Parameters
     ----------
@@ -72,21 +72,22 @@ class EffectModel(MatrixEstimator):
     objective_ : float
         Risk plus penalty.
     exact_ : object
-        With `gap`, by which any function of the kernel may do better, and `objective`; of kernels.
+        For kernels: the `objective`, and a `gap` by which another function may have a lower
+        objective.
     intercept_ : float
-        Of kernels.
+        Intercept, for kernels.
     penalty_, length_scale_ : float or None
-        Given or chosen, of kernels.
+        Penalty and length scale, given or chosen, for kernels.
     learner_ : str
         "kernel", "forest", "kernel and forest", or the class of a given learner.
     posterior_ : EffectPosterior
-        For `explore`; of kernels, and not in saved models.
+        Posterior over functions, for `explore`; only for kernels, and not in saved models.
     effective_sizes_ : (2,) float64
-        As how many rows of equal weight the arms count, not treated and treated.
+        Effective numbers of untreated and of treated rows, given their weights.
     average_effect_ : float or None
-        The mean of pseudo-outcomes, doubly robust, by the weights of the target.
+        Doubly robust estimate of the average effect in the target population.
     outcomes_, arms_ : (2,) array
-        Labels; the second are the good outcome, and the treated.
+        Labels of outcomes and arms. The second ones are the good outcome and the treated arm.
 
     Examples
     --------
@@ -139,26 +140,27 @@ class EffectModel(MatrixEstimator):
         Parameters
         ----------
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
-            What is known before anybody is treated.
+            Variables that are known before treatment.
         y : (n_rows,) array, or str of files
             Outcomes, of two classes; see `good`.
         treatment : (n_rows,) array, or str
             Arms (two values, see `treated`), or the name of their column in X.
         propensity : float, or (n_rows,) array, optional
-            The probability of being treated, in (0, 1), where it is known by design.
+            The probability of treatment, in (0, 1), if it is known by design.
 
         Raises
         ------
         ParameterError
             If a parameter is out of its range.
         DataError
-            If outcomes or arms are not two, an arm has one outcome or fewer than 10 rows, arms do
-            not overlap, the treatment is in X, too, or rows cannot be used.
+            If there are not two outcomes and two arms, if an arm has only one outcome or fewer than
+            10 rows, if arms do not overlap, if X contains the treatment, or if rows cannot be used.
 
         Warns
         -----
         UserWarning
-            If arms hardly overlap, so that few rows say most; of a fit of over ten seconds.
+            If arms hardly overlap, so that few rows have most of the weight, and before a fit that
+            takes more than ten seconds.
         """
         self.declares.check(self)
         adjust = resolved_adjustment(self)
@@ -182,7 +184,7 @@ class EffectModel(MatrixEstimator):
         return self
 
     def expected_seconds(self, n_rows: int) -> float:
-        """Return about how many seconds of one core `fit` takes, of ten columns."""
+        """Return the approximate time of `fit` with ten columns, in seconds of one core."""
         n_fits = n_choosing(self.kernel, self.length_scale, self.penalty)
         if self.kernel == AUTO and self.surrogate == "square" and self.combine == "mean":
             n_fits = 0  # scales by the marginal likelihood
@@ -217,7 +219,7 @@ class EffectModel(MatrixEstimator):
     # -- predicting --------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
-        """Return h, greater than 0 where treating is estimated to help, (n_rows,).
+        """Return h, (n_rows,), which is positive if treatment is estimated to help.
 
         Parameters
         ----------
@@ -237,7 +239,7 @@ class EffectModel(MatrixEstimator):
         return np.asarray(self._learned.function.values(rows))
 
     def effect(self, X: Any) -> Floats:
-        """Return P(good if treated) - P(good if not), within [-1, 1], (n_rows,).
+        """Return P(good if treated) - P(good if not), (n_rows,), in [-1, 1].
 
         Parameters
         ----------
@@ -246,32 +248,32 @@ class EffectModel(MatrixEstimator):
         Raises
         ------
         ParameterError
-            If the loss says the sign alone: with the hinge, or the maximum.
+            If only the sign is learned: with the hinge loss, or with the maximum of the risks.
         DataError
             If a column is missing or a cell cannot be read.
         """
         return self._learned.effects(self.decision_function(X))
 
     def effect_interval(self, X: Any, probability: float = 0.95) -> Floats:
-        """Return an interval of each effect, of the Gaussian around the function, (n_rows, 2).
+        """Return a Gaussian interval for each effect, (n_rows, 2).
 
-        Around a mixture with a forest, variances are those of the kernel, and by how much its mean
-        square error on rows left out exceeds that of the mixture. Intervals are right for rows on
-        average, and less often beside a jump of the effect: in four made worlds, those of 95 % held
-        92 to 97 % of the effects. Those of a kernel alone held 86 to 92 % where the effect was
-        linear, and 60 % where it jumped.
+        For a mixture with a forest, the variance is that of the kernel, plus the difference of the
+        mean squared errors of kernel and mixture on left-out rows. Coverage is right on average
+        over rows, but lower next to a jump of the effect. In four simulations, 95 % intervals
+        covered 92 to 97 % of the effects. Intervals of a kernel alone covered 86 to 92 % of linear
+        effects, and 60 % of an effect with a jump.
 
         Parameters
         ----------
         X : as in `fit`
         probability : float in (0, 1)
-            That the effect is within.
+            Probability that the interval contains the effect.
 
         Raises
         ------
         ParameterError
-            If the probability is out of range, or the function has no posterior: that of a forest,
-            of another learner, or of a loss that is no likelihood.
+            If the probability is out of its range, or if the function has no posterior, as for a
+            forest, another learner, or a loss that is not a likelihood.
         DataError
             If a column is missing or a cell cannot be read.
         """
@@ -280,18 +282,18 @@ class EffectModel(MatrixEstimator):
         return self._learned.intervals(self._numbers(X), probability)
 
     def predict(self, X: Any, neutral: float = 0.0) -> NDArray[np.int64]:
-        """Return 1 where treating is estimated to help, -1 where to harm, and 0 of neutral rows.
+        """Return 1 if treatment is estimated to help, -1 if to harm, and 0 for neutral rows.
 
         Parameters
         ----------
         X : as in `fit`
         neutral : float in [0, 1]
-            The share of the rows with the smallest ``|h|`` that are 0.
+            Share of the rows that are neutral, which are those with the smallest ``|h|``.
 
         Raises
         ------
         ParameterError
-            If `neutral` is out of range.
+            If `neutral` is out of its range.
         DataError
             If a column is missing or a cell cannot be read.
         """
@@ -303,25 +305,25 @@ class EffectModel(MatrixEstimator):
     def explain(
         self, X: Any, held_out: tuple[Any, ...] | None = None, **parameters: Any
     ) -> "EffectRules":
-        """Return rules for where h > 0, and the effect in each of them.
+        """Return rules that describe where h > 0, and the effect in each rule.
 
         Parameters
         ----------
         X : as in `fit`
-            Rows whose h rules are learned from, such as those of `fit`: no outcome is used.
+            Rows to learn the rules from, such as those of `fit`. Only their h is used, no outcome.
         held_out : (X, y, treatment) or (X, y, treatment, propensity), optional
-            As in `fit`, but other rows: effects are measured on them, by doubly robust outcomes,
-            and say nothing if `fit` has seen them. By default no effect is measured, and a fifth of
-            X says how well the rules agree with h.
+            Held-out rows, as in `fit`. Effects are measured on them by doubly robust outcomes, so
+            they must not be rows of `fit`. By default no effects are measured, and agreement of the
+            rules with h is measured on a fifth of X.
         **parameters
-            Those of `EffectRules`, such as ``kind="tree"``.
+            Parameters of `EffectRules`, such as ``kind="tree"``.
 
         Raises
         ------
         ParameterError
-            If a parameter is out of its range, or no condition has the support.
+            If a parameter is out of its range, or no condition has the minimum support.
         DataError
-            If rows cannot be used, or those held out are not of the outcomes and arms of `fit`.
+            If rows cannot be used, or held-out rows have other outcomes or arms than `fit`.
         """
         from bayescascade.methods.effects.rules import EffectRules
 

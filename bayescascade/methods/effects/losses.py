@@ -68,14 +68,14 @@ def conditional_difference_loss(
     Parameters
     ----------
     h : (n_rows,) array of float
-        Greater than 0 where treating is estimated to help.
+        Estimated function, positive if treatment is estimated to help.
     y_treated, y_control : (n_rows,) array of -1 and 1
         Both outcomes, 1 the good one.
     theta : float >= 0
-        Smallest ``|h|`` that means that there is an effect, so that it is an error where there is
-        none; an effect is missed where h is as far on the wrong side. With 0, it is the loss
-        l_{0-1}: an effect is missed where h is on the wrong side or 0, and ``|h| >= 1`` says that
-        there is one.
+        Threshold on ``|h|``. For a row without an effect, ``|h| >= theta`` is an error. For a row
+        with an effect, h beyond theta on the wrong side is an error. 0 gives the loss l_{0-1}: for
+        a row without an effect, ``|h| >= 1`` is an error, and for a row with an effect, h = 0 or
+        the wrong sign is an error.
 
     Raises
     ------

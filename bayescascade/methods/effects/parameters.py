@@ -33,30 +33,33 @@ class EffectParameters(Parameters):
         words=COMBINATIONS,
     )  # fmt: skip
     adjust = Other(
-        AUTO, "Labels are doubly robust or residual pseudo-outcomes, or as seen",
+        AUTO, "Labels: doubly robust or residual pseudo-outcomes, or observed outcomes",
         typed='{"auto", "doubly_robust", "residuals", "none"} or False',
         more='"auto": doubly robust for the square and the mean, otherwise "none". '
         'False means "none".',
     )  # fmt: skip
     learner = Other(
-        AUTO, "A kernel, a forest, or a mixture of both with weights from held-out rows",
+        AUTO, "A kernel, a forest, or a mixture of both, with weights from held-out rows",
         typed='{"auto", "kernel", "forest"} or scikit-learn estimator',
         more="Any scikit-learn estimator that accepts `sample_weight`: a classifier with "
         '`adjust` "none", otherwise a regressor.',
     )  # fmt: skip
     kernel = Choice(
-        AUTO, "Of the function; auto: by the marginal likelihood, or rbf where there is none",
+        AUTO, "Kernel of the function; auto: by the marginal likelihood, or rbf if there is none",
         words=(AUTO, "linear", "quadratic", "cubic", "rbf"),
     )  # fmt: skip
     length_scale = Real(
-        AUTO, "Of rbf: exp(-distance^2 / (2 length^2)); auto: chosen", above=0.0, words=(AUTO,)
+        AUTO,
+        "Length scale of rbf: exp(-distance^2 / (2 length^2)); auto: chosen",
+        above=0.0,
+        words=(AUTO,),
     )
-    penalty = Real(AUTO, "Of the squared norm; auto: chosen", above=0.0, words=(AUTO,))
+    penalty = Real(AUTO, "Weight of the squared norm; auto: chosen", above=0.0, words=(AUTO,))
     target = Other(
         "overlap", "Population of the risks", typed='{"overlap", "treated", "population"} '
         "or (n_rows,) array of float > 0",
-        more='"treated" is the thesis\'s. "overlap" counts x by e (1 - e), most where arms are '
-        "alike. An array weighs rows within each arm.",
+        more='"treated": as in the thesis. "overlap": weights e (1 - e) with propensity e, largest '
+        "where arms are similar. An array has weights of the rows within each arm.",
     )  # fmt: skip
     standardize = Flag(True, "Columns are divided by their standard deviations")
     random_state = RunParameters.random_state
@@ -83,7 +86,7 @@ class EffectRulesParameters(MemoryParameters):
     max_size = Integer(2, "Maximum number of conditions per rule", minimum=1)
     min_support = Real(0.1, "Minimum share of the rows that satisfy a rule", above=0.0, below=1.0)
     n_bins = Integer(4, "Number of quantile bins for numbers", minimum=2, maximum=65_535)
-    n_associations = Integer(5, "Maximum number of associations shown for each side", minimum=0)
+    n_associations = Integer(5, "Maximum number of associations for each sign of h", minimum=0)
     random_state = RunParameters.random_state
 
 

@@ -45,23 +45,23 @@ class EffectPosterior(ContinuousPosterior):
     Parameters
     ----------
     features : (n_rows, n_features) array
-        phi of the rows; without a column for the intercept.
+        Features phi of the rows, without a column for the intercept.
     labels : (n_rows,) array
-        u: the outcome, +1 or -1, of treated rows, and minus the outcome of the others; or, with the
-        square and no `treatment`, pseudo-outcomes.
+        Labels u: the outcome (+1 or -1) of treated rows, and minus the outcome of the others. With
+        the square loss and without `treatment`, pseudo-outcomes.
     weights : (n_rows,) array of float >= 0
-        Their sum is made one, in each arm.
+        Weights of the rows, which are normalized to sum 1 in each arm.
     treatment : (n_rows,) array of bool, optional
-        Who is treated; without it, the risk is that of all rows together.
+        Which rows are treated. Without it, there is one risk for all rows together.
     surrogate : {"square", "logistic", "exponential", "hinge", "zero_one"}
-        "zero_one" is the least that bounds wrong signs, and has no slope: annealing and Metropolis
-        chains explore it.
+        Surrogate loss. "zero_one" is the smallest bound on wrong signs. It has no slope, so only
+        annealing and Metropolis chains can explore it.
     combine : {"mean", "max"}
-        Of the risks of both arms.
+        Combination of the risks of both arms.
     penalty : float > 0
-        Of the squared norm.
+        Weight of the squared norm.
     strength : float > 0, optional
-        Nats that a risk of one is worth, by default the number of rows.
+        Nats that a risk of 1 is worth. By default the number of rows.
     """
 
     def __init__(
@@ -95,12 +95,12 @@ class EffectPosterior(ContinuousPosterior):
 
     @property
     def is_gibbs(self) -> bool:
-        """Whether it is no posterior of a likelihood."""
+        """Whether it is a Gibbs posterior, not the posterior of a likelihood."""
         return self.combine == "max" or self.surrogate not in ("square", "logistic")
 
     @property
     def squares(self) -> tuple[Floats, Floats]:
-        """Labels and weights, of sum one, of a mean of squares, (n_rows,) each."""
+        """Labels and normalized weights of a mean of squares, (n_rows,) each."""
         return self._labels, np.asarray(self._arms.mean(axis=0))
 
     def values(self, state: Floats) -> Floats:
@@ -108,7 +108,7 @@ class EffectPosterior(ContinuousPosterior):
         return np.asarray(state[0] + self._features @ state[1:])
 
     def risks(self, h: Floats) -> Floats:
-        """Return the risk of each arm, or that of all rows, (2,) or (1,)."""
+        """Return the risks of both arms, (2,), or the risk of all rows, (1,)."""
         if self.surrogate == "square":
             return np.asarray(self._arms @ (h - self._labels) ** 2)
         return np.asarray(self._arms @ SURROGATES[self.surrogate].value(-h * self._labels))
@@ -118,7 +118,7 @@ class EffectPosterior(ContinuousPosterior):
         return -self.log_density(state) / self.strength
 
     def log_prior(self, state: Floats) -> float:
-        """Return that of the squared norm, nats."""
+        """Return the log prior by the squared norm, nats."""
         return -self.strength * self.penalty * float(state[1:] @ state[1:])
 
     def log_likelihood(self, state: Floats) -> float:
@@ -127,7 +127,7 @@ class EffectPosterior(ContinuousPosterior):
         return -self.strength * float(risks.max() if self.combine == "max" else risks.mean())
 
     def log_density_and_gradient(self, state: Floats) -> tuple[float, Floats]:
-        """Return the log density, and its gradient, (n,); of the maximum, that of one arm."""
+        """Return the log density and its gradient, (n,); for the maximum, a subgradient."""
         alphas = np.full(len(self._arms), 1.0 / len(self._arms))
         if self.combine == "max":
             alphas = np.eye(len(self._arms))[int(self.risks(self.values(state)).argmax())]
@@ -173,12 +173,12 @@ class EffectPosterior(ContinuousPosterior):
     # -- the best function -------------------------------------------------------------------------
 
     def mode(self) -> Mode:
-        """Return the function of greatest density, of a loss with a slope everywhere.
+        """Return the function with the highest density, for a differentiable loss.
 
-        For given weights of arms the gap is that of `_gap`. Of the maximum, any alpha bounds the
-        optimum from below by the minimum of ``alpha R_T + (1 - alpha) R_C + penalty |c|^2``,
-        concave in alpha, of slope R_T - R_C: alpha is found by bisection, and the gap counts from
-        the best bound.
+        For given weights of the arms, `_gap` gives the gap. For the maximum, each alpha gives a
+        lower bound on the optimum: the minimum of ``alpha R_T + (1 - alpha) R_C + penalty |c|^2``.
+        This bound is concave in alpha, with slope R_T - R_C, so alpha is found by bisection. The
+        gap is relative to the best bound.
         """
         if self.combine == "mean" or len(self._arms) == 1:
             return self._mode_at(np.full(len(self._arms), 1.0 / len(self._arms)), None)
@@ -272,7 +272,7 @@ class EffectPosterior(ContinuousPosterior):
         return cho_factor(precision, lower=True)
 
     def covariance(self, state: Floats) -> Floats:
-        """Return that of the Gaussian at a mode, (n, n): exact for the square, Laplace's else."""
+        """Return the covariance of the Gaussian at a mode, (n, n); Laplace if not square."""
         h = self.values(state)
         bends = (self._slopes(h + _STEP) - self._slopes(h - _STEP)) / (4.0 * _STEP)
         factor = self._factor(self._arms.mean(axis=0) * bends)

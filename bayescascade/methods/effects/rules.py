@@ -41,31 +41,33 @@ _MOST_RULES = np.iinfo(np.int64).max
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EffectRules(ReadableModel):
-    """Rules for where a function h of rows is above 0, and the effect in each rule.
+    """Rules that describe where a function h of rows is positive, and the effect in each rule.
 
-    `EffectModel.explain` makes it; `fit` explains the h of other models.
+    `EffectModel.explain` returns it. Use `fit` to explain the h of other models.
 
     Parameters
     ----------
     kind : {"list", "tree"}
-        The most probable rule list, by branch and bound, with a proof or a bound of how much better
-        another may be; or the tree of depth 2 that explains most of h, printed as a list.
+        "list": the most probable rule list, by branch and bound, with a proof or a bound on how
+        much more probable another list may be. "tree": the tree of depth 2 that explains most of h,
+        printed as a list.
     max_size, min_support, n_bins, n_associations, memory_limit, random_state
 
     Attributes
     ----------
     rules_ : LabelList
-        The rules; classes are h <= 0 and h > 0, of the rows learned from.
+        The rules. Their classes are h <= 0 and h > 0, with counts of the training rows.
     means_ : (n_rules + 1,) float64
-        Mean of h in each part. `predict` says whether it is above 0.
+        Mean of h in each part. `predict` returns whether it is positive.
     gap_ : float or None
-        No list is more probable by more than this, nats; 0 where that is proved, None of a tree.
+        No list is more probable by more than this, nats. 0 means that the list is proved to be the
+        best. None for a tree.
     associations_ : tuple of Association
-        Conditions with their support, confidence and lift, of h > 0 and then of h <= 0.
+        Conditions with support, confidence and lift, first for h > 0 and then for h <= 0.
     fidelity_ : float
         Share of held-out rows where `predict` agrees with h > 0.
     effects_ : MeasuredEffects or None
-        Effects in each part of the list, and then in each association, on held-out rows.
+        Effects in each part of the list, and in each association, on held-out rows.
 
     Examples
     --------
@@ -98,22 +100,22 @@ class EffectRules(ReadableModel):
     # -- fitting -----------------------------------------------------------------------------------
 
     def fit(self, X: Any, h: Any, held_out: tuple[Any, ...] | None = None) -> Self:
-        """Learn rules for where h > 0.
+        """Learn rules that describe where h > 0.
 
         Parameters
         ----------
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
         h : (n_rows,) array of float
-            Of each row, such as the estimated effect.
+            Value of h for each row, such as the estimated effect.
         held_out : (X, h) or (X, h, outcomes), optional
             Held-out rows, to measure the rules. Outcomes (n_rows,) must have the effect as their
-            mean, as doubly robust ones are; they must not depend on h. By default one row of five
-            is held out, and no effects are measured.
+            mean, such as doubly robust outcomes, and must not depend on h. By default a fifth of
+            the rows is held out, and no effects are measured.
 
         Raises
         ------
         ParameterError
-            If a parameter is out of its range, or no condition has the support.
+            If a parameter is out of its range, or no condition has the minimum support.
         DataError
             If rows or h cannot be used.
         """
@@ -183,7 +185,7 @@ class EffectRules(ReadableModel):
     # -- rows --------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[np.bool_]:
-        """Return whether the rules say h > 0, (n_rows,); an unknown level meets no condition."""
+        """Return whether the rules predict h > 0, (n_rows,); unknown levels meet no condition."""
         check_is_fitted(self)
         frame = GivenRows.of(X).frame(self.schema_.names, type(self).__name__)
         said: NDArray[np.bool_] = (self.means_ > 0.0)[
@@ -193,7 +195,7 @@ class EffectRules(ReadableModel):
 
     @property
     def feature_texts(self) -> list[str]:
-        """The columns that are read."""
+        """Names of the columns."""
         return list(self.schema_.names)
 
     def predict_block(
@@ -205,7 +207,7 @@ class EffectRules(ReadableModel):
         explain: bool = False,
         unknown: UnknownCells | None = None,
     ) -> Predicted:
-        """Return the mean of h by the rules; see `bayescascade.model.roles.Predictor`."""
+        """Return the mean of h in each row's part; see `bayescascade.model.roles.Predictor`."""
         del intervals
         parts = self.rules_.part_of_codes(self._coded(self.schema_, cells, first_row, unknown))
         words = [self.rules_.part_words(part) for part in range(self.rules_.n_rules + 1)]
@@ -225,7 +227,7 @@ class EffectRules(ReadableModel):
         return [n_rows, count_of(self.n_features_in_, "column"), f"h > 0 in {share_text(share)}"]
 
     def page(self) -> Page:
-        """Return the rules with shares of h > 0 and effects, and the associations."""
+        """Return the rules, with shares of h > 0 and effects, and the associations."""
         return (Heading([self.title, *self._facts()]), *rules_page(self))
 
     def _how_to_read(self) -> list[tuple[str, str]]:

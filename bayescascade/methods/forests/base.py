@@ -181,7 +181,7 @@ class ForestClassifier(BudgetedClassifier):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is large enough.
+            Axes to draw into; by default those of a new figure.
         tree : int in [0, n_trees), optional
             Number of the tree to draw. By default, the tree is drawn if there is only one.
             Otherwise there is a bar for each feature and group: the mean amount that validation

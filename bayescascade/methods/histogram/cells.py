@@ -82,7 +82,7 @@ class CellDensity(DensityParts):
 
     @cached_property
     def log_domain(self) -> float:
-        """Log volume of all cells that the conditions leave, nats."""
+        """Log volume of all cells that satisfy the conditions, nats."""
         return math.fsum(
             math.log(column.widths[list(left)].sum()) for column, left in self._columns_left()
         )

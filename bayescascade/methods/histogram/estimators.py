@@ -44,29 +44,28 @@ _MOST_TIMES_ROWS = 1e6  # times the rows, beyond which these no longer matter
 
 @dataclass(eq=False, repr=False)
 class SmoothedHistogram(Baseline[CellDensity]):
-    """Density of every combination of levels by its rows and a pseudo-count.
+    """Density that smooths the counts of all combinations of levels by a pseudo-count.
 
     Parameters
     ----------
     pseudo_count
-        As if that many rows had been seen in every cell; None for the number under which the rows
-        are most probable.
+        Number of pseudo-rows in each cell. None: the number with the largest evidence.
     columns, drop, nominal, ordinal, continuous, missing
         Which columns to use and how to read them; see `bayescascade.data.table.Table`.
 
     Attributes
     ----------
     cells_, learned_ : CellDensity
-        The cells with rows, one by one, and all others together.
+        The cells with rows, and all other cells together.
     log_n_cells_ : float
         Logarithm of the number of cells.
     pseudo_count_ : float
-        The pseudo-count of a cell that was given or found; 0 if it is below what a float can say.
+        The pseudo-count of a cell, given or chosen; 0 if it is too small for a float.
     log_total_ : float
-        Logarithm of the pseudo-rows in all cells together.
+        Logarithm of the total number of pseudo-rows.
     log_evidence_ : float
-        Log density of all rows, cells' probabilities integrated out, nats: comparable with the
-        evidence of other densities of the same table.
+        Log evidence, nats: log density of all rows, with cell probabilities integrated out. It is
+        comparable with the evidence of other densities for the same table.
     schema_ : Schema
         Columns and levels.
     n_features_in_ : int
@@ -94,12 +93,12 @@ class SmoothedHistogram(Baseline[CellDensity]):
 
     @property
     def cells_(self) -> CellDensity:
-        """The density, cell by cell."""
+        """The cells with rows, and all other cells together."""
         return self.learned_
 
     @property
     def learned_(self) -> CellDensity:
-        """The density, cell by cell."""
+        """The cells with rows, and all other cells together."""
         check_is_fitted(self, "_weights")
         log_pseudo_count = self.log_total_ - self.log_n_cells_
         return CellDensity.of(self.schema_, self._codes, self._weights, log_pseudo_count)
@@ -120,9 +119,9 @@ class SmoothedHistogram(Baseline[CellDensity]):
     def save(self, path: str | Path) -> None:
         """Write the model as JSON; `bayescascade.load` reads it back.
 
-        The file holds every combination of levels that some row has, and how many: of a table
-        without continuous columns, that is the table, but for the order of its rows. Writing is
-        atomic: on any error the old file stays as it was.
+        The file contains all combinations of levels that occur, with their counts. So for a table
+        without continuous columns it contains the whole table, except for the order of rows.
+        Writing is atomic: after an error, the old file is unchanged.
         """
         super().save(path)
 
@@ -214,7 +213,7 @@ class SmoothedHistogram(Baseline[CellDensity]):
         return (*self.page(), BLANK, *self.learned_.page())
 
     def page(self) -> Page:
-        """Return how many cells there are, how many have rows, and the pseudo-count."""
+        """Return the number of cells, the number of cells with rows, and the pseudo-count."""
         told = (
             f"{self.title} of {cells_text(self.log_n_cells_)} cells, "
             f"{self._weights.size:,} of them with rows, "

@@ -239,7 +239,7 @@ class BoxPolicy(Printed):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is large enough.
+            Axes to draw into; by default those of a new figure.
         """
         classes = [level_text(label) for label in self.classes.tolist()]
         return class_tree_boxes(self.forest, 0, self.encoder, classes).plot(ax)

@@ -109,13 +109,13 @@ class MixtureDensity(DensityParts):
     counts : (n_classes,) float64
         Expected weight of the rows of each class.
     probabilities : (n_classes,) float64
-        Their shares.
+        Shares of the classes.
     inside : sequence of RowClass
-        What rows of each are like.
+        Distribution of rows in each class.
     conditions : mapping of int to tuple of int
-        Codes that the density was conditioned on, by column.
+        Codes on which the density is conditioned, by column.
     conditions_probability : float in (0, 1]
-        Probability of these; 1 without any.
+        Probability of the conditions; 1 if there are none.
     """
 
     schema: Schema
@@ -127,7 +127,7 @@ class MixtureDensity(DensityParts):
 
     @classmethod
     def of(cls, schema: Schema, rows: Rows, found: Components) -> "MixtureDensity":
-        """Build from what EM found in rows."""
+        """Build from the result of EM."""
         belongs, _ = memberships(found.log_joint(rows))
         order = np.argsort(-found.log_shares, kind="stable")
         ends = [*rows.starts[1:].tolist(), rows.column.size]
@@ -183,7 +183,7 @@ class MixtureDensity(DensityParts):
         return np.where(self.probabilities > 0, left, 0.0)  # what is not there is not divided
 
     def class_probabilities(self, codes: Codes) -> Floats:
-        """Return how probable each class is of (n_columns, n) coded rows, (n, n_classes).
+        """Return the probability of each class for (n_columns, n) coded rows, (n, n_classes).
 
         Cells coded -1 are summed out; rows that contradict the conditions are NaN.
         """
@@ -203,7 +203,7 @@ class MixtureDensity(DensityParts):
         return scores
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
-        """Draw (n_columns, n) codes: of each row a class, and the row from that."""
+        """Draw (n_columns, n) codes: for each row a class, and then the row from this class."""
         seen = self._seen(np.full((self.schema.n_columns, 1), -1, np.int32))
         times = rng.multinomial(n, self.probabilities / self.probabilities.sum())
         drawn = [
@@ -221,7 +221,7 @@ class MixtureDensity(DensityParts):
 
     @cached_property
     def log_domain(self) -> float:
-        """Log volume of all cells that the conditions leave, nats."""
+        """Log volume of all cells that satisfy the conditions, nats."""
         left = [
             column.widths[list(self.conditions.get(j, range(column.n_levels)))].sum()
             for j, column in enumerate(self.schema.columns)
@@ -230,12 +230,12 @@ class MixtureDensity(DensityParts):
 
     @property
     def log_volumes(self) -> Floats:
-        """That of every class is the whole domain's, (n_classes,) nats."""
+        """Log volume of each class, which is that of the domain, (n_classes,) nats."""
         return np.full(self.counts.size, self.log_domain)
 
     @cached_property
     def level_probabilities(self) -> Sequence[Floats]:
-        """Of each column the probabilities of its levels in each class, (n_classes, n_levels)."""
+        """For each column, the probabilities of its levels in each class, (n_classes, n_levels)."""
         found = []
         for j, column in enumerate(self.schema.columns):
             codes = np.full((self.schema.n_columns, column.n_levels), -1, np.int32)
@@ -247,7 +247,7 @@ class MixtureDensity(DensityParts):
 
     @cached_property
     def standouts(self) -> list[list[Standout]]:
-        """Of each class what stands out in it, one level of a column at most, the first most."""
+        """The characteristic levels of each class, at most one per column, in order."""
         found: list[list[tuple[float, Standout]]] = [[] for _ in self.inside]
         for j, inside in enumerate(self.level_probabilities):
             overall = self.probabilities @ inside
@@ -267,12 +267,12 @@ class MixtureDensity(DensityParts):
         return [told.words(self.schema) for told in self.standouts[k]]
 
     def page(self) -> Page:
-        """Return the conditions, if any, and each class with what stands out in it."""
+        """Return the conditions, if any, and each class with its characteristic levels."""
         lead: Page = (Pieces([self.given_text], "bold"), BLANK) if self.conditions else ()
         return (*lead, *self._table(self.number_columns()))
 
     def number_columns(self) -> list[Numbers]:
-        """Return rows and share of every class."""
+        """Return rows and share of each class."""
         return super().number_columns()[:2]
 
     def _table(self, columns: list[Numbers]) -> Page:
@@ -282,7 +282,7 @@ class MixtureDensity(DensityParts):
 
     @property
     def how_to_read(self) -> list[tuple[str, str]]:
-        """How classes are read."""
+        """How to read the classes."""
         read = (
             "Each group is a class of similar rows. The classes are not recorded in the table, "
             "so the model gives probabilities. Under each class are the levels whose share in "
@@ -291,11 +291,11 @@ class MixtureDensity(DensityParts):
         return [("", read)]
 
     def columns_in_words(self) -> list[tuple[str, str]]:
-        """Return what the numbers of the classes are, by their headings."""
+        """Return explanations of the numbers of the classes, by their headings."""
         return super().columns_in_words()[:2]
 
     def parts_in_words(self) -> list[tuple[str, str]]:
-        """Return the classes, and what stands out in each."""
+        """Return the classes with their characteristic levels."""
         rows, shares = count_texts(self.counts.tolist()), self.probabilities.tolist()
         return [
             (f"class {k + 1}: {'; '.join(self._words(k))}", f"{rows[k]} rows ({share_text(share)})")
@@ -303,12 +303,12 @@ class MixtureDensity(DensityParts):
         ]
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the classes' shares, each with what stands out in it, and return the axes.
+        """Draw the shares of the classes, with characteristic levels, and return the axes.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is high enough.
+            Axes to draw into; by default those of a new figure.
         """
         bars = [
             Bar("; ".join([f"class {k + 1}", *self._words(k)[:2]]), (share,), share_text(share))
@@ -354,7 +354,7 @@ class MixtureDensity(DensityParts):
         return {"classes": classes}
 
     def to_record(self) -> dict[str, Any]:
-        """Return what a file holds."""
+        """Return the record for a saved file."""
         classes = [
             {"parents": list(one.parents), "tables": [table.tolist() for table in one.tables]}
             for one in self.inside
@@ -364,7 +364,7 @@ class MixtureDensity(DensityParts):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], schema: Schema) -> "MixtureDensity":
-        """Rebuild from what `to_record` returned; raises ModelFileError if it is inconsistent."""
+        """Rebuild from the result of `to_record`; ModelFileError if it is inconsistent."""
         shares = read_array(record, "shares", (len(record["classes"]),))
         counts = read_array(record, "counts", shares.shape, least=0)
         inside = []

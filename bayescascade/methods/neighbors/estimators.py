@@ -188,9 +188,9 @@ class NeighborCompressionClassifier(
         Parameters
         ----------
         X : DataFrame or other table, paths, mapping of columns, array or list of rows
-            Tables of polars, Arrow, DuckDB, Dask or narwhals, too; paths or URLs of CSV, Parquet or
-            Arrow files, whose column `y` names.
-            Numbers, truth values, text and categories; NaN or None is missing.
+            Tables may be of polars, Arrow, DuckDB, Dask or narwhals. Paths or URLs may be of CSV,
+            Parquet or Arrow files; `y` then names the column of labels. Cells are numbers, truth
+            values, text or categories; NaN or None is missing.
         y : (n_rows,) array, or str of files
             Labels, of at least two classes.
 

@@ -35,7 +35,7 @@ class LearnerParameters(TimeParameters):
     n_rounds = Integer(1000, "Rounds of boosting", minimum=1)
     weak_learner = Choice(
         "best",
-        "Feature of each round: the best one, or the median one (the paper's, for noisy rados)",
+        "Feature of each round: the best one, or the median one (as in the paper for noisy rados)",
         words=("best", "prudential"),
     )
     unknown = unknown_choice(ignore="counts as the mean of its column")
@@ -115,7 +115,7 @@ class GaussianParameters(PrivateParameters):
 class RadoParameters(LearnerParameters, PlainParameters, RunParameters):
     """Of `RadoBoostClassifier`."""
 
-    kappa = Real(1.0, "Divisor of the coefficients that boosting finds", minimum=1.0)
+    kappa = Real(1.0, "Divisor of the coefficients of boosting", minimum=1.0)
     prior_scale = Real(1.0, "Prior standard deviation of coefficients", above=0.0)
     support = Integer(
         "auto", PlainParameters.support.about, words=("auto",), minimum=1, none=_FAIR_COIN

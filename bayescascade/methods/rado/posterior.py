@@ -70,7 +70,7 @@ class _LinearPosterior(ContinuousPosterior):
         """Return the log likelihood, nats, and its gradient, (n_columns,)."""
 
     def log_prior(self, state: Floats) -> float:
-        """Return the log prior, nats, but for a constant."""
+        """Return the log prior, nats, up to a constant."""
         return -0.5 * float(np.sum((state / self.scales) ** 2))
 
     def log_likelihood(self, state: Floats) -> float:
@@ -83,7 +83,7 @@ class _LinearPosterior(ContinuousPosterior):
         return self.log_prior(state) + log_likelihood, gradient - state / self.scales / self.scales
 
     def initial_state(self, rng: np.random.Generator) -> Floats:
-        """Return coefficients drawn from the prior, a tenth as large."""
+        """Return a tenth of coefficients drawn from the prior."""
         return 0.1 * self.scales * rng.normal(size=len(self.scales))
 
     def describe(self, state: Floats) -> Mapping[str, float]:
@@ -119,13 +119,13 @@ class RadoPosterior(_LinearPosterior):
     ----------
     rados : (n_rados, n_columns) array of float
     n_rows : int >= 1
-        Rows that they were made of.
+        Number of rows from which the rados were made.
     prior_scale : float > 0 or (n_columns,) array
         Standard deviations of the prior.
     approximation : {"none", "moments"}
-        See the module.
+        Approximation of the likelihood; see the module.
     names : sequence of str, optional
-        Of the columns.
+        Names of the columns.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class RadoPosterior(_LinearPosterior):
         self._covariance = centered.T @ centered / len(centered)
 
     def peak(self) -> Floats:
-        """Return the maximum of the density approximated by moments, (n_columns,) float64."""
+        """Return the maximum of the approximation by moments, (n_columns,) float64."""
         precision = np.eye(len(self._mean)) + self._covariance
         peak: Floats = self.scales * np.linalg.solve(precision, self._mean)
         return peak
@@ -191,7 +191,7 @@ class LogisticPosterior(_LinearPosterior):
     ----------
     X : (n_rows, n_columns) array of float
     y : (n_rows,) array
-        Labels -1 and 1, or two others, of which the second in order is 1.
+        Labels -1 and 1, or two others. The second one in order counts as 1.
     prior_scale : float > 0 or (n_columns,) array
     names : sequence of str, optional
     """

@@ -55,20 +55,20 @@ _MOST_TRIED = 150.0  # epsilon
 
 @dataclass(frozen=True, slots=True)
 class Promise(Printed):
-    """What somebody with the rados can learn of one row at most.
+    """The privacy guarantee of rados: a bound on what they reveal about one row.
 
     Parameters
     ----------
     protects : {"feature", "rows"}
-        The coordinate of one feature, which differs in one row of neighbors; or all rados, where
-        one row, its label included, is another.
+        "feature": the coordinate of one feature is protected, for neighbors that differ in it in
+        one row. "rows": all rados are protected, for neighbors with one different row and label.
     epsilon, delta : float
     feature : str
-        The protected one; empty if rows are protected.
+        The protected feature; empty if rows are protected.
     noise : str
-        What hides the rows, such as "Gaussian noise of scale 2.31 on each edge".
+        The source of privacy, such as "Gaussian noise of scale 2.31 on each edge".
     is_private : bool
-        Whether randomness was the operating system's, and not simulated.
+        Whether randomness came from the operating system, and was not simulated.
     """
 
     protects: str
@@ -80,7 +80,7 @@ class Promise(Printed):
 
     @property
     def guarantee(self) -> str:
-        """Who is protected, and how much, as a sentence."""
+        """The guarantee as a sentence."""
         if not self.is_private:
             return "Simulated, not private: anyone who knows the seed can undo it."
         budget = f"(epsilon {self.epsilon:g}, delta {self.delta:.3g})"
@@ -107,7 +107,7 @@ class Promise(Printed):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Promise":
-        """Return what `record` holds; raises ModelFileError or as the checks if it is odd."""
+        """Rebuild a promise from `record`; raises ModelFileError or ParameterError."""
         fields = {name: record[name] for name in cls.__dataclass_fields__}
         check_choice("protects", fields["protects"], ("feature", "rows"))
         check_real("epsilon", fields["epsilon"], above=0.0)

@@ -38,20 +38,20 @@ _FEW = 10  # rows of a sum by support "auto"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rados(Printed):
-    """Rademacher observations; made by `sample` and its private siblings.
+    """Rademacher observations (rados); made by `sample`, or by one of its private versions.
 
     Attributes
     ----------
     values : (n_rados, n_columns) float64
-        One a row, in the units of `reading`.
+        The rados, one per row, in the units of `reading`.
     n_rows : int >= 1
-        Labeled rows that they were made of, m.
+        Number m of labeled rows from which they were made.
     support : int or None
-        Rows in each sum; None: each row by a fair coin.
+        Number of rows in each sum. None: each row with probability 1/2.
     reading : Reading
         Columns, classes and units.
     promise : Promise or None
-        Guarantee about single rows; None if there is none.
+        Privacy guarantee; None if there is none.
 
     Examples
     --------
@@ -94,9 +94,9 @@ class Rados(Printed):
         time_limit: float | None = None,
         random_state: Seed = None,
     ) -> "Rados":
-        """Make rados of labeled rows, with signatures drawn at random.
+        """Make rados from labeled rows, with random signatures.
 
-        Files too large for memory are sampled part by part: see `sample_parts`.
+        For files that do not fit into memory, see `sample_parts`.
 
         Parameters
         ----------
@@ -106,23 +106,24 @@ class Rados(Printed):
             Labels of two classes.
         n_rados : int >= 1
         support : int from 1 to n_rows, "auto" or None
-            Rows in each sum, drawn uniformly; None: each row is in by a fair coin. Boosting learns
-            better from sums of few rows, which tell more of each. "auto" is 10, or None where rows
-            are fewer than 20.
+            Number of rows in each sum, drawn uniformly. None: each row is in with probability 1/2.
+            Boosting learns better from sums of few rows, but such sums reveal more about each row.
+            "auto": 10, or None if there are fewer than 20 rows.
         standardize : bool
             Center columns at their mean, and divide by their standard deviation.
         intercept : bool
             Add a column of ones.
         missing : {"level", "error"}
-            A missing cell is a level of text and categories, and of numbers their median, with a
-            column of 0 and 1 that says so; or an error, as it is to private siblings without
-            `like`: medians are of the rows.
+            "level": missing cells of text and categories are a separate level; missing numbers are
+            imputed by the median, with an indicator column. "error": missing cells are an error. In
+            the private versions without `like`, they are always an error, because a median depends
+            on the rows.
         like : Rados, optional
-            Whose columns, classes and units to use, in place of the three above; without that,
-            rados of different rows cannot be merged.
+            Rados whose columns, classes and units are used, in place of `standardize`, `intercept`
+            and `missing`. Without it, rados of different rows cannot be merged.
         time_limit : float > 0 or None
-            Seconds after which no more are made, and a warning says how many there are. Private
-            siblings have none: that number would tell of the rows, as time does.
+            Seconds after which no more rados are made; a warning has their number. The private
+            versions have no time limit, because the number would reveal something about the rows.
         random_state : int, SeedSequence, Generator or None
 
         Raises
@@ -130,7 +131,7 @@ class Rados(Printed):
         ParameterError
             If a parameter is out of its range.
         DataError
-            If rows or labels cannot be used, or sums are too large for floats.
+            If rows or labels cannot be used, or if sums are too large for floats.
         """
         SampleParameters.check_values(
             n_rados=n_rados, standardize=standardize, intercept=intercept, missing=missing
@@ -161,9 +162,10 @@ class Rados(Printed):
         like: "Rados | None" = None,
         random_state: Seed = None,
     ) -> "Rados":
-        """Make rados of rows that come in parts, such as blocks of a file, by fair coins.
+        """Make rados from rows in parts, such as blocks of a file, with fair coins.
 
-        In memory are one part and the sums. All parts are read as `like` or else the first part.
+        Only one part and the sums are in memory. All parts are coded as `like` or, without it, as
+        the first part.
 
         Parameters
         ----------
@@ -173,7 +175,7 @@ class Rados(Printed):
         Raises
         ------
         ParameterError, DataError
-            As `sample`, or if there are no parts.
+            As in `sample`, and if there are no parts.
         """
         rng, total = np.random.default_rng(seed_sequence(random_state)), None
         for X, y in parts:
@@ -205,40 +207,41 @@ class Rados(Printed):
     ) -> "Rados":
         """Make rados that hide one boolean feature of each row, in its own coordinate (DP-Feat).
 
-        The law of that coordinate is known for any rows (see `protection`); the others are not
-        protected. The feature is taken as -1 and 1, and nothing else that is printed or saved
-        depends on it. A cell that is neither of its two declared values is an error.
+        The distribution of this coordinate is known for all rows (see `protection`). The other
+        coordinates are not protected. The feature is coded as -1 and 1, and nothing else that is
+        printed or saved depends on it. A cell with a value other than the two declared ones is an
+        error.
 
         Parameters
         ----------
         X, y, standardize, intercept, like : as for `sample`
-            No cell is missing in a column that has no missing cells in `like`.
+            Columns without missing cells in `like` must have none.
         feature : str or int
-            Name of a column of two values, or index where columns have none.
+            Name of a column with two values, or its index if columns have no names.
         values : (level, level), optional
-            These two, such as (0, 1) or ("no", "yes"): the smaller, or of texts the first in order,
-            is -1. Not needed of truth values, of a Categorical whose two categories were declared
-            and not taken from the rows, or with `like`.
+            Its two values, such as (0, 1) or ("no", "yes"). The smaller one (the first one in
+            order, for text) is coded as -1. Not needed for truth values, for a Categorical with two
+            categories that were declared and not taken from the rows, or with `like`.
         epsilon, delta : float > 0
-            The budget of all these rados together.
+            Privacy budget of all these rados together.
         n_rados : int >= 1
         truncation : float in [0, 1/2)
-            The paper's beta: signatures with fewer or more agreements than beta (m + 1) and m -
-            beta (m + 1) are not drawn. The paper's is 1 / (1 + exp(epsilon / 2)), epsilon that of
-            one rado. More than 0 costs privacy.
+            Beta of the paper: signatures with fewer than beta (m + 1) or more than m - beta (m + 1)
+            agreements are not drawn. In the paper it is 1 / (1 + exp(epsilon / 2)), where epsilon
+            is that of one rado. A value above 0 costs privacy.
         noise : {"system", "simulated"}
-            Signatures are the operating system's, or simulated ones, which protect nobody.
+            Source of the signatures: the operating system, or a simulation, which protects nobody.
         random_state : int, SeedSequence, Generator or None
-            Of simulated ones alone.
+            Seed of simulated signatures.
 
         Raises
         ------
         PrivacyError
-            If the rows are too few for the budget; says what would do.
+            If there are too few rows for the budget. The message says what would suffice.
         DataError
-            If a cell of the feature has neither value, or as `sample`.
+            If a cell of the feature has another value, and in the cases of `sample`.
         ParameterError
-            If a parameter is out of its range, there is no such feature, or its values are not
+            If a parameter is out of its range, the feature does not exist, or its values are not
             declared.
         """
         FeatureParameters.check_values(
@@ -274,45 +277,45 @@ class Rados(Printed):
     ) -> "Rados":
         """Make rados that hide each row, its label included, by Gaussian noise; see `releases`.
 
-        Where one private classifier is all that is wanted, mechanisms that are made for one err far
-        less for the same epsilon. The number of rows, the names and types of columns and the two
-        classes are public, and nothing else that is printed or saved depends on the rows. Cells
-        that are missing, infinite or of another type, and other labels, are errors, and that is not
-        private. Exact noise takes 0.01 to 0.1 ms a value.
+        If you need only one private classifier, mechanisms for private classifiers have far fewer
+        errors at the same epsilon. The number of rows, names and types of columns, and the two
+        classes are public. Nothing else that is printed or saved depends on the rows. Errors are
+        not private: cells that are missing, infinite or of another type, and other labels, are
+        errors. Exact noise takes 0.01 to 0.1 ms per value.
 
         Parameters
         ----------
         X, y : as for `sample`
-            Text must be categories, whose levels are declared and not taken from the rows, or come
-            with `like`. All else are numbers, also where they are written as text.
+            Text must be categories with levels that are declared, not taken from the rows, or that
+            come from `like`. All other cells are numbers, even if they are written as text.
         epsilon, delta : float > 0
-            The budget of all these rados together.
+            Privacy budget of all these rados together.
         classes : (level, level), optional
-            The two classes, texts, whole numbers or truth values. Not needed if `y` is of truth
-            values or of two declared categories, or with `like`.
+            The two classes, as text, whole numbers or truth values. Not needed if `y` has truth
+            values or two declared categories, or with `like`.
         edge_bounds : (float, float) or mapping of str to (float, float)
-            Between which cells are known to be, from elsewhere than these rows: of all columns, or
-            by name ("x0", "x1", ... where they have none). Others are clipped. Not needed of
-            columns of levels, nor with `like`.
+            Bounds of the cells, which must not be computed from these rows: for all columns, or by
+            name ("x0", "x1", ... if columns have no names). Values outside are clipped. Not needed
+            for columns of levels, or with `like`.
         n_rados, support, intercept : as for `sample`
         noise_on : {"edges", "rados"}
         like : Rados, optional
-            Made by this function, too: whose columns, classes and bounds to use.
+            Rados of this function, whose columns, classes and bounds are used.
         noise : {"opendp", "simulated"}
-            "simulated" can be seeded, and protects nobody.
+            Source of the noise. "simulated" noise has a seed, and protects nobody.
         ledger : PrivacyLedger, optional
             Ledger whose budget is spent.
         random_state : int, SeedSequence, Generator or None
-            Of the signatures, which are no secret here, and of simulated noise.
+            Seed of the signatures, which are not secret here, and of simulated noise.
 
         Raises
         ------
         ParameterError
             If a parameter is out of its range, or classes or bounds are not declared.
         DataError
-            As `sample`, or if a cell is no number and its levels are not declared.
+            As in `sample`, and if a cell is not a number and its column has no declared levels.
         PrivacyError
-            If the ledger's budget does not allow for it; nothing is spent then.
+            If the budget of the ledger is too small. Nothing is spent then.
         """
         GaussianParameters.check_values(
             n_rados=n_rados, epsilon=epsilon, delta=delta, noise_on=noise_on, noise=noise,
@@ -334,21 +337,22 @@ class Rados(Printed):
 
     @classmethod
     def merge(cls, parts: "Sequence[Rados]", *, rows: str = "different") -> "Rados":
-        """Return the rados of all parts.
+        """Merge rados of several parts.
 
         Parameters
         ----------
         parts : sequence of Rados
-            With the same columns, classes and units, as by `like`.
+            Rados with the same columns, classes and units; see `like`.
         rows : {"different", "same"}
-            Of different rows, the k-th rados of all parts are added, of which there must be as many
-            in each. Of the same rows, those of all parts are kept; what they give away adds up.
-            Rows are in by coins in all parts or in none.
+            "different": the parts have different rows. Then the k-th rados of all parts are added,
+            so each part needs the same number of rados. "same": the parts have the same rows. Then
+            all rados are kept, and their privacy costs add up. Either all parts use fair coins, or
+            none does.
 
         Raises
         ------
         ParameterError
-            If there are no parts, or numbers of rados, rows or supports do not go together.
+            If there are no parts, or if numbers of rados, rows or supports do not fit together.
         DataError
             If columns, classes or units differ.
         """
@@ -381,9 +385,9 @@ class Rados(Printed):
         )
 
     def spreads(self) -> Floats:
-        """Return standard deviations of the cells summed, (n_columns,), estimated from the sums.
+        """Return standard deviations of cells, estimated from the sums, (n_columns,).
 
-        Where sums do not vary, 1.
+        They are 1 if sums do not vary.
         """
         m, s = self.n_rows, self.support
         variance = m / 4.0 if s is None else max(s * (1.0 - s / m), 1.0 / m)
@@ -396,7 +400,7 @@ class Rados(Printed):
     # -- files and printing ------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the rados to a file of NumPy's npz format; `load` reads it back."""
+        """Write the rados to a file in NumPy's npz format; `load` reads it back."""
         about = {
             "n_rows": self.n_rows,
             "support": self.support,
@@ -407,13 +411,13 @@ class Rados(Printed):
 
     @classmethod
     def load(cls, path: str | Path) -> "Rados":
-        """Read what `save` wrote.
+        """Read a file that was written by `save`.
 
         Raises
         ------
         ModelFileError
-            If the file cannot be read, is of another format, or contradicts itself. Nothing in it
-            is executed.
+            If the file cannot be read, has another format, or contradicts itself. Nothing in it is
+            executed.
         """
         return cls(*read_rados(path))
 
@@ -424,7 +428,7 @@ class Rados(Printed):
         return f"<Rados: {len(self)} of {self.n_rows} rows, {self.values.shape[1]} columns>"
 
     def page(self) -> Page:
-        """Return how many there are, of what, and what they promise."""
+        """Return the number of rados, their columns, and their guarantee."""
         each = (
             "each sums a random half of the rows"
             if self.support is None
@@ -444,7 +448,7 @@ class Rados(Printed):
         )
 
     def promise_page(self) -> Page:
-        """Return the guarantee about single rows."""
+        """Return the privacy guarantee."""
         if self.promise is None:
             return (Pieces(["no privacy is promised: sums can reveal single rows"], "dim"),)
         return self.promise.page()

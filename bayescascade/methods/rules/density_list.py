@@ -139,7 +139,7 @@ class LearnedDensityList(ListedRules, DensityParts):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is high enough.
+            Axes to draw into; by default those of a new figure.
         """
         ratios = (self.log_densities + self.log_domain).tolist()
         told = zip(self.labels, self.probabilities.tolist(), ratios, strict=True)

@@ -234,7 +234,7 @@ class LabelList(ListedRules):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is high enough.
+            Axes to draw into; by default those of a new figure.
         """
         rows = count_texts(self.counts.sum(axis=1).tolist())
         told = (self.probabilities.tolist(), self.intervals().tolist(), rows)

@@ -424,7 +424,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure that is large enough.
+            Axes to draw into; by default those of a new figure.
         """
         check_is_fitted(self)
         told = zip(

@@ -169,33 +169,36 @@ class SummationStopped(KeyboardInterrupt):
 
 
 class SummedPosterior:
-    """All trees of a posterior at once; made by `solve`.
+    """The posterior, summed over all trees; returned by `solve`.
 
     Attributes
     ----------
     posterior : CascadePosterior
     cost : ExactCost
-        What it took.
+        Size of the computation.
     max_leaves : int or None
-        Most leaves of the trees summed over; None for the branch model, whose trees all are.
+        Maximum number of leaves in the sum over trees. None for the branch model, which sums over
+        all trees.
     log_normalizer : float
         Log of the sum of ``exp(posterior.log_density(tree))`` over all trees, nats.
     log_evidence : float
-        That, less the same sum without data, which is 0 with the generative prior: the log
-        probability of the data under the normalized prior, comparable across hyperparameters.
+        Log probability of the data under the normalized prior, comparable across hyperparameters.
+        It is `log_normalizer` minus the same sum without data, which is 0 with the generative
+        prior.
     tree : Tree
         The most probable tree.
     log_density : float
-        Its log density: no tree has more.
+        Log density of this tree. No tree has a higher one.
     is_complete : bool
-        Whether this is the posterior of all trees: none of positive density has more than
-        `max_leaves` leaves, or those that have are proved not to matter. Else, where `max_leaves`
-        was chosen, prior and posterior are those of the trees that have no more.
+        Whether this is the posterior over all trees: no tree of positive density has more than
+        `max_leaves` leaves, or such trees are proved to be negligible. Otherwise, prior and
+        posterior are restricted to trees with at most `max_leaves` leaves.
     gap, error, rounding
-        0; a bound on the error of `log_normalizer` and, twice that, of `log_evidence`; and by how
-        much rounding may hide that another tree is more probable. All in nats.
+        `gap` is 0. `error` is a bound on the error of `log_normalizer`; that of `log_evidence` is
+        at most twice as large. `rounding` is a bound on how much more probable another tree may be
+        because of rounding. All in nats.
     is_interrupted : bool
-        Whether Ctrl-C ended `solve_or_tilt` while trees were drawn.
+        Whether Ctrl-C ended `solve_or_tilt` during the drawing of trees.
     """
 
     gap = 0.0
@@ -298,7 +301,8 @@ class SummedPosterior:
         Raises
         ------
         ParameterError
-            Of the branch model, whose sums are not kept by numbers of leaves: count those of draws.
+            For the branch model, which has no sums by numbers of leaves. Count the leaves of draws
+            instead.
         """
         if self.max_leaves is None:
             raise ParameterError(
@@ -309,7 +313,7 @@ class SummedPosterior:
 
     @cached_property
     def split_probabilities(self) -> SplitProbabilities:
-        """Which columns are split, and which first; the first call sums anew without each."""
+        """Probabilities that columns are split, and split first; slow at the first call."""
         names = [self.posterior.schema.names[j] for j in self._plan.columns]
         possible = self._entry_probabilities > 0
         worth = self._sums.first_splits(self._origin)[:, possible]
@@ -346,7 +350,7 @@ class SummedPosterior:
         ----------
         n : int >= 0
         rng : numpy.random.Generator, int or None
-            Or the seed of one.
+            Generator or seed.
         """
         check_integer("n", n, minimum=0)
         rng = np.random.default_rng(rng)
@@ -356,20 +360,19 @@ class SummedPosterior:
 
 
 class ExactPosterior(SummedPosterior):
-    """All trees of a posterior at once, and of a posterior with a row more."""
+    """The posterior summed over all trees, with predictive densities of further rows."""
 
     def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
-        """Return the log density of rows, averaged over all trees and their leaf probabilities.
+        """Return the log predictive density of rows, averaged over all trees.
 
-        The first call takes about as long as a pass over the boxes, and a row then microseconds; of
-        independent leaves, or if some boxes have too many leaves outside, as long as to go through
-        the boxes that hold it.
+        The first call takes about as long as one pass over the boxes. After that a row takes
+        microseconds. For independent leaves, or if some boxes have too many leaves outside, a row
+        takes a pass over the boxes that contain it.
 
         Parameters
         ----------
         codes : (p, n) int32
-            As of `Schema.encode`; -1 is a missing cell and integrated out: the density is then that
-            of the others.
+            Codes as from `Schema.encode`. -1 is a missing cell, which is integrated out.
 
         Returns
         -------
@@ -378,8 +381,8 @@ class ExactPosterior(SummedPosterior):
         Raises
         ------
         TooLargeError
-            If it takes more than `memory_limit`: beside the rest, 8 bytes for every entry of the
-            boxes, and for every box.
+            If the limit `memory_limit` is exceeded: additional 8 bytes for each entry of the boxes,
+            and for each box.
         """
         return self._averages.log_densities(codes)
 

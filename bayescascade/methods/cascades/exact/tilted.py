@@ -166,39 +166,40 @@ def solve_by_tilts(
 
 
 class TiltedPosterior:
-    """The posterior of a leaf model; made by `solve_by_tilts`.
+    """The posterior of a leaf model; returned by `solve_by_tilts`.
 
     Attributes
     ----------
     posterior : LeafPosterior
     cost : ExactCost
-        What a pass took.
+        Size of a pass.
     tree : Tree
-        The most probable tree found.
+        The most probable tree that was found.
     log_density : float
         Its log density, nats.
     gap : float >= 0
-        Nats by which any tree may have more; 0 if none has, up to rounding.
+        Bound on how much higher the log density of another tree may be, nats; 0 means exact, up to
+        rounding.
     rounding : float >= 0
-        Nats by which rounding may hide that another tree has more.
+        Bound on how much higher it may be because of rounding, nats.
     log_normalizer : float
         Log of the sum of ``exp(posterior.log_density(tree))`` over all trees, nats; NaN if
-        interrupted before.
+        interrupted too early.
     error : float >= 0
-        Bound on its error, nats; infinity if none was proved, and `log_normalizer` is then what all
-        trees come to at most.
+        Bound on the error of `log_normalizer`, nats. If it is infinite, `log_normalizer` is only an
+        upper bound.
     log_evidence : float
         Log probability of the data under the normalized prior, nats, with the same error; NaN if
-        interrupted before, or if columns have too many partitions (see `prior`).
+        interrupted too early, or if columns have too many partitions (see `prior`).
     draws : list of Tree
-        The independent draws asked for; none if interrupted, or if the tilts are too far from the
-        posterior to draw it from them: chains from `tree` then have to do.
+        Independent draws. Empty if interrupted, or if the tilts are too far from the posterior for
+        rejection sampling; then use chains that start from `tree`.
     n_passes : int
-        Passes over the boxes.
+        Number of passes over the boxes.
     is_interrupted : bool
-        Whether Ctrl-C ended it early.
+        Whether Ctrl-C ended the search early.
     is_resumable
-        True: a checkpoint, if there is one, has what was found.
+        True: a checkpoint, if there is one, has the result so far.
     """
 
     is_resumable = True
@@ -255,24 +256,24 @@ class TiltedPosterior:
 
     @property
     def n_passes(self) -> int:
-        """Passes over the boxes so far."""
+        """Number of passes over the boxes so far."""
         return self._passes.n_passes
 
     def sample(self, n: int, rng: Generator | int | None = None) -> list[Tree]:
-        """Return independent draws from the posterior; it takes a few passes over the boxes.
+        """Return independent draws from the posterior, with a few passes over the boxes.
 
         Parameters
         ----------
         n : int >= 0
         rng : numpy.random.Generator, int or None
-            Or the seed of one.
+            Generator or seed.
 
         Raises
         ------
         ParameterError
             If the search was interrupted before the sum over all trees was known.
         TooLargeError
-            If more than a thousand trees are drawn from tilts for each of the posterior's.
+            If rejection sampling accepts fewer than 1 in 1,000 trees.
         """
         check_integer("n", n, minimum=0)
         if self._sum is None:
