@@ -23,7 +23,7 @@ from bayescascade.methods.rules.posterior import DensityListPosterior, LabelList
 from bayescascade.methods.rules.rule_list import RuleList
 from tests import rules_reference
 from tests.documents import ROOT
-from tests.methods.rules.large import shortfalls
+from tests.methods.rules.large import lists_of, shortfalls
 from tests.methods.rules.problems import BINS, FRACTIONAL, PAIR, PROBLEMS, each
 
 ROUNDING = 1e-9
@@ -130,6 +130,33 @@ def test_densities_without_slack_are_seen(problem, monkeypatch):
     log_densities = dict(zip(problem.chosen, problem.log_densities().tolist(), strict=True))
     found = worst(shortfalls(problem.posterior(), log_densities))
     assert min(found["prefix"], found["child"]) < -0.1
+
+
+def test_after_a_rule_that_captures_all_rows_a_list_can_gain(monkeypatch):
+    """The broken twin forgets what may follow a child, and certifies a list that is not the best.
+
+    The prior wants many rules, but a concentration near 0 all rows in one part; of densities, what
+    follows adds as much as ``-ln(3 concentration)``. Of labels the twin would be looser only.
+    """
+    frame = pd.DataFrame({"a": list("uuv"), "b": list("xyx")})
+    table = Table.from_frame(frame, weights=[5.0, 5.0, 1e-12])
+    posterior = DensityListPosterior(table, concentration=1e-6, expected_rules=20.0, max_size=1)
+    log_densities = dict(lists_of(posterior))
+    best = pytest.approx(max(log_densities.values()), abs=ROUNDING)
+    found = best_list(posterior)
+    assert found.is_optimal
+    assert found.log_density == best
+    assert worst(shortfalls(posterior, log_densities))["child"] > -ROUNDING
+
+    value_children = bounds_module.parts.value_children
+
+    def forgetful(model, sizes, fates, captured, left, next_rule, further, *others):
+        nothing = np.zeros_like(further)
+        value_children(model, sizes, fates, captured, left, next_rule, nothing, *others)
+
+    monkeypatch.setattr(bounds_module.parts, "value_children", forgetful)
+    assert worst(shortfalls(posterior, log_densities))["child"] < -5.0
+    assert best_list(posterior).log_density != best
 
 
 def test_stairs_are_no_dearer_than_what_whole_weights_capture():
