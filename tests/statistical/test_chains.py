@@ -8,6 +8,8 @@ import pytest
 
 import samplers
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.rules.kernels import layout
+from bayescascade.methods.rules.posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from tests import rules_reference
 from tests.methods.cascades import problems as cascades
@@ -265,6 +267,45 @@ def test_each_move_alone_is_the_plain_one(space, rng, monkeypatch):
                 assert is_plain_step(
                     space, state, rng, names, posterior=posterior, n_steps=MANY_STEPS.get(names)
                 ), (names, state)
+
+
+# How likely edits of a rule on columns of two and three levels propose another, and it this one.
+# They exchange, add or drop a condition, each a third of the time; what comes is on either column.
+EDITS = {
+    "a=0": {"a=1": (1 / 12, 1 / 12), "b=0": (1 / 18, 1 / 12), "b=1": (1 / 18, 1 / 12),
+            "b=2": (1 / 18, 1 / 12), "a=0 b=0": (1 / 18, 1 / 6), "a=0 b=1": (1 / 18, 1 / 6),
+            "a=0 b=2": (1 / 18, 1 / 6)},
+    "b=0": {"b=1": (1 / 18, 1 / 18), "b=2": (1 / 18, 1 / 18), "a=0": (1 / 12, 1 / 18),
+            "a=1": (1 / 12, 1 / 18), "a=0 b=0": (1 / 12, 1 / 6), "a=1 b=0": (1 / 12, 1 / 6)},
+    "a=0 b=0": {"a=0": (1 / 6, 1 / 18), "b=0": (1 / 6, 1 / 12), "a=1 b=0": (1 / 24, 1 / 24),
+                "a=0 b=1": (1 / 36, 1 / 36), "a=0 b=2": (1 / 36, 1 / 36)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("start", "expected_size"),
+    [("a=0", 0.3), ("b=0", 0.3), ("a=0 b=0", 3.0)],
+)
+def test_edits_of_a_rule_have_the_chances_computed_by_hand(start, expected_size, rng, monkeypatch):
+    """Two programs for a ratio could share a mistake; the broken twin takes all edits for even."""
+    monkeypatch.setattr(RuleListPosterior, "tries", dict.fromkeys(layout.MOVES, 0.0) | {"edit": 1})
+    problem = rules.Problem("edits", ("nominal",) * 2, (2, 3), 2, n_classes=2, faint=True)
+    posterior = problem.posterior(expected_size=expected_size)
+    names = [" ".join(f"{'ab'[c.column]}={c.low}" for c in one) for one in posterior.antecedents]
+    rule = RuleList((names.index(start),))
+    steps = [posterior.advance(rng, rule, 1, 1.0)[0].rules[0] for _ in range(2500)]
+
+    def chances(is_even):
+        prior = {1: 1 / 5, 2: expected_size / 2 / 6}  # of a rule of a size: 5 of one, 6 of two
+        found = np.zeros(len(names))
+        for other, (there, back) in EDITS[start].items():
+            gain = prior[len(other.split())] / prior[len(start.split())]
+            found[names.index(other)] = min(there, gain * (there if is_even else back))
+        found[names.index(start)] = 1.0 - found.sum()  # else it stays
+        return found
+
+    assert fits(steps, chances(is_even=False))
+    assert not fits(steps, chances(is_even=True))
 
 
 @each(TWO, WEIGHED, *BOUGHT, quick=(WEIGHED, BOUGHT[1]))
