@@ -22,7 +22,7 @@ from bayescascade.methods.effects.adjustment import doubly_robust, nuisance
 from bayescascade.methods.effects.fitting import MOST_CHOOSING, n_choosing
 from bayescascade.methods.effects.functions import KernelFunction
 from bayescascade.methods.effects.hinge import MOST_EXACT
-from bayescascade.methods.effects.learned import LearnedEffects
+from bayescascade.methods.effects.learned import ASSUMED, HOW_TO_READ, LearnedEffects
 from bayescascade.methods.effects.learners import fit_function
 from bayescascade.methods.effects.parameters import AUTO, EffectParameters, resolved_adjustment
 from bayescascade.methods.effects.posterior import EffectPosterior
@@ -373,21 +373,10 @@ class EffectModel(MatrixEstimator):
         return self._learned.page()
 
     def _how_to_read(self) -> list[tuple[str, str]]:
-        return [
-            ("above 0", "rows for which the good outcome is more probable with the treatment"),
-            (
-                "average effect",
-                "the change of the probability of the good outcome by the treatment",
-            ),
-            ("effective", "the number of rows with equal weights that have the same information"),
-        ]
+        return HOW_TO_READ
 
     def _cannot_tell(self) -> list[str]:
-        return [
-            "It assumes that nothing outside its columns influences both the treatment and the "
-            "outcome. The rows cannot show whether this is true.",
-            *OF_ROWS,
-        ]
+        return [ASSUMED, *OF_ROWS]
 
     # -- files -------------------------------------------------------------------------------------
 

@@ -24,6 +24,16 @@ GIVEN = "given weights"
 
 _WORDS = {"doubly_robust": "doubly robust", "residuals": "residuals", "none": "no adjustment"}
 
+HOW_TO_READ = [
+    ("above 0", "rows for which the good outcome is more probable with the treatment"),
+    ("average effect", "the change of the probability of the good outcome by the treatment"),
+    ("effective", "the number of rows with equal weights that have the same information"),
+]
+ASSUMED = (
+    "It assumes that nothing outside its columns influences both the treatment and the outcome. "
+    "The rows cannot show whether this is true."
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedEffects:

@@ -10,11 +10,10 @@ useless to each tree. A budget may be given instead of a tradeoff. Trees that ar
 not take part in predictions: see `Forest.without_bare_roots`.
 """
 
-import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,25 +21,25 @@ from sklearn.utils.validation import check_is_fitted
 
 import samplers
 from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_flag, check_integer, check_real
-from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
+from bayescascade.base.validation import check_flag, check_real
+from bayescascade.base.watch import OutOfTime, Watch, watch_in_use
 from bayescascade.costs.items import Costs
 from bayescascade.costs.limits import BudgetError, check_amounts
 from bayescascade.data.labels import TrainingRows
-from bayescascade.methods.forests.bags import has_bags, out_of_bag
+from bayescascade.methods.forests.bags import Fold
 from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.given_forest import (
-    check_columns,
-    count_classes,
-    fitted_forest,
+    GivenForest,
+    counts_by,
+    features_begun_with,
     plain_forest,
-    with_classes,
+    read_features_begun_with,
 )
 from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings, near_optimal
 from bayescascade.methods.prunings.parameters import BudgetPruneParameters
-from bayescascade.methods.prunings.path import PruningPath, gap_text
+from bayescascade.methods.prunings.path import PruningPath, gap_text, pruned_along
 from bayescascade.methods.prunings.program import (
     Pruning,
     PruningProgram,
@@ -50,11 +49,6 @@ from bayescascade.methods.prunings.program import (
 from bayescascade.methods.prunings.solvers import FlowSolver
 from bayescascade.methods.prunings.tradeoffs import choose_pruning, wrong_elsewhere
 from bayescascade.model.search import Search, Seed
-
-P = TypeVar("P")
-
-_Grown: TypeAlias = list[tuple[P, TrainingRows, NDArray[np.bool_]]]
-"""Of each fold a pruner, the rows that its forest was grown on, and whether each row is another."""
 
 _LEAST = 1.0  # seconds of pruning, whatever the time limit
 
@@ -236,11 +230,12 @@ class BudgetPruneClassifier(ForestClassifier):
         budget = self.budget
         if budget is None or getattr(found, "interrupted", False) or not self.forest_.n_splits:
             return
-        training, left, outside = self._training, self._left(found), None
-        if training.validation_labels is not None:
+        training, left = self._given.training, self._left(found)
+        outside = self._given.outside()
+        if outside is not None:
+            outside = outside[:, : left.n_trees]
+        elif training.validation_labels is not None:
             left = left.without_bare_roots()
-        elif has_bags(self.estimator_) and self.estimator_._n_samples == len(training.rows):
-            outside = out_of_bag(self.estimator_, len(training.rows), "budget")[:, : left.n_trees]
 
         def learn(other: Self, part: TrainingRows) -> Forest | None:  # noqa: ARG001
             try:
@@ -252,76 +247,25 @@ class BudgetPruneClassifier(ForestClassifier):
             return other._left(found).without_bare_roots()
 
         try:
-            self._settle(self._choice(training, left, learn if self._may_grow else None, outside))
+            self._settle(
+                self._choice(training, left, learn if self._given.may_grow else None, outside)
+            )
         except OutOfTime:
             self.stopped_after_ = watch_in_use().seconds
-
-    def _path(
-        self, name: str, wanted: Sequence[Any], find: Callable[[Any], Any]
-    ) -> PruningPath[Self]:
-        """Return the forest pruned for values of a parameter, found in ascending order.
-
-        What is found may say that it is `interrupted`, which ends the path before it.
-        """
-        found: dict[Any, Self] = {}
-        for value in sorted(set(wanted)):
-            what = find(value)
-            if getattr(what, "interrupted", False):
-                break
-            found[value] = model = copy.copy(self)
-            model.set_params(**{"budget": None, name: value})
-            model._take(what)
-            try:
-                model._compare(what)
-            except KeyboardInterrupt:
-                del found[value]
-                break
-        if wanted and not found:
-            raise KeyboardInterrupt
-        models = tuple(found[value] for value in wanted if value in found)
-        return PruningPath(models, len(found) < len(set(wanted)))
 
     def _read_forest(self, X: Any, y: Any, X_val: Any, y_val: Any) -> TrainingRows:
         """Return the rows, with the classes of the forest, which is fitted if needed."""
         forest = plain_forest(self.forest)
         training = self._read_training(X, y, X_val=X_val, y_val=y_val)
         self._validation_rows = training.validation_rows
-        self._may_grow = not isinstance(forest, ForestClassifier) and not hasattr(
-            forest, "classes_"
-        )
-        self._template: Any = forest
-        self._grown: _Grown[Self] = []  # shared by the copies of a path
-        self.estimator_: Any  # of several types
-        self.whole_forest_: Forest
-        if forest is None or not hasattr(forest, "classes_"):
-            self.estimator_ = fitted_forest(self, forest, training, (X, y, X_val, y_val))
-        else:
-            self.estimator_ = forest
-            check_columns(forest, self._encoder)
-            training = with_classes(forest, training)
-            self.classes_ = training.classes
-        if isinstance(self.estimator_, ForestClassifier):
-            self.whole_forest_ = self.estimator_.forest_
-        else:
-            self.whole_forest_ = Forest.from_sklearn(self.estimator_)
-        self._training = training
-        return training
+        self._given = GivenForest.of(self, forest, training, (X, y, X_val, y_val))
+        self.estimator_, self.whole_forest_ = self._given.estimator, self._given.trees
+        self.classes_ = self._given.training.classes
+        return self._given.training
 
-    def _folds(
-        self, training: TrainingRows
-    ) -> Iterable[tuple[Self, TrainingRows, NDArray[np.bool_]]]:
+    def _folds(self, training: TrainingRows) -> Iterable[Fold[Self]]:
         """Yield the same, with forests that are grown once for all budgets."""
-        if not self._grown:
-            grown: _Grown[Self] = []
-            for other, part, held in super()._folds(training):
-                check_time()
-                other.estimator_ = fitted_forest(other, self._template, part, ())
-                other.whole_forest_ = Forest.from_sklearn(other.estimator_)
-                other._validation_rows = part.rows
-                other._prepare(part)
-                grown.append((other, part, held))
-            self._grown.extend(grown)
-        return self._grown
+        return self._given.folds(super()._folds(training))
 
     def _first_features(self) -> tuple[str, NDArray[np.int64]]:
         """Return what the trees of the whole forest begin with; of older files, any."""
@@ -334,9 +278,7 @@ class BudgetPruneClassifier(ForestClassifier):
         """The features that the trees of the whole forest begin with; None of older files."""
         if not hasattr(self, "whole_forest_"):
             return self._first_read
-        first = self.whole_forest_.feature[self.whole_forest_.roots]
-        found: NDArray[np.int64] = np.unique(self._encoder.source[first[first >= 0]])
-        return found
+        return features_begun_with(self.whole_forest_, self._encoder)
 
     def _pruned(self, kept: NDArray[np.bool_]) -> Forest:
         """Return the trees that are left if some splits are kept, (n_splits,) bool."""
@@ -360,7 +302,7 @@ class BudgetPruneClassifier(ForestClassifier):
             self._matrix_items,
             training.validation_rows,
             split_cost=self.split_cost,
-            counts=self._counts(training),
+            counts=counts_by(self.errors, self.estimator_, self.whole_forest_, training),
         )
         self._validation_labels = training.validation_labels
 
@@ -437,9 +379,10 @@ class BudgetPruneClassifier(ForestClassifier):
                 + ("neither" if budgets is None else "both")
             )
         if budgets is not None:
-            return self._path("budget", check_amounts("budgets", budgets), self._frontier().within)
+            wanted = check_amounts("budgets", budgets)
+            return pruned_along(self, "budget", wanted, self._frontier().within)
         wanted = check_amounts("tradeoffs", tradeoffs)
-        return self._path("tradeoff", wanted, FlowSolver(self.program_).solve)
+        return pruned_along(self, "tradeoff", wanted, FlowSolver(self.program_).solve)
 
     def fit_budgets(
         self, budgets: Sequence[float], X: Any, y: Any, X_val: Any = None, y_val: Any = None
@@ -502,17 +445,6 @@ class BudgetPruneClassifier(ForestClassifier):
         best = self.program_, self.items_, self.kept_, self.tradeoff_
         return near_optimal(*best, search, tolerance=tolerance, n_draws=n_draws)
 
-    def _counts(self, training: TrainingRows) -> NDArray[np.float64] | None:
-        """Return the rows that errors are measured on, by node and class; None if in bag."""
-        forest = self.whole_forest_
-        if self.errors == "in_bag":
-            return None
-        if self.errors == "validation":
-            labels = training.needed_validation_labels('errors="validation"')
-            return count_classes(forest, training.validation_rows, labels)
-        outside = out_of_bag(self.estimator_, len(training.rows), 'errors="out_of_bag"')
-        return count_classes(forest, training.rows, training.labels, outside)
-
     def _frontier(self) -> Frontier:
         """Return what finds prunings within budgets."""
         rows, labels = self._validation_rows, self._validation_labels
@@ -562,9 +494,5 @@ class BudgetPruneClassifier(ForestClassifier):
         self._rounding = check_real("rounding", rounding, minimum=0.0)
         self.is_interrupted_ = check_flag("is_interrupted", record["is_interrupted"])
         if "first_features" in record:
-            most = len(self.feature_texts) - 1
-            first = record["first_features"]
-            if not isinstance(first, list):
-                raise TypeError(f"first_features must be a list, got {first!r}")
-            checked = [check_integer("first_features", place, 0, most) for place in first]
-            self._first_read = np.array(checked, np.int64)
+            n_features = len(self.feature_texts)
+            self._first_read = read_features_begun_with(record["first_features"], n_features)

@@ -1,6 +1,7 @@
 """A forest that is given to be pruned: fitted, or of the rows' columns and classes."""
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.validation import check_integer
+from bayescascade.base.watch import check_time
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.forests.bags import Fold, has_bags, out_of_bag
 from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import SKLEARN_FORESTS, Forest
 from bayescascade.model.search import seed_sequence
@@ -19,6 +23,96 @@ from bayescascade.model.search import seed_sequence
 _N_TREES = 40  # as in the thesis
 _ENCODING = "_bayescascade_encoding"
 """An attribute given to forests fitted here: what their columns are of."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenForest:
+    """A fitted forest, its trees, and the rows with its classes.
+
+    `template` is what was given: None, or a forest that may be fitted. `grown` has forests of
+    folds, once there are any, for all copies of a pruner.
+    """
+
+    estimator: Any  # several types of estimators
+    trees: Forest
+    training: TrainingRows
+    template: Any
+    grown: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, model: Any, forest: Any, training: TrainingRows, given: tuple[Any, ...]
+    ) -> "GivenForest":
+        """Fit the forest of a pruner if needed; `given` is what its `fit` was given."""
+        if _is_fitted(forest):
+            estimator = forest
+            _check_columns(forest, model._encoder)
+            training = _with_classes(forest, training)
+        else:
+            estimator = _fitted(model, forest, training, given)
+        if isinstance(estimator, ForestClassifier):
+            return cls(estimator, estimator.forest_, training, forest)
+        return cls(estimator, Forest.from_sklearn(estimator), training, forest)
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether such a forest can be grown on other rows."""
+        return not isinstance(self.template, ForestClassifier) and not _is_fitted(self.template)
+
+    def folds(self, folds: Iterable[Fold[Any]]) -> list[Fold[Any]]:
+        """Return folds whose pruners have forests of their own, which are grown once."""
+        if not self.grown:
+            grown = []
+            for other, part, held in folds:
+                check_time()
+                other.estimator_ = _fitted(other, self.template, part, ())
+                other.whole_forest_ = Forest.from_sklearn(other.estimator_)
+                other._validation_rows = part.rows
+                other._prepare(part)
+                grown.append((other, part, held))
+            self.grown.extend(grown)
+        return self.grown
+
+    def outside(self) -> NDArray[np.bool_] | None:
+        """Return which trees were not grown on which rows, if bags say it and no labels judge."""
+        n_rows = len(self.training.rows)
+        if self.training.validation_labels is not None or not has_bags(self.estimator):
+            return None
+        if self.estimator._n_samples != n_rows:
+            return None
+        return out_of_bag(self.estimator, n_rows, "budget")
+
+
+def counts_by(
+    errors: str, estimator: Any, forest: Forest, training: TrainingRows
+) -> NDArray[np.float64] | None:
+    """Return the rows that errors are measured on, by node and class; None if in bag."""
+    if errors == "in_bag":
+        return None
+    if errors == "validation":
+        labels = training.needed_validation_labels('errors="validation"')
+        return count_classes(forest, training.validation_rows, labels)
+    outside = out_of_bag(estimator, len(training.rows), 'errors="out_of_bag"')
+    return count_classes(forest, training.rows, training.labels, outside)
+
+
+def features_begun_with(forest: Forest, encoder: MatrixEncoder) -> NDArray[np.int64]:
+    """Return the features that trees begin with, ascending."""
+    first = forest.feature[forest.roots]
+    found: NDArray[np.int64] = np.unique(encoder.source[first[first >= 0]])
+    return found
+
+
+def read_features_begun_with(record: Any, n_features: int) -> NDArray[np.int64]:
+    """Return the same of a file; TypeError or ParameterError if it has none."""
+    if not isinstance(record, list):
+        raise TypeError(f"first_features must be a list, got {record!r}")
+    checked = [check_integer("first_features", place, 0, n_features - 1) for place in record]
+    return np.array(checked, np.int64)
+
+
+def _is_fitted(forest: Any) -> bool:
+    return hasattr(forest, "classes_")
 
 
 def plain_forest(forest: Any) -> Any:
@@ -33,7 +127,7 @@ def plain_forest(forest: Any) -> Any:
     return forest
 
 
-def fitted_forest(
+def _fitted(
     model: Any, forest: Any, training: TrainingRows, given: tuple[Any, ...]
 ) -> Any:  # several types of estimators
     """Return a fitted clone of a forest, with costs, seed and jobs of a model where it lacks them.
@@ -59,7 +153,7 @@ def fitted_forest(
     return forest
 
 
-def check_columns(forest: Any, encoder: MatrixEncoder) -> None:
+def _check_columns(forest: Any, encoder: MatrixEncoder) -> None:
     """Check that a fitted forest reads the matrix that the rows became."""
     columns = encoder.columns
     encoding = _encoding_of(forest)
@@ -86,7 +180,7 @@ def check_columns(forest: Any, encoder: MatrixEncoder) -> None:
         )
 
 
-def with_classes(forest: Any, training: TrainingRows) -> TrainingRows:
+def _with_classes(forest: Any, training: TrainingRows) -> TrainingRows:
     """Return rows with the classes of a fitted forest, which may have more."""
     classes = np.asarray(forest.classes_)
     known = set(classes.tolist())

@@ -1,7 +1,8 @@
 """A forest pruned several times: the classifiers, and what each traded."""
 
+import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, overload
@@ -143,6 +144,32 @@ class PruningPath(Printed, Generic[P]):
         if empty:  # one line for all
             warned.append(max(empty, key=attrgetter("budget")).nothing_read_text)
         return (heading, *map(warning, warned), BLANK, table)
+
+
+def pruned_along(
+    model: Any, name: str, wanted: Sequence[Any], find: Callable[[Any], Any]
+) -> PruningPath[Any]:
+    """Return the forest of a pruner pruned for values of a parameter, found in ascending order.
+
+    What is found may say that it is `interrupted`, which ends the path before it.
+    """
+    found: dict[Any, Any] = {}
+    for value in sorted(set(wanted)):
+        what = find(value)
+        if getattr(what, "interrupted", False):
+            break
+        found[value] = pruned = copy.copy(model)
+        pruned.set_params(**{"budget": None, name: value})
+        pruned._take(what)
+        try:
+            pruned._compare(what)
+        except KeyboardInterrupt:
+            del found[value]
+            break
+    if wanted and not found:
+        raise KeyboardInterrupt
+    models = tuple(found[value] for value in wanted if value in found)
+    return PruningPath(models, len(found) < len(set(wanted)))
 
 
 def gap_text(gap: float, words: str) -> str:

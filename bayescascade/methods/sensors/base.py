@@ -18,38 +18,35 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_real
-from bayescascade.base.watch import OutOfTime, Watch
-from bayescascade.costs.pages import cost_bars
+from bayescascade.base.watch import Watch
 from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.sensors.devices import Places, Sensors
 from bayescascade.methods.sensors.models import Bools, GatedNet, Loss, Weights
 from bayescascade.methods.sensors.parameters import SILENT, SensorParameters
 from bayescascade.methods.sensors.posterior import GatePosterior
-from bayescascade.methods.sensors.reports import HOW_TO_READ, found_texts, sensor_table
-from bayescascade.methods.sensors.signals import Floats, SignalMaker
-from bayescascade.methods.sensors.training import Lesson, opened
-from bayescascade.methods.sensors.trial import Trial, Ways
-from bayescascade.methods.sensors.trying import (
-    Candidate,
-    Trying,
-    best_ridge,
-    best_within,
+from bayescascade.methods.sensors.reports import (
+    HOW_TO_READ,
+    found_texts,
+    plot_sensors,
+    sensor_table,
 )
+from bayescascade.methods.sensors.search import Roles, tried
+from bayescascade.methods.sensors.signals import Floats, SignalMaker
+from bayescascade.methods.sensors.training import Lesson
+from bayescascade.methods.sensors.trial import Trial, Ways
+from bayescascade.methods.sensors.trying import Candidate, best_within
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
-from bayescascade.report.axes import plot_bars
 from bayescascade.report.page import Page, Pieces, count_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _POLICIES = {SILENT: CellPolicy("nan", "missing"), "error": CellPolicy("error", "error")}
-_HELD_OUT = 0.25  # of the rows, where none are given to choose by
 _TRADEOFFS = tuple((0.01 * 1.5 ** np.arange(16)).tolist())  # of a sensor of mean cost, nats a row
 SHARES = (0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05)
 """Of the cost of all sensors: what is tried where gates are trained for a budget."""
@@ -174,63 +171,22 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         self._maker = SignalMaker.of(
             self.features, self.n_fourier, self._sensors, source, answers.rows, seed
         )
-        costs = self._sensors.costs
-        lesson = Lesson(
-            self._maker.made(answers.rows), answers.targets, answers.loss, costs, self.ridge or 1.0
-        )
-        judging, learns, learned, rows = self._judge(lesson, answers, validation, rng)
-        candidates: list[Candidate] = []
-        trying = Trying(learned, judging, "step", lambda *_: opened(learned, rng))
-        self.is_interrupted_ = False
-        try:
-            with watch.watching(), single_threaded():
-                if self.ridge is None:
-                    ridge = best_ridge(learned, judging)
-                    learned, lesson = learned._replace(ridge=ridge), lesson._replace(ridge=ridge)
-                    trying = trying._replace(lesson=learned)
-                candidates.extend(trying.static())
-                ways = self._ways(learned, rng)
-                trying = trying._replace(train=ways.train, activation=ways.activation)
-                for kind, weights in ways.beside if budgets == [None] else ():
-                    soft = trying._replace(activation="sigmoid")
-                    candidates.append(soft.judged(kind, weights, math.nan, math.nan))
-                start = ways.train(learned, ways.thrifts[0], opened(learned, rng))
-                for portion in trying.along(ways.thrifts, start, budgets):
-                    candidates += portion
-        except OutOfTime:
-            pass  # what has been tried is kept
-        except KeyboardInterrupt:
-            if not candidates:
-                raise
-            self.is_interrupted_ = True
-        if not candidates:  # there was no time for any
-            silent = Weights.zeros(
-                lesson.signals.sensor_of.size, costs.size, lesson.targets.shape[1]
-            )
-            candidates = [trying.judged("always", silent, math.nan, math.nan)]
-        return Trial(candidates, learns, lesson, rows, watch, seed)
+        lesson = self._lesson(answers)._replace(ridge=self.ridge or 1.0)
+        rows, judging = None, None
+        if validation is not None and validation.labels is not None:
+            judges = self._validating(validation)
+            rows, judging = judges.rows, self._lesson(judges)
+        elif validation is not None:
+            rows = self._reader.transform(validation, type(self).__name__)
+        roles = Roles.of(lesson, answers.groups, judging, rng)
+        found = tried(roles, self.ridge, self._ways, budgets, watch, rng)
+        self.is_interrupted_ = found.is_interrupted
+        lesson = lesson._replace(ridge=found.ridge)
+        return Trial(found.candidates, roles.learns, lesson, rows, watch, seed)
 
-    def _judge(
-        self, lesson: Lesson, answers: Answers, validation: GivenRows | None, rng: Any
-    ) -> tuple[Lesson, Bools, Lesson, Matrix | None]:
-        """Return a lesson of rows that judge, who learns, their lesson, and validation rows."""
-        learns = np.ones(len(answers.rows), np.bool_)
-        rows = None
-        if validation is not None:
-            owner = type(self).__name__
-            if validation.labels is not None:
-                judged = self._validating(validation)
-                judging = Lesson(
-                    self._maker.made(judged.rows), judged.targets, lesson.loss, lesson.costs, 1.0
-                )
-                return judging, learns, lesson, judged.rows
-            rows = self._reader.transform(validation, owner)
-        parts = split_by_class(answers.groups, [1 - _HELD_OUT, _HELD_OUT], rng)
-        learns = parts == 0
-        if learns.all() or len(np.unique(answers.groups[learns])) < 2:
-            return lesson, np.ones_like(learns), lesson, rows
-        learned = lesson.among(learns)._replace(ridge=lesson.ridge)
-        return lesson.among(~learns), learns, learned, rows
+    def _lesson(self, answers: Answers) -> Lesson:
+        signals, costs = self._maker.made(answers.rows), self._sensors.costs
+        return Lesson(signals, answers.targets, answers.loss, costs, 1.0)
 
     def _thrifts(self) -> list[float]:
         """Return the tradeoffs that are tried."""
@@ -427,32 +383,22 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
             Axes to draw into; by default those of a new figure.
         """
         check_is_fitted(self)
-        told = zip(
-            self._sensors.names, self._sensors.costs.tolist(), self.sensor_shares_.tolist(),
-            strict=True,
-        )  # fmt: skip
-        return plot_bars(
-            cost_bars(told), ax, x_label="spent on a row on average   in brackets: cost"
-        )
+        return plot_sensors(self._sensors, self.sensor_shares_, ax)
 
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
-        found = self._found
         return {
             **self._encoding_fields(),
             "sensors": self._sensors.to_record(),
             "signals": self._maker.to_record(),
             "net": self._net.to_record(),
             "sensor_shares": self.sensor_shares_.tolist(),
-            "chosen": {
-                "kind": found.kind, "error": found.error, "cost": found.cost,
-                "thrift": self.tradeoff_, "gap": self.gap_,
-            },
+            "chosen": self._found.to_record(),
             "is_interrupted": self.is_interrupted_,
             "stopped_after": self.stopped_after_,
             **self._own_record(),
-        }  # fmt: skip
+        }
 
     @classmethod
     def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -479,14 +425,9 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         n_sensors = len(self._sensors)
         self.sensor_shares_ = read_array(record, "sensor_shares", (n_sensors,), least=0, most=1)
         self.validation_cost_ = float(self.sensor_shares_ @ self._sensors.costs)
-        chosen, after = record["chosen"], record["stopped_after"]
-        thrift, gap = (
-            math.nan if chosen[name] is None else check_real(name, chosen[name])
-            for name in ("thrift", "gap")
-        )
-        error, cost = (check_real(name, chosen[name], minimum=0.0) for name in ("error", "cost"))
-        if not isinstance(chosen["kind"], str) or not isinstance(record["is_interrupted"], bool):
-            raise ModelFileError("saved sensors must say what was chosen")
-        self._found = Candidate(chosen["kind"], self._net, thrift, error, cost, gap)
+        if not isinstance(record["is_interrupted"], bool):
+            raise ModelFileError("saved sensors must say whether they were interrupted")
+        self._found = Candidate.from_record(record["chosen"], self._net)
         self.is_interrupted_ = record["is_interrupted"]
+        after = record["stopped_after"]
         self.stopped_after_ = None if after is None else check_real("stopped_after", after)

@@ -1,11 +1,16 @@
 """What a user sees of gated sensors."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bayescascade.costs.pages import cost_bars
 from bayescascade.methods.sensors.devices import Sensors
 from bayescascade.methods.sensors.signals import Floats
+from bayescascade.report.axes import plot_bars
 from bayescascade.report.numbers import cost_texts, share_text
 from bayescascade.report.page import Fold, Numbers, Page, PrintedTable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 HOW_TO_READ = (
     (
@@ -53,3 +58,9 @@ def sensor_table(sensors: Sensors, shares: Floats) -> Page:
     ]
     fold = Fold([float(spent[k]) for k in order], "what is spent", ("sensor", "sensors"))
     return (PrintedTable([sensors.names[k] for k in order], columns, "sensor", fold=fold),)
+
+
+def plot_sensors(sensors: Sensors, shares: Floats, ax: "Axes | None") -> "Axes":
+    """Draw what rows spend on each sensor on average, and return the axes."""
+    told = zip(sensors.names, sensors.costs.tolist(), shares.tolist(), strict=True)
+    return plot_bars(cost_bars(told), ax, x_label="spent on a row on average   in brackets: cost")

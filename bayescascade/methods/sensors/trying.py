@@ -6,13 +6,16 @@ predictors as they were trained, and fitted anew. Where none is near below a bud
 its neighbors on the path are trained, too. Rows that nothing is learned from judge.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayescascade.base.errors import ModelFileError
 from bayescascade.base.notices import noticed
+from bayescascade.base.validation import check_real
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.methods.sensors.models import GatedNet, Weights, designed
 from bayescascade.methods.sensors.refitting import Refit, refitted
@@ -59,6 +62,24 @@ class Candidate:
     cost: float
     gap: float
     loss: float = float("nan")
+
+    def to_record(self) -> dict[str, Any]:
+        """Return all but the net and the loss as plain data."""
+        told = {"thrift": self.thrift, "gap": self.gap}
+        told = {name: None if math.isnan(value) else value for name, value in told.items()}
+        return {"kind": self.kind, "error": self.error, "cost": self.cost, **told}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], net: GatedNet) -> "Candidate":
+        """Return a candidate of a file."""
+        thrift, gap = (
+            math.nan if record[name] is None else check_real(name, record[name])
+            for name in ("thrift", "gap")
+        )
+        error, cost = (check_real(name, record[name], minimum=0.0) for name in ("error", "cost"))
+        if not isinstance(record["kind"], str):
+            raise ModelFileError("saved sensors must say what was chosen")
+        return cls(record["kind"], net, thrift, error, cost, gap)
 
 
 class Trying(NamedTuple):
