@@ -27,7 +27,7 @@ from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_probability
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import LearnedDensityTree
-from bayescascade.methods.cascades.dependence import DependentTree
+from bayescascade.methods.cascades.dependent_tree import DependentTree
 from bayescascade.methods.cascades.models import (
     CascadeModel,
     empirical_probabilities,

@@ -8,8 +8,8 @@ its own probabilities ``q`` of the levels that are left, of widths ``w``; the de
 ``p`` times the product of ``q / w`` over its levels, and ``p / v`` the average over the leaf.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,36 +18,196 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
-from bayescascade.data.column import Column
-from bayescascade.data.conditions import agrees
-from bayescascade.data.sql import sql_case, sql_condition, sql_literal
-from bayescascade.methods.cascades.tree_parts import TreeParts
-from bayescascade.report.axes import ratio_color
-from bayescascade.report.box_tree import BoxTree
+from bayescascade.data.conditions import Conditions, agrees
+from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.standouts import Standout, rarities, standouts
+from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
+from bayescascade.methods.cascades.tree_parts import (
+    branch_gains,
+    codes_dict,
+    levels_given,
+    tree_given,
+)
+from bayescascade.methods.cascades.tree_picture import tree_picture
+from bayescascade.methods.cascades.tree_sql import tree_sql
+from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.folding import shown_nodes
-from bayescascade.report.layout import wrap
 from bayescascade.report.numbers import density_text
 from bayescascade.report.page import Fold, Guided, Numbers, Page, Pieces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Floats = NDArray[np.float64]
+
 _MOSTLY = "mostly "  # what stands out inside a leaf, below it
 _WON = "the log likelihood that splits gain"
 _MOST_TOLD = 3  # levels that stand out, in an explanation
 
-_LABEL_WIDTH = 28  # characters of a box's line
-_MOST_STANDOUTS = 2  # levels that stand out inside an independent leaf
+_READ = (
+    "Read it from the top. Each line is a group of rows. The indented lines below it divide the "
+    "group by one column. The rows of a group satisfy its line and all lines above it on its path."
+)
+_FOLDS = (
+    "Click a small triangle to open or close a part. The least informative parts are closed at "
+    "first. The printed page shows all parts."
+)
+_ALIKE = "Inside a group that is not divided further all combinations are equally probable."
+_TYPICAL = (
+    "In a group that is not divided further, combinations may differ. The line below it says what "
+    "is typical, with its probability."
+)
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedDensityTree(TreeParts):
+class LearnedDensityTree(DensityParts):
     """A density that is uniform or a product over columns inside each leaf of a tree.
 
-    Its parameters are those of `TreeParts`.
+    Parameters
+    ----------
+    schema : Schema
+        The columns.
+    tree : Tree
+        The structure.
+    counts : (n_nodes,) float64
+        Weight of the rows at each node. For a conditional density, the expected weight.
+    probabilities : (n_nodes,) float64
+        Probability of each node. It is 1 at the root, and the sum over its branches at each split.
+    conditions : mapping of int to tuple of int
+        Codes on which the density is conditioned, by column. The domain has only cells with these
+        codes.
+    conditions_probability : float in (0, 1]
+        Probability of the conditions; 1 if there are none.
+    level_probabilities : (n_leaves, L) float64 or None
+        For independent leaves, from left to right: the probability of each level inside the leaf.
+        The L levels of all columns are in the order of the columns. The sum over each column is 1,
+        and levels outside the box of the leaf have probability 0. None: leaves are uniform.
     """
 
+    schema: Schema
+    tree: Tree
+    counts: Floats
+    probabilities: Floats
+    conditions: Conditions = field(default_factory=dict)
+    conditions_probability: float = 1.0
+    level_probabilities: Floats | None = None
+
     most_lines: ClassVar[int] = 2  # of what stands out inside a leaf
+
+    # -- boxes and shares --------------------------------------------------------------------------
+
+    @cached_property
+    def is_nominal(self) -> tuple[bool, ...]:
+        """Whether each column is nominal."""
+        return tuple(column.kind == "nominal" for column in self.schema.columns)
+
+    def branch_words(self, node: int, *, is_full: bool = False) -> str:
+        """Return the condition of a branch, such as "class is crew, 3rd"; "everyone" at the root.
+
+        Long lists of levels are shortened unless `is_full`.
+        """
+        if node == 0:
+            return "everyone"
+        column = int(self.tree.feature[self.tree.parent[node]])
+        codes = self.branch_codes(node)
+        return self.schema.columns[column].condition_words(codes, is_full=is_full)
+
+    @cached_property
+    def boxes(self) -> list[list[tuple[int, ...]]]:
+        """The remaining codes of each column at each node."""
+        return self.tree.codes(self.is_nominal, self._root)
+
+    @cached_property
+    def _root(self) -> NDArray[np.uint64]:
+        root = root_box(self.schema)
+        for j, codes in self.conditions.items():
+            root[j] = pack_block(self.is_nominal[j], codes)
+        return root
+
+    @cached_property
+    def box_widths(self) -> Floats:
+        """Total width of the codes of each column at each node, (n_nodes, p) float64."""
+        blocks = self.tree.boxes(self._root)
+        box_widths = np.empty(blocks.shape)
+        for j, column in enumerate(self.schema.columns):
+            words, position = np.unique(blocks[:, j], return_inverse=True)
+            codes = [list(block_codes(self.is_nominal[j], word)) for word in words.tolist()]
+            box_widths[:, j] = np.array([column.widths[left].sum() for left in codes])[position]
+        return box_widths
+
+    @cached_property
+    def log_volumes(self) -> Floats:
+        """Log volume of each node, nats, (n_nodes,) float64."""
+        volumes: Floats = np.log(self.box_widths).sum(axis=1)
+        return volumes
+
+    @property
+    def log_domain(self) -> float:
+        """Log volume of the root, nats."""
+        return float(self.log_volumes[0])
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return self.tree.n_leaves
+
+    @property
+    def n_parts(self) -> int:
+        """Number of leaves."""
+        return self.n_leaves
+
+    @property
+    def depth(self) -> int:
+        """Number of splits on the longest path."""
+        return self.tree.depth
+
+    @cached_property
+    def leaf_rows(self) -> NDArray[np.int64]:
+        """Index of each node among the leaves, from the left; -1 for inner nodes."""
+        rows = np.full(self.tree.n_nodes, -1, np.int64)
+        rows[self.tree.leaves] = np.arange(self.n_leaves)
+        return rows
+
+    def level_shares(self, leaf: int, column: int) -> Floats:
+        """Return the probability, inside a leaf, of each code of a column in `boxes`."""
+        if self.level_probabilities is None:
+            return self.width_shares(leaf, column)
+        levels = self.level_starts[column] + np.array(self.boxes[leaf][column])
+        shares: Floats = self.level_probabilities[self.leaf_rows[leaf], levels]
+        return shares
+
+    def width_shares(self, leaf: int, column: int) -> Floats:
+        """Return the share of each code of a column in the width of a leaf."""
+        widths = self.schema.columns[column].widths[list(self.boxes[leaf][column])]
+        shares: Floats = widths / widths.sum()
+        return shares
+
+    @cached_property
+    def level_starts(self) -> NDArray[np.int64]:
+        """Where the levels of each column begin among those of all, (p + 1,) int64."""
+        return level_starts(self.schema)
+
+    def branch_codes(self, node: int) -> tuple[int, ...]:
+        """Return the codes that lead to a node from its parent."""
+        column = int(self.tree.feature[self.tree.parent[node]])
+        return block_codes(self.is_nominal[column], int(self.tree.block[node]))
+
+    @cached_property
+    def gains(self) -> Floats:
+        """Gain of each node as a branch of its parent, (n_nodes,) float64 >= 0 nats; root 0.
+
+        The gains of the branches of a split add up to the gain of the split, by the probabilities
+        of the nodes. For dependent leaves, gains are summed over single columns.
+        """
+        return branch_gains(self)
+
+    def standouts(self, leaf: int) -> list[Standout]:
+        """Return the sets of levels of most rows of a leaf, the most informative first."""
+        return standouts(self, leaf)
+
+    def rarities(self, leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
+        """Return the levels of a coded row that are rare in its leaf, the rarest first."""
+        return rarities(self, leaf, codes)
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -72,20 +232,15 @@ class LearnedDensityTree(TreeParts):
             Axes to draw into, scaled to fit. By default those of a new figure of the necessary
             size.
         """
-        return self._picture.plot(ax)
+        return tree_picture(self).plot(ax)
 
     def draw(self, target: "str | PathLike[str]") -> None:
         """Draw the tree into a PNG file, which is replaced only when it is complete."""
-        self._picture.save(target)
+        tree_picture(self).save(target)
 
     def to_dot(self) -> str:
         """Return the tree as Graphviz source, for ``dot -Tsvg tree.dot > tree.svg``."""
-        return self._picture.dot("cascade")
-
-    @property
-    def _picture(self) -> BoxTree:
-        fills = [_fill(self, node) for node in range(self.tree.n_nodes)]
-        return BoxTree(_box_texts(self), fills, self.tree.parent)
+        return tree_picture(self).dot("cascade")
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -116,22 +271,8 @@ class LearnedDensityTree(TreeParts):
     @property
     def how_to_read(self) -> list[tuple[str, str]]:
         """How to read the tree."""
-        inside = "Inside a group that is not divided further all combinations are equally probable."
-        if self.level_probabilities is not None:
-            inside = (
-                "In a group that is not divided further, combinations may differ. The line below "
-                "it says what is typical, with its probability."
-            )
-        read = (
-            "Read it from the top. Each line is a group of rows. The indented lines below it "
-            "divide the group by one column. The rows of a group satisfy its line and all lines "
-            "above it on its path."
-        )
-        folds = (
-            "Click a small triangle to open or close a part. The least informative parts are "
-            "closed at first. The printed page shows all parts."
-        )
-        return [("", read), ("", folds), ("", inside)]
+        inside = _ALIKE if self.level_probabilities is None else _TYPICAL
+        return [("", _READ), ("", _FOLDS), ("", inside)]
 
     def parts_in_words(self) -> list[tuple[str, str]]:
         """Return the rule of each group with its statistics, the most unusual group first.
@@ -164,11 +305,11 @@ class LearnedDensityTree(TreeParts):
         words = f"{self.rule_words(leaf)}: {told}"
         if self.level_probabilities is None:
             return words
-        for how, standouts in (
+        for how, found in (
             ("mostly", self.standouts(leaf)),
             ("rarely", self.rarities(leaf, codes)),
         ):
-            told = " and ".join(one.words(self.schema) for one in standouts[:_MOST_TOLD])
+            told = " and ".join(one.words(self.schema) for one in found[:_MOST_TOLD])
             words += f"; {how} {told}" if told else ""
         return words
 
@@ -221,7 +362,7 @@ class LearnedDensityTree(TreeParts):
             score_rows(
                 np.ascontiguousarray(codes, np.int32), np.array(self.is_nominal, np.bool_),
                 self.tree.feature.astype(np.int64), first, following, self.tree.block.copy(),
-                self.box_widths, log_weights, self.leaf_rows, self._level_starts, log_levels,
+                self.box_widths, log_weights, self.leaf_rows, self.level_starts, log_levels,
                 np.empty(self.tree.n_nodes + 1, np.int64), out,
             )  # fmt: skip
         out[~agrees(self.conditions, codes)] = -np.inf
@@ -255,32 +396,27 @@ class LearnedDensityTree(TreeParts):
             codes[j] = rng.choice(left, size=n, p=self.level_shares(leaf, j))
         return codes
 
+    # -- conditions --------------------------------------------------------------------------------
+
+    def _given(self, known: Conditions) -> tuple[dict[str, Any], float]:
+        nested, leaves = tree_given(self, known)
+        tree = Tree.from_nested(nested, self.is_nominal)
+        shares, inside = self._inside_given(known, leaves)
+        counts = tree.summed(self.counts[leaves] * shares)
+        probabilities = tree.summed(self.probabilities[leaves] * shares)
+        changes = {"tree": tree, "counts": counts, "probabilities": probabilities, **inside}
+        return changes, float(probabilities[0])
+
+    def _inside_given(
+        self, known: Conditions, leaves: Sequence[int]
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Return the share of each leaf that conditions leave, and what that changes inside."""
+        return levels_given(self, known, leaves)
+
     # -- as plain data -----------------------------------------------------------------------------
 
-    def _sql(self, node: int = 0) -> list[str]:
-        children = self.tree.children(node)
-        if not children and self.level_probabilities is None:
-            return [sql_literal(float(self.log_densities[node]))]
-        if not children:
-            return self._independent_sql(node)
-        column = self.schema.columns[self.tree.feature[node]]
-        return sql_case(
-            (sql_condition(column, self._branch_codes(child)), self._sql(child))
-            for child in children
-        )
-
-    def _independent_sql(self, leaf: int) -> list[str]:
-        """Return the log density inside an independent leaf: a term for each column."""
-        lines = [sql_literal(float(np.log(self.probabilities[leaf])))]
-        for j, (column, left) in enumerate(zip(self.schema.columns, self.boxes[leaf], strict=True)):
-            with np.errstate(divide="ignore"):  # of a level that no row has
-                logs = np.log(self.level_shares(leaf, j)) - np.log(column.widths[list(left)])
-            first, *others = sql_case(
-                (sql_condition(column, [code]), [sql_literal(log)])
-                for code, log in zip(left, logs.tolist(), strict=True)
-            )
-            lines += [f"+ {first}", *others]
-        return lines
+    def _sql(self) -> list[str]:
+        return tree_sql(self)
 
     def node_dict(self, node: int = 0) -> dict[str, Any]:
         """Return the tree below a node as nested plain data.
@@ -307,7 +443,7 @@ class LearnedDensityTree(TreeParts):
             return leaf
         column = self.schema.columns[self.tree.feature[node]]
         branches = [
-            {**_codes_dict(column, list(self._branch_codes(child))), "child": self.node_dict(child)}
+            {**codes_dict(column, list(self.branch_codes(child))), "child": self.node_dict(child)}
             for child in children
         ]
         return {"feature": column.name, "branches": branches}
@@ -320,43 +456,5 @@ class LearnedDensityTree(TreeParts):
         for j, column in enumerate(self.schema.columns):
             shares = self.level_shares(leaf, j).tolist()
             for code, share in zip(self.boxes[leaf][j], shares, strict=True):
-                told[column.name].append({**_codes_dict(column, [code]), "probability": share})
+                told[column.name].append({**codes_dict(column, [code]), "probability": share})
         return told
-
-
-def _codes_dict(column: Column, codes: list[int]) -> dict[str, Any]:
-    """Return codes of a column, ascending, as plain data; see `LearnedDensityTree.node_dict`."""
-    missing = column.has_missing_level and codes[-1] == column.n_levels - 1
-    if column.kind != "continuous":
-        levels = [column.levels[code] for code in codes[: len(codes) - missing]]
-        return {"levels": [*levels, None] if missing else levels}
-    bins = codes[: len(codes) - missing]
-    interval = [column.edges[bins[0]], column.edges[bins[-1] + 1]] if bins else None
-    return {"interval": interval, "missing": True} if missing else {"interval": interval}
-
-
-def _box_texts(density: TreeParts) -> list[list[str]]:
-    """Return the lines in every node's box."""
-    rows, shares, _, _, ratios = (column.texts for column in density.number_columns())
-    noun = "expected rows" if density.conditions else "rows"
-    boxes = []
-    for node in range(density.tree.n_nodes):
-        lines = [
-            *wrap(density.branch_words(node), _LABEL_WIDTH),
-            f"{rows[node]} {noun}, {shares[node]}",
-        ]
-        if density.tree.feature[node] < 0:
-            lines.append(f"{ratios[node]} x uniform")
-            for standout in density.standouts(node)[:_MOST_STANDOUTS]:
-                lines += wrap(f"mostly {standout.words(density.schema)}", _LABEL_WIDTH)
-        boxes.append(lines)
-    if density.conditions:
-        boxes[0] = [*wrap(density.given_text, _LABEL_WIDTH), *boxes[0]]
-    return boxes
-
-
-def _fill(density: TreeParts, node: int) -> str:
-    """Return a leaf's color, as in "#4389cd"; empty for inner nodes."""
-    if density.tree.feature[node] >= 0:
-        return ""
-    return ratio_color(float(density.log_densities[node] + density.log_volumes[0]))

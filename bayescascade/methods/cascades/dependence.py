@@ -28,38 +28,31 @@ positive numbers alone, and in logs, as weights differ by factors of ``exp(n)``.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.special import logsumexp, rel_entr
 
-from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.errors import DataError
 from bayescascade.base.jit import sparing
-from bayescascade.data.conditions import Conditions
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_leaves
 from bayescascade.methods.cascades.kernels.layout import TableArrays, new_dependence_workspace
-from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
-from bayescascade.report.numbers import count_texts, probability_text
-from bayescascade.report.pair_arcs import PairArcs, plot_arcs
+from bayescascade.methods.cascades.tree import level_starts, levels_left
+from bayescascade.report.numbers import probability_text
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
 
 _MOST_FALSE = 0.05  # of leaves whose columns are all independent, that show any pair as joined
 _MOST_CELLS = 1 << 16  # that a row may be in, or that evidence may leave of a leaf
-_MOST_STANDOUTS, _MOST_PAIRS = 4, 4  # named for a leaf
-_MOST_PANELS = 12  # of a picture
 
 
 class JoinedPair(NamedTuple):
@@ -116,9 +109,13 @@ class DependentLeaf:
 
     def score_codes(self, codes: Integers) -> Floats:
         """Return the log predictive density, nats, of (p, n) coded rows in the box, (n,)."""
-        log_widths = self._log_widths[codes + self._starts[:-1, np.newaxis]]
-        scores: Floats = self._run(codes)[1] - log_widths.sum(axis=0)
+        scores: Floats = self._run(codes)[1] - self.places_of(codes)[1]
         return scores
+
+    def places_of(self, codes: Integers) -> tuple[Integers, Floats]:
+        """Return where the levels of (p, n) rows are among those of all columns, and log widths."""
+        places = codes + self._starts[:-1, np.newaxis]
+        return places, self._log_widths[places].sum(axis=0)
 
     def _run(self, codes: Integers) -> tuple[float, Floats, Floats]:
         """Return the log evidence, rows' log densities, both but for widths, and half of ln W."""
@@ -173,7 +170,7 @@ class DependentLeaf:
             found.append((float(worth.sum()), JoinedPair((one, other), (a, b), *numbers)))
         return [pair for _, pair in sorted(found, key=lambda item: -item[0])]
 
-    def given(self, codes: Sequence[Sequence[int]]) -> "DependentLeaf":
+    def given(self, codes: Sequence[Sequence[int]]) -> "GivenLeaf":
         """Return the leaf given the codes left of each column, of at most 65,536 cells."""
         n_cells = float(np.prod([len(own) for own in codes], dtype=float))
         if n_cells > _MOST_CELLS:
@@ -181,161 +178,36 @@ class DependentLeaf:
                 f"conditions must leave at most {_MOST_CELLS:,} cells of a dependent leaf, "
                 f"got {n_cells:,.0f}"
             )
-        return _GivenLeaf(self, np.array(list(product(*codes)), np.int32).T)
+        return GivenLeaf(self, np.array(list(product(*codes)), np.int32).T)
 
 
-class _GivenLeaf(DependentLeaf):
+class GivenLeaf:
     """A dependent leaf of whose (p, n) cells only some are left, which are listed one by one."""
 
+    strongest_pairs: Sequence[JoinedPair] = ()  # what is left is no average over trees
+
     def __init__(self, whole: DependentLeaf, cells: NDArray[np.int32]) -> None:
-        vars(self).update(vars(whole))
-        self._cells, self.strongest_pairs = cells, []  # what is left is no average over trees
-        places = cells + self._starts[:-1, np.newaxis]
-        log_volumes = self._log_widths[places].sum(axis=0)
-        self._masses = np.exp(super().score_codes(cells) + log_volumes)
+        self._whole, self._cells = whole, cells
+        self.log_evidence = whole.log_evidence
+        places, log_volumes = whole.places_of(cells)
+        self._masses = np.exp(whole.score_codes(cells) + log_volumes)
         self.mass = float(self._masses.sum())
         weights = np.broadcast_to(self._masses / self.mass, places.shape).ravel()
-        self.level_probabilities = np.bincount(places.ravel(), weights, self._levels.size)
+        n_levels = whole.level_probabilities.size
+        self.level_probabilities = np.bincount(places.ravel(), weights, n_levels)
 
     def score_codes(self, codes: Integers) -> Floats:
-        scores: Floats = super().score_codes(codes) - np.log(self.mass)
+        """Return the log predictive density, nats, of (p, n) coded rows of its cells, (n,)."""
+        scores: Floats = self._whole.score_codes(codes) - np.log(self.mass)
         return scores
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Draw (p, n) codes, each a cell that is left."""
         return rng.choice(self._cells, n, p=self._masses / self.mass, axis=1)
 
-
-@dataclass(frozen=True, eq=False)
-class DependentTree(LearnedDensityTree):
-    """A density whose leaves, `inside` from left to right, average over trees of their columns."""
-
-    inside: Sequence[DependentLeaf] = ()
-
-    most_lines: ClassVar[int] = 4
-
-    @classmethod
-    def of(
-        cls,
-        schema: Schema,
-        tree: Tree,
-        counts: Floats,
-        shares: Floats,
-        pairs: Floats,
-        a: float,
-        made: dict[Any, DependentLeaf],
-    ) -> "DependentTree":
-        """Build from nodes' counts and shares and leaves' `pair_counts`; `made` are used again."""
-        inside = []
-        for box, own in zip(leaf_boxes(schema, tree), pairs, strict=True):
-            key = (box.tobytes(), sha256(own).digest())
-            if key not in made:
-                made[key] = DependentLeaf(schema, box, own.copy(), a)  # of one leaf, not of all
-            inside.append(made[key])
-        levels = np.array([leaf.level_probabilities for leaf in inside])
-        return cls(schema, tree, counts, shares, level_probabilities=levels, inside=inside)
-
-    def pairs(self, leaf: int) -> list[JoinedPair]:
-        """Return a leaf's `DependentLeaf.strongest_pairs`."""
-        return self.inside[int(self.leaf_rows[leaf])].strongest_pairs
-
-    def plot_joined(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw which columns are joined in each leaf, on `ax` or a new figure, and return the axes.
-
-        A panel is a leaf, those of most rows first; an arc is a pair of columns of `pairs`: the
-        wider, the more probable it is that they are joined. Leaves without such pairs are left out,
-        and all beyond the twelfth leaf. Raises DataError if no two columns are joined in any leaf.
-        """
-        leaves = [leaf for leaf in self.tree.leaves.tolist() if self.pairs(leaf)]
-        if not leaves:
-            raise DataError("plot_joined needs columns that are joined in a leaf, got none")
-        leaves.sort(key=lambda leaf: -float(self.counts[leaf]))
-        return plot_arcs([self._arcs(leaf) for leaf in leaves[:_MOST_PANELS]], ax)
-
-    def _arcs(self, leaf: int) -> PairArcs:
-        pairs = self.pairs(leaf)
-        columns = sorted({column for pair in pairs for column in pair.columns})
-        place = {column: number for number, column in enumerate(columns)}
-        ends = [(place[s], place[t], p) for (s, t), _, p, *_ in pairs]
-        (rows,) = count_texts([float(self.counts[leaf])])
-        title = f"{self.rule_words(leaf)}: {rows} {'row' if rows == '1' else 'rows'}"
-        return PairArcs(title, [self.schema.names[j] for j in columns], ends)
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """What else a reader of the table has to know."""
-        if not any(self.pairs(leaf) for leaf in self.tree.leaves.tolist()):
-            return super().key
-        with_ = "with: levels of columns that are probably joined, joint probability "
-        return (*super().key, f"{with_}(if independent)")
-
-    def _inside_words(self, leaf: int) -> list[str]:
-        pairs = [pair.words(self.schema) for pair in self.pairs(leaf)[:_MOST_PAIRS]]
-        return super()._inside_words(leaf)[:_MOST_STANDOUTS] + pairs
-
-    def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
-        words = super()._leaf_words(leaf, codes)
-        told = " and ".join(pair.words(self.schema) for pair in self.pairs(leaf)[:2])
-        return f"{words}; joined {told}" if told else words
-
-    def _log_density_told(self, leaf: int, codes: NDArray[np.int32]) -> tuple[float, bool]:
-        if (codes < 0).any():
-            return super()._log_density_told(leaf, codes)
-        inside = self.inside[self.leaf_rows[leaf]].score_codes(codes[:, np.newaxis])
-        return float(np.log(self.probabilities[leaf]) + inside[0]), False
-
-    def score_codes(self, codes: NDArray[np.int32]) -> Floats:
-        """Return the log density of coded rows, (n_rows,) float64 nats; see `integrate_missing`."""
-        return integrate_missing(self._score, self.schema, codes)
-
-    def _score(self, codes: NDArray[np.int32]) -> Floats:
-        places = codes + self._level_starts[:-1, np.newaxis]
-        scores = np.full(codes.shape[1], -np.inf)
-        log_probabilities = np.log(self.probabilities[self.tree.leaves])
-        left = levels_left(self.schema, self.tree.boxes(self._root)[self.tree.leaves])
-        for leaf, log_probability, own in zip(self.inside, log_probabilities, left, strict=True):
-            inside = np.flatnonzero(own[places].all(axis=0))
-            scores[inside] = log_probability + leaf.score_codes(codes[:, inside])
-        return scores
-
-    def _sample_inside(self, leaf: int, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
-        return self.inside[int(self.leaf_rows[leaf])].sample_codes(n, rng)
-
-    def _sql(self, node: int = 0) -> list[str]:
-        del node
-        raise ParameterError(
-            'leaf must be "uniform" or "independent" for SQL, which has no determinants, '
-            'got "dependent"'
-        )
-
-    def node_dict(self, node: int = 0) -> dict[str, Any]:
-        """Return the tree as nested plain data, as in `LearnedDensityTree`.
-
-        Leaves also have ``"pairs": [{"features": [one, other], "levels": [words, words],
-        "probability": p, "together": q, "apart": r}, ...]``, see `JoinedPair`.
-        """
-        record = super().node_dict(node)
-        if self.tree.feature[node] < 0:
-            record["pairs"] = [
-                {
-                    "features": [self.schema.names[j] for j in pair.columns],
-                    "levels": pair.levels(self.schema),
-                    **dict(zip(pair._fields[2:], pair[2:], strict=True)),
-                }
-                for pair in self.pairs(node)
-            ]
-        return record
-
-    def _inside_given(
-        self, known: Conditions, leaves: Sequence[int]
-    ) -> tuple[Floats, dict[str, Any]]:
-        shares, inside = np.empty(len(leaves)), []
-        for i, leaf in enumerate(leaves):
-            whole, boxes = self.inside[int(self.leaf_rows[leaf])], enumerate(self.boxes[leaf])
-            left = [[code for code in codes if code in known.get(j, codes)] for j, codes in boxes]
-            inside.append(whole.given(left))
-            shares[i] = inside[i].mass / whole.mass
-        levels = np.array([one.level_probabilities for one in inside])
-        return shares, {"inside": inside, "level_probabilities": levels}
+    def given(self, codes: Sequence[Sequence[int]]) -> "GivenLeaf":
+        """Return the leaf given fewer codes of each column."""
+        return self._whole.given(codes)
 
 
 def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -> Floats:

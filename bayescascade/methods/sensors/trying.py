@@ -65,9 +65,9 @@ class Candidate:
 
     def to_record(self) -> dict[str, Any]:
         """Return all but the net and the loss as plain data."""
-        told = {"thrift": self.thrift, "gap": self.gap}
-        told = {name: None if math.isnan(value) else value for name, value in told.items()}
-        return {"kind": self.kind, "error": self.error, "cost": self.cost, **told}
+        thrift, gap = (None if math.isnan(one) else one for one in (self.thrift, self.gap))
+        told = {"kind": self.kind, "error": self.error, "cost": self.cost}
+        return {**told, "thrift": thrift, "gap": gap}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], net: GatedNet) -> "Candidate":
