@@ -17,7 +17,7 @@ from .costs.curve import (
     CostAccuracyCurve as CostAccuracyCurve,
     cost_accuracy_curve as cost_accuracy_curve,
 )
-from .costs.items import FeatureCosts as FeatureCosts
+from .costs.feature_costs import FeatureCosts as FeatureCosts
 from .costs.limits import BudgetError as BudgetError
 from .data.read_as import ReadAs as ReadAs
 from .data.schema import Schema as Schema

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from bayescascade.costs.classifier import BudgetedClassifier
     from bayescascade.costs.curve import CostAccuracyCurve
-    from bayescascade.costs.items import FeatureCosts
+    from bayescascade.costs.feature_costs import FeatureCosts
     from bayescascade.data.splitting import SplitRows
     from bayescascade.report.page import Page
 
@@ -134,7 +134,7 @@ def _read(data: str, options: dict[str, Any]) -> "tuple[SplitRows, FeatureCosts]
     from bayescascade.cli.rows import open_rows
     from bayescascade.cli.splitting import read_split
     from bayescascade.costs.choice import FEW_ROWS
-    from bayescascade.costs.items import FeatureCosts
+    from bayescascade.costs.feature_costs import FeatureCosts
 
     source, share = open_rows(data), options["test_share"]
     parts = read_split(source, options, (1 - 2 * share, share, share), "budget")

@@ -14,7 +14,7 @@ from bayescascade.cli.splitting import SPLIT_SEED, test_share_option
 from bayescascade.methods.sensors.parameters import SensorClassifierParameters
 
 if TYPE_CHECKING:
-    from bayescascade.costs.items import FeatureCosts
+    from bayescascade.costs.feature_costs import FeatureCosts
 
 MODELS: Models = {"": SensorClassifierParameters}
 _CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
@@ -57,7 +57,7 @@ def sensors(data: str, **options: Any) -> tuple[Task, Lesson]:
     task = outputs_of(options, {"DATA": data, "--sensors": options["sensors"]})
     from bayescascade.cli.rows import open_rows
     from bayescascade.cli.splitting import read_split
-    from bayescascade.costs.items import FeatureCosts
+    from bayescascade.costs.feature_costs import FeatureCosts
     from bayescascade.methods.sensors.estimators import GatedSensorsClassifier
 
     share = options["test_share"]

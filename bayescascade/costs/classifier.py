@@ -22,7 +22,8 @@ from bayescascade.base.validation import check_real
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walk, Walkable, acquire
 from bayescascade.costs.choice import N_FOLDS, Choice
-from bayescascade.costs.items import CostItems, Costs, FeatureCosts
+from bayescascade.costs.feature_costs import Costs, FeatureCosts
+from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import BudgetError
 from bayescascade.costs.pages import (
     CANNOT_TELL,

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade.costs.items import FeatureCosts
+from bayescascade.costs.feature_costs import FeatureCosts
 from bayescascade.methods.cost_trees import estimators as cost_trees
 from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier

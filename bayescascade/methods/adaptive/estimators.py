@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
 from bayescascade.costs.classifier import budgeted_from_record
-from bayescascade.costs.items import Costs
+from bayescascade.costs.feature_costs import Costs
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.adaptive.base import GatedClassifier

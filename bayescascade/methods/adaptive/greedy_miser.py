@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescascade.base.watch import Watch
-from bayescascade.costs.items import Costs
+from bayescascade.costs.feature_costs import Costs
 from bayescascade.data.given import GivenRows
 from bayescascade.methods.adaptive.base import GatedClassifier
 from bayescascade.methods.adaptive.boosted import boosted_learner

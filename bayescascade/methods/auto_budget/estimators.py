@@ -18,7 +18,7 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier, budgeted_from_record
-from bayescascade.costs.items import Costs, FeatureCosts
+from bayescascade.costs.feature_costs import Costs, FeatureCosts
 from bayescascade.costs.limits import BudgetError
 from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix

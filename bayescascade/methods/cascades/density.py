@@ -199,7 +199,10 @@ class LearnedDensityTree(DensityParts):
         The gains of the branches of a split add up to the gain of the split, by the probabilities
         of the nodes. For dependent leaves, gains are summed over single columns.
         """
-        return branch_gains(self)
+        return branch_gains(
+            self.tree, self.counts, self.probabilities, self.log_volumes, self.level_probabilities,
+            self.level_starts,
+        )  # fmt: skip
 
     def standouts(self, leaf: int) -> list[Standout]:
         """Return the sets of levels of most rows of a leaf, the most informative first."""
@@ -399,7 +402,7 @@ class LearnedDensityTree(DensityParts):
     # -- conditions --------------------------------------------------------------------------------
 
     def _given(self, known: Conditions) -> tuple[dict[str, Any], float]:
-        nested, leaves = tree_given(self, known)
+        nested, leaves = tree_given(self.tree, self.is_nominal, known)
         tree = Tree.from_nested(nested, self.is_nominal)
         shares, inside = self._inside_given(known, leaves)
         counts = tree.summed(self.counts[leaves] * shares)

@@ -4,7 +4,7 @@ By width, a set of levels has the share ``u`` of its column's levels left; in th
 probability ``q``. Stating that is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (1 - u))`` nats.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,6 @@ from scipy.special import rel_entr
 
 from bayescascade.data.schema import Schema
 from bayescascade.report.numbers import probability_text
-
-if TYPE_CHECKING:
-    from bayescascade.methods.cascades.density import LearnedDensityTree
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +34,7 @@ class Standout(NamedTuple):
         return f"{condition} {probability_text(self.probability)}"
 
 
-def standouts(density: "LearnedDensityTree", leaf: int) -> list[Standout]:
+def standouts(density: Any, leaf: int) -> list[Standout]:
     """Return the sets of levels that most rows of a leaf have, the most telling first.
 
     Of each column that is the set with the largest ``q - u``, contiguous for ordered columns and of
@@ -65,7 +62,7 @@ def standouts(density: "LearnedDensityTree", leaf: int) -> list[Standout]:
     return [standout for _, standout in found]
 
 
-def rarities(density: "LearnedDensityTree", leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
+def rarities(density: Any, leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
     """Return which levels of a coded row have ``q`` of at most half of ``u``, rarest first."""
     found = []
     for column, (code, left) in enumerate(zip(codes.tolist(), density.boxes[leaf], strict=True)):

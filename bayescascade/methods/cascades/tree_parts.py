@@ -1,7 +1,7 @@
 """What the nodes of a density tree gain, what conditions leave of it, and codes as plain data."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,60 +9,65 @@ from scipy.special import rel_entr
 
 from bayescascade.data.column import Column
 from bayescascade.data.conditions import Conditions
-
-if TYPE_CHECKING:
-    from bayescascade.methods.cascades.density import LearnedDensityTree
+from bayescascade.methods.cascades.tree import Tree, block_codes
 
 Floats = NDArray[np.float64]
 
 
-def branch_gains(density: "LearnedDensityTree") -> Floats:
+def branch_gains(
+    tree: Tree,
+    counts: Floats,
+    probabilities: Floats,
+    log_volumes: Floats,
+    level_probabilities: Floats | None,
+    starts: NDArray[np.int64],
+) -> Floats:
     """Return what each node gains as a branch of its parent, (n_nodes,) float64 >= 0 nats.
 
     With ``n`` rows at a node, a branch of the share ``q`` of its probability and ``u`` of its
     volume gains ``n (q ln(q / u) - q + u)`` over leaving the node uniform. Where leaves are
     independent inside, so would the node be, its levels mixed from the leaves; then a branch gains
     ``n q`` times the divergence of its levels from the node's, added over all columns but that of
-    the split.
+    the split. Counts, probabilities and log volumes are those of nodes, the others as in
+    `LearnedDensityTree`.
     """
-    tree, gains = density.tree, np.zeros(density.tree.n_nodes)
-    nodes = np.arange(1, tree.n_nodes)
-    parents, counts = tree.parent[nodes], density.counts[tree.parent[nodes]]
-    above = density.probabilities[parents]
-    q = np.divide(density.probabilities[nodes], above, out=np.zeros(nodes.size), where=above > 0)
-    if density.level_probabilities is None:
-        u = np.exp(density.log_volumes[nodes] - density.log_volumes[parents])
-        gains[nodes] = counts * (rel_entr(q, u) - q + u)
+    gains, nodes = np.zeros(tree.n_nodes), np.arange(1, tree.n_nodes)
+    parents = tree.parent[nodes]
+    weights, above = counts[parents], probabilities[parents]
+    q = np.divide(probabilities[nodes], above, out=np.zeros(nodes.size), where=above > 0)
+    if level_probabilities is None:
+        u = np.exp(log_volumes[nodes] - log_volumes[parents])
+        gains[nodes] = weights * (rel_entr(q, u) - q + u)
         return gains.clip(min=0.0)
-    levels = np.zeros((tree.n_nodes, density.level_probabilities.shape[1]))
-    levels[tree.leaves] = density.level_probabilities
-    levels[tree.leaves] *= density.probabilities[tree.leaves, np.newaxis]
+    levels = np.zeros((tree.n_nodes, level_probabilities.shape[1]))
+    levels[tree.leaves] = level_probabilities
+    levels[tree.leaves] *= probabilities[tree.leaves, np.newaxis]
     for node in range(tree.n_nodes - 1, 0, -1):
         levels[tree.parent[node]] += levels[node]
-    totals = density.probabilities[:, np.newaxis]
+    totals = probabilities[:, np.newaxis]
     levels = np.divide(levels, totals, out=np.zeros_like(levels), where=totals > 0)
-    for place, weight in enumerate((counts * q).tolist()):
+    for place, weight in enumerate((weights * q).tolist()):
         node, parent = place + 1, parents[place]
-        start, end = density.level_starts[tree.feature[parent] :][:2]
+        start, end = starts[tree.feature[parent] :][:2]
         apart = rel_entr(levels[node], levels[parent])
         gains[node] = weight * (apart.sum() - apart[start:end].sum())
     return gains.clip(min=0.0)
 
 
 def tree_given(
-    density: "LearnedDensityTree", conditions: Conditions, node: int = 0
+    tree: Tree, is_nominal: Sequence[bool], conditions: Conditions, node: int = 0
 ) -> tuple[Any, list[int]]:
     """Return the nested tree that conditions leave below a node, and its leaves in order."""
-    children = density.tree.children(node)
+    children = tree.children(node)
     if not children:
         return None, [node]
-    column = int(density.tree.feature[node])
+    column = int(tree.feature[node])
     branches = []
     for child in children:
-        codes = density.branch_codes(child)
+        codes = block_codes(is_nominal[column], int(tree.block[child]))
         codes = tuple(code for code in codes if code in conditions.get(column, codes))
         if codes:
-            branches.append((codes, *tree_given(density, conditions, child)))
+            branches.append((codes, *tree_given(tree, is_nominal, conditions, child)))
     if len(branches) == 1:
         return branches[0][1:]
     branches.sort(key=lambda branch: branch[0])
@@ -71,7 +76,7 @@ def tree_given(
 
 
 def levels_given(
-    density: "LearnedDensityTree", known: Conditions, leaves: Sequence[int]
+    density: Any, known: Conditions, leaves: Sequence[int]
 ) -> tuple[Floats, dict[str, Any]]:
     """Return the share of each leaf that conditions leave, and what that changes inside."""
     shares = np.ones(len(leaves))

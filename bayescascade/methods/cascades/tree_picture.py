@@ -1,25 +1,22 @@
 """The picture of a density tree: a box for each node."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from bayescascade.report.axes import ratio_color
 from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.layout import wrap
 
-if TYPE_CHECKING:
-    from bayescascade.methods.cascades.density import LearnedDensityTree
-
 _LABEL_WIDTH = 28  # characters of a box's line
 _MOST_STANDOUTS = 2  # levels that stand out inside an independent leaf
 
 
-def tree_picture(density: "LearnedDensityTree") -> BoxTree:
+def tree_picture(density: Any) -> BoxTree:
     """Return the boxes of a tree, leaves colored by their density."""
     fills = [_fill(density, node) for node in range(density.tree.n_nodes)]
     return BoxTree(_box_texts(density), fills, density.tree.parent)
 
 
-def _box_texts(density: "LearnedDensityTree") -> list[list[str]]:
+def _box_texts(density: Any) -> list[list[str]]:
     """Return the lines in every node's box."""
     rows, shares, _, _, ratios = (column.texts for column in density.number_columns())
     noun = "expected rows" if density.conditions else "rows"
@@ -39,7 +36,7 @@ def _box_texts(density: "LearnedDensityTree") -> list[list[str]]:
     return boxes
 
 
-def _fill(density: "LearnedDensityTree", node: int) -> str:
+def _fill(density: Any, node: int) -> str:
     """Return a leaf's color, as in "#4389cd"; empty for inner nodes."""
     if density.tree.feature[node] >= 0:
         return ""

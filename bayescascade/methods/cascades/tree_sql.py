@@ -1,16 +1,13 @@
 """The log density of a tree as standard SQL."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from bayescascade.data.sql import sql_case, sql_condition, sql_literal
 
-if TYPE_CHECKING:
-    from bayescascade.methods.cascades.density import LearnedDensityTree
 
-
-def tree_sql(density: "LearnedDensityTree", node: int = 0) -> list[str]:
+def tree_sql(density: Any, node: int = 0) -> list[str]:
     """Return the log density of rows below a node, as lines of SQL."""
     children = density.tree.children(node)
     if not children and density.level_probabilities is None:
@@ -24,7 +21,7 @@ def tree_sql(density: "LearnedDensityTree", node: int = 0) -> list[str]:
     )
 
 
-def _independent_sql(density: "LearnedDensityTree", leaf: int) -> list[str]:
+def _independent_sql(density: Any, leaf: int) -> list[str]:
     """Return the log density inside an independent leaf: a term for each column."""
     lines = [sql_literal(float(np.log(density.probabilities[leaf])))]
     for j, (column, left) in enumerate(

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
-from bayescascade.costs.items import Costs
+from bayescascade.costs.feature_costs import Costs
 from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
     CostSensitiveTreePosterior,
 )

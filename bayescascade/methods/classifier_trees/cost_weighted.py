@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
-from bayescascade.costs.items import CostItems, Costs
+from bayescascade.costs.feature_costs import Costs
+from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.costs.norms import CostNorms
 from bayescascade.methods.classifier_trees.growing import GrowingRows

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.notices import noticed
-from bayescascade.costs.items import Costs
+from bayescascade.costs.feature_costs import Costs
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.exact import solved
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted

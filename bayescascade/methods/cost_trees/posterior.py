@@ -29,7 +29,7 @@ from scipy.special import gammaln
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_real
-from bayescascade.costs.items import Costs
+from bayescascade.costs.feature_costs import Costs
 from bayescascade.methods.cost_trees.kernels import layout
 from bayescascade.methods.cost_trees.kernels.sweep import MOVES, sweep
 from bayescascade.methods.cost_trees.parameters import TreeParameters

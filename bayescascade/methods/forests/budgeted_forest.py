@@ -20,9 +20,7 @@ error: covertype 26 % and 0.160 against 24 % and 0.178, digits 61 % and 0.029 ag
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
-from math import isqrt
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,9 +28,17 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_flag, check_integer, check_real, check_weight_values
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.choice import CROSSED, Choice, is_few
-from bayescascade.costs.items import Costs
+from bayescascade.costs.feature_costs import Costs
 from bayescascade.costs.limits import too_low
 from bayescascade.data.labels import TrainingRows
+from bayescascade.methods.forests.alternatives import (
+    GrowthAlternative,
+    Share,
+    alternative_of,
+    check_share,
+    n_drawn,
+    several,
+)
 from bayescascade.methods.forests.bags import wrong_crossed
 from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import Forest
@@ -53,30 +59,12 @@ from bayescascade.methods.forests.impurities import (
 from bayescascade.methods.forests.parameters import BudgetedForestParameters
 from bayescascade.model.search import Seed, seed_sequence
 
-Share: TypeAlias = int | float | str | None
-"""How many columns are drawn for a split: a number, a share, the square root, or all."""
-
 _AUTOMATIC: Mapping[str, tuple[Share, ...]] = {
     "alpha": (0.0, 16.0),
     "cost_exponent": (1.0, 0.5, 0.0),
     "max_features": (0.5, None),
 }
 """What "auto" stands for where there is something to choose by; the first elsewhere."""
-
-
-class GrowthAlternative(NamedTuple):
-    """One of the forests that the parameters allow.
-
-    `error`, in [0, 1], is of the validation rows or, in cross-validation, of all rows; NaN without
-    either, or without a tree.
-    """
-
-    alpha: float
-    cost_exponent: float
-    max_features: int  # >= 1, columns drawn for each split
-    n_trees: int  # trees within the budget; 0 if the first one is beyond it
-    cost: float  # mean over the validation rows; of the first tree if it is beyond the budget
-    error: float  # share of rows that are classified wrongly
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -277,7 +265,7 @@ class BudgetedForestClassifier(ForestClassifier):
                     watch=watch,
                 )
                 is_late = is_late or watch.is_up
-            tried.append((_alternative(alpha, grower, grown, training), grown))
+            tried.append((alternative_of(alpha, grower, grown, training), grown))
             if grown.is_interrupted:
                 break
         watch.is_up = watch.is_up or is_late
@@ -357,8 +345,8 @@ class BudgetedForestClassifier(ForestClassifier):
         if isinstance(value, str) and value == "auto":
             return list(_AUTOMATIC[name][: None if is_choosing else 1])
         if name == "max_features":
-            return [_check_share(*one) for one in _several(name, value)]
-        return [check_real(*one, minimum=0.0) for one in _several(name, value)]
+            return [check_share(*one) for one in several(name, value)]
+        return [check_real(*one, minimum=0.0) for one in several(name, value)]
 
     def _grid(self, training: TrainingRows) -> list[tuple[float, float, Share]]:
         """Return each alpha with each cost_exponent and max_features."""
@@ -396,7 +384,7 @@ class BudgetedForestClassifier(ForestClassifier):
             cost_exponent=exponent,
             reuse_is_free=self.reuse_is_free,
             max_depth=self.max_depth,
-            max_features=_n_drawn(share, n_columns),
+            max_features=n_drawn(share, n_columns),
             has_stumps=self.thresholds == "random",
         )
 
@@ -412,51 +400,3 @@ class BudgetedForestClassifier(ForestClassifier):
         assert self.budget is not None, "without one, all trees are within it"
         least = min(alternative.cost for alternative, _ in tried)
         raise too_low(self.budget, least, "the mean cost of the cheapest first tree")
-
-
-def _alternative(
-    alpha: float, grower: TreeGrower, grown: GrownForest, training: TrainingRows
-) -> GrowthAlternative:
-    cost = float(grown.costs[-1]) if len(grown.costs) else np.nan
-    error = np.nan
-    if grown.trees is not None and training.validation_labels is not None:
-        said = grown.trees.predict_proba(training.validation_rows).argmax(axis=1)
-        error = float(np.mean(said != training.validation_labels))
-    return GrowthAlternative(
-        alpha, grower.cost_exponent, grower.max_features, grown.n_trees, cost, error
-    )
-
-
-def _several(name: str, value: object) -> list[tuple[str, object]]:
-    """Return a parameter of one value or several as values with their names."""
-    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
-        return [(name, value)]
-    if not len(value):
-        raise ParameterError(f"{name} must be one value or several, got {value!r}")
-    return [(f"{name}[{i}]", one) for i, one in enumerate(value)]
-
-
-def _check_share(name: str, value: object) -> Share:
-    """Return what says how many columns are drawn, in plain types; else a ParameterError."""
-    if value is None or (isinstance(value, str) and value == "sqrt"):
-        return value
-    if isinstance(value, Integral):
-        number = int(value)
-        if number >= 1 and not isinstance(value, bool):
-            return number
-    elif isinstance(value, Real) and 0.0 < float(value) <= 1.0:
-        return float(value)
-    raise ParameterError(
-        f'{name} must be an integer >= 1, a share in (0, 1], "sqrt", "auto" or None, got {value!r}'
-    )
-
-
-def _n_drawn(share: Share, n_columns: int) -> int:
-    """Return how many of all columns are drawn; of a share, rounded down, at least one."""
-    if share is None:
-        return n_columns
-    if isinstance(share, str):
-        return isqrt(n_columns)
-    if isinstance(share, int):
-        return min(share, n_columns)
-    return max(1, int(share * n_columns))

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayescascade.costs.items import Costs, FeatureCosts
+from bayescascade.costs.feature_costs import Costs, FeatureCosts
 from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows

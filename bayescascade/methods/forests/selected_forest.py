@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
-from bayescascade.costs.items import CostItems, Costs
+from bayescascade.costs.feature_costs import Costs
+from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import out_of_bag

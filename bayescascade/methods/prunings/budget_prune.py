@@ -23,7 +23,7 @@ import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_flag, check_real
 from bayescascade.base.watch import OutOfTime, Watch, watch_in_use
-from bayescascade.costs.items import Costs
+from bayescascade.costs.feature_costs import Costs
 from bayescascade.costs.limits import BudgetError, check_amounts
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import Fold

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from bayescascade.costs.items import FeatureCosts
+from bayescascade.costs.feature_costs import FeatureCosts
 from bayescascade.methods.cost_trees.posterior import MOVE_WEIGHTS, BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
 from tests.methods.cost_trees.slow_moves import moves

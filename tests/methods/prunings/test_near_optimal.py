@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import samplers
 from bayescascade.base.errors import ParameterError
-from bayescascade.costs.items import FeatureCosts
+from bayescascade.costs.feature_costs import FeatureCosts
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings import near_optimal as pruning_sampler
 from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier

@@ -32,14 +32,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.random import Generator
 
-from bayescascade.methods.cascades.exact.lattice import (
-    Blocks,
-    Lattice,
-    Root,
-    column_blocks,
-    term_arrays,
-    weights_of,
-)
+from bayescascade.methods.cascades.exact.blocks import Blocks, column_blocks
+from bayescascade.methods.cascades.exact.lattice import Lattice, Root, term_arrays, weights_of
 from bayescascade.methods.cascades.exact.plan import SearchPlan, number_of_blocks
 from bayescascade.methods.cascades.exact.recursion import Recursion, count_all
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees
