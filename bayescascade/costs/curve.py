@@ -35,28 +35,18 @@ _MARKERS = "o^sDvP*X"
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """A classifier on test rows.
+    """A classifier on test rows."""
 
-    Parameters
-    ----------
-    label : str
-        Its family; points of one label are drawn as one line.
-    cost, cost_error : float
-        Mean cost of a row, and the standard error of that.
-    error, error_error : float
-        Share of rows that are classified wrongly, in [0, 1], and the standard error of that.
-    n_features : float
-        Features acquired per row on average; NaN if the classifier does not tell.
-    n_trees, n_splits : int or None
-        Of its forest; None if it has none.
-    """
-
-    label: str
+    label: str  # its family; points of one label are drawn as one line
+    # cost, cost_error: mean cost of a row, and the standard error of that
     cost: float
     cost_error: float
+    # error, error_error: share of rows that are classified wrongly, in [0, 1], and the standard
+    # error of that
     error: float
     error_error: float
-    n_features: float
+    n_features: float  # features acquired per row on average; NaN if the classifier does not tell
+    # n_trees, n_splits: of its forest; None if it has none
     n_trees: int | None
     n_splits: int | None
 

@@ -5,23 +5,11 @@
 
 from collections.abc import Callable
 
-import numpy as np
-
 from tests.fuzz.running import Check, Found, Problem, main
 from tests.methods.prunings import large as prunings
 from tests.methods.rules import large
 
 _MOST_CANDIDATES = 5
-
-
-def try_list(rng: np.random.Generator) -> str | None:
-    """Draw one rule-list problem and check its proof; return what is wrong, None if nothing."""
-    return _list_flaw(Problem(rng))
-
-
-def try_pruning(rng: np.random.Generator) -> str | None:
-    """Draw one pruning problem and check its proofs; return what is wrong, None if nothing."""
-    return _pruning_flaw(Problem(rng))
 
 
 def _list_flaw(problem: Problem) -> str | None:

@@ -96,24 +96,13 @@ def seconds_for(n_rows: int, n_features: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Trying:
-    """How methods are tried.
-
-    Attributes
-    ----------
-    judging : Judging
-    budgets : sequence of float
-        Ascending.
-    given : mapping
-        Parameters of every method that has them.
-    n_trees : int
-    report : callable or None
-        Takes a `samplers.Progress` as each fit begins.
-    """
+    """How methods are tried."""
 
     judging: Judging
-    budgets: Sequence[float]
-    given: Mapping[str, Any]
+    budgets: Sequence[float]  # ascending
+    given: Mapping[str, Any]  # parameters of every method that has them
     n_trees: int
+    # callable or None: takes a `samplers.Progress` as each fit begins
     report: Callable[[samplers.Progress], object] | None
 
     def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:

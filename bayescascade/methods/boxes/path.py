@@ -26,20 +26,11 @@ WEIGHTS: Floats = np.geomspace(0.01, 1.0, 10)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BoxPath(Readable):
-    """The best union for each weight of negatives.
+    """The best union for each weight of negatives."""
 
-    Attributes
-    ----------
-    weights : (n_weights,) float64
-    unions : tuple of BoxUnion
-        Sides halfway to the next row that would enter.
-    found : tuple of CertifiedUnion
-        What was proved of each.
-    """
-
-    weights: Floats
-    unions: tuple[BoxUnion, ...]
-    found: tuple[CertifiedUnion, ...]
+    weights: Floats  # (n_weights,) float64
+    unions: tuple[BoxUnion, ...]  # sides halfway to the next row that would enter
+    found: tuple[CertifiedUnion, ...]  # what was proved of each
     _place: int
     _classes: NDArray[Any]
     _reader: MatrixEncoder

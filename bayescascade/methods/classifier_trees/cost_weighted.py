@@ -33,22 +33,12 @@ _MOST_DEAR = 2  # that cost more than the budget, one after the other, before sm
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PenaltyFit:
-    """What a penalty leads to.
-
-    Attributes
-    ----------
-    penalty : float
-    duality_gap : float
-        The penalized loss is at most this much, in nats a row, above the least.
-    tree : ClassifierTree
-        A single node.
-    error, cost : float
-        Share of wrong rows, and cost of a row, where it was chosen.
-    """
+    """What a penalty leads to."""
 
     penalty: float
-    duality_gap: float
-    tree: ClassifierTree
+    duality_gap: float  # the penalized loss is at most this much, in nats a row, above the least
+    tree: ClassifierTree  # a single node
+    # error, cost: share of wrong rows, and cost of a row, where it was chosen
     error: float
     cost: float
 

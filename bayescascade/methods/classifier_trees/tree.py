@@ -73,41 +73,23 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifierNode:
-    """A node: what it buys, where it sends rows, and what it answers as a leaf.
+    """A node: what it buys, where it sends rows, and what it answers as a leaf."""
 
-    Attributes
-    ----------
-    bought : (k,) int64
-        Features, in the order of buying; those of nodes above are not among them.
-    gains : (k,) float64
-        What each adds to the share of the variance that is explained at the node; where features
-        are not bought one by one, the norm of their coefficients, of columns of variance 1.
-    explained, bound : float
-        That share with all features on the path; what no set within the node's budget exceeds.
-    is_exact : bool
-        Whether that is proved by looking at every set.
-    weight : float
-        Weight of the training rows that come to it.
-    gate : Linear
-        The score that is compared with the threshold; one output.
-    threshold : float
-        Rows whose score is above it go to the first child.
-    children : tuple of int
-        The nodes above and below the threshold; (-1, -1) of a leaf.
-    leaf : Linear
-        What it answers where it is a leaf.
-    """
-
+    # (k,) int64: features, in the order of buying; those of nodes above are not among them
     bought: Places
+    # (k,) float64: what each adds to the share of the variance that is explained at the node; where
+    # features are not bought one by one, the norm of their coefficients, of columns of variance 1
     gains: Numbers
+    # explained, bound: that share with all features on the path; what no set within the node's
+    # budget exceeds
     explained: float
     bound: float
-    is_exact: bool
-    weight: float
-    gate: Linear
-    threshold: float
-    children: tuple[int, int]
-    leaf: Linear
+    is_exact: bool  # whether that is proved by looking at every set
+    weight: float  # weight of the training rows that come to it
+    gate: Linear  # the score that is compared with the threshold; one output
+    threshold: float  # rows whose score is above it go to the first child
+    children: tuple[int, int]  # the nodes above and below the threshold; (-1, -1) of a leaf
+    leaf: Linear  # what it answers where it is a leaf
 
     @property
     def is_leaf(self) -> bool:
@@ -143,17 +125,9 @@ class ClassifierNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifierTree:
-    """A tree of linear classifiers over the columns of a basis.
+    """A tree of linear classifiers over the columns of a basis."""
 
-    Attributes
-    ----------
-    nodes : tuple of ClassifierNode
-        Breadth first: nodes[0] is the root.
-    basis : Basis
-    n_features, n_classes : int
-    """
-
-    nodes: tuple[ClassifierNode, ...]
+    nodes: tuple[ClassifierNode, ...]  # breadth first: nodes[0] is the root
     basis: Basis
     n_features: int
     n_classes: int

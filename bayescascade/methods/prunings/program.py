@@ -53,42 +53,22 @@ class PruningProgram:
     """Which splits of a forest to keep: what each gains, and what it asks to be paid.
 
     A pruning is `kept`, (n_splits,) bool: the splits kept, closed under parents.
-
-    Parameters
-    ----------
-    tree_starts : (n_trees + 1,) int64
-        Splits of tree t are tree_starts[t]:tree_starts[t + 1], in preorder.
-    node : (n_splits,) int32
-        Node of the forest that each split is.
-    parent : (n_splits,) int32
-        The split above, which comes before; -1 at roots.
-    error_gain : (n_splits,) float64
-        By what keeping it lessens the mean error rate of the trees; may be negative where errors
-        are measured on other rows than the trees were grown on.
-    base_error : float in [0, 1]
-        Mean error rate of the trees' roots.
-    work : (n_splits,) float64 >= 0
-        `split_cost` times the share of rows that pass it.
-    use_cost : (n_uses,) float64 > 0
-        Cost of the item times the share of the rows.
-    use_item : (n_uses,) int32
-        The item, by its place in `CostItems.names`.
-    edge_starts : (n_splits + 1,) int64
-        What split v asks for is edge_use[edge_starts[v]:edge_starts[v + 1]].
-    edge_use : (n_edges,) int32
-        Uses.
     """
 
+    # (n_trees + 1,) int64: splits of tree t are tree_starts[t]:tree_starts[t + 1], in preorder
     tree_starts: NDArray[np.int64]
-    node: NDArray[np.int32]
-    parent: NDArray[np.int32]
+    node: NDArray[np.int32]  # (n_splits,) int32: node of the forest that each split is
+    parent: NDArray[np.int32]  # (n_splits,) int32: the split above, which comes before; -1 at roots
+    # (n_splits,) float64: by what keeping it lessens the mean error rate of the trees; may be
+    # negative where errors are measured on other rows than the trees were grown on
     error_gain: Floats
-    base_error: float
-    work: Floats
-    use_cost: Floats
-    use_item: NDArray[np.int32]
+    base_error: float  # in [0, 1]: mean error rate of the trees' roots
+    work: Floats  # (n_splits,) float64 >= 0: `split_cost` times the share of rows that pass it
+    use_cost: Floats  # (n_uses,) float64 > 0: cost of the item times the share of the rows
+    use_item: NDArray[np.int32]  # (n_uses,) int32: the item, by its place in `CostItems.names`
+    # (n_splits + 1,) int64: what split v asks for is edge_use[edge_starts[v]:edge_starts[v + 1]]
     edge_starts: NDArray[np.int64]
-    edge_use: NDArray[np.int32]
+    edge_use: NDArray[np.int32]  # (n_edges,) int32: uses
 
     @classmethod
     def of(

@@ -18,19 +18,12 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sensors:
-    """Sensors and their columns.
-
-    Attributes
-    ----------
-    names : tuple of str
-    columns : tuple of (k,) int64
-        Columns of the rows that each one reads, in order.
-    costs : (n_sensors,) float64 >= 0
-    """
+    """Sensors and their columns."""
 
     names: tuple[str, ...]
+    # tuple of (k,) int64: columns of the rows that each one reads, in order
     columns: tuple[Places, ...]
-    costs: NDArray[np.float64]
+    costs: NDArray[np.float64]  # (n_sensors,) float64 >= 0
 
     @classmethod
     def of(cls, sensors: Any, costs: Any, encoder: MatrixEncoder) -> Self:

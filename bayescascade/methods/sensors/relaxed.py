@@ -94,7 +94,7 @@ def solved(problem: ShareProblem, start: Floats, n_steps: int) -> Floats:
     return q
 
 
-def relaxed(lesson: Lesson, share: float, start: Weights, kl_weight: float = KL_WEIGHT) -> Weights:
+def relaxed(lesson: Lesson, share: float, start: Weights) -> Weights:
     """Return gates and predictors after rounds of all three parts, from where they were."""
     signals, (n, n_sensors) = lesson.signals, lesson.signals.alive.shape
     alive = signals.alive.astype(np.float64)
@@ -110,7 +110,7 @@ def relaxed(lesson: Lesson, share: float, start: Weights, kl_weight: float = KL_
             messages[:, k] = signals.features[:, own] @ weights.predictors[own]
         messages += weights.constants
         scores = fast_scores(weights, signals)
-        given = lesson.targets, lesson.loss, lesson.costs, limit, kl_weight, alive
+        given = lesson.targets, lesson.loss, lesson.costs, limit, KL_WEIGHT, alive
         q = solved(ShareProblem(messages, weights.cloud, scores, *given), q, _STEPS)
     return _gates_of(q, signals, weights)
 

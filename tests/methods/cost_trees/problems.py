@@ -8,11 +8,9 @@ from functools import cache, cached_property
 import numpy as np
 
 from bayescascade.costs.feature_costs import FeatureCosts
-from bayescascade.methods.cost_trees.posterior import MOVE_WEIGHTS, BudgetTreePosterior
+from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
-from tests.methods.cost_trees.slow_moves import moves
-from tests.methods.rules.problems import each as each, without_hastings
-from tests.samplers.exhaustive import transition_matrix
+from tests.methods.rules.problems import each as each
 
 Nested = tuple | None
 """A tree in plain words: None is a leaf, a split is (column, threshold, left, right)."""
@@ -179,23 +177,3 @@ class Remembered(BudgetTreePosterior):
 
     def describe(self, state: BudgetTree) -> Mapping[str, float]:
         return self._described(state)
-
-
-@cache
-def step_matrix(
-    problem: TreeProblem,
-    names: tuple[str, ...],
-    inverse_temperature: float = 1.0,
-    broken: bool = False,
-) -> np.ndarray:
-    """Return the exact transition matrix of a step that selects one of these plain moves."""
-    posterior = problem.posterior(Remembered)
-    plain = moves(posterior, inverse_temperature, problem.posterior(Remembered, max_leaves=99))
-    chosen = {name: plain[name] for name in names}
-    return transition_matrix(
-        without_hastings(chosen) if broken else chosen,
-        posterior,
-        problem.trees,
-        inverse_temperature=inverse_temperature,
-        weights=MOVE_WEIGHTS,
-    )

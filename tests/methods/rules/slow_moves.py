@@ -18,8 +18,6 @@ from bayescascade.methods.rules.rule_list import RuleList
 from samplers.types import Proposal
 from tests.statistical.proposals import Listed
 
-_EDITS = ("exchange", "add", "drop")
-
 
 def moves(posterior: RuleListPosterior) -> "dict[str, ListMove]":
     """Return the moves by name, each with its exact Hastings ratio."""

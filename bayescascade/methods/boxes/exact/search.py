@@ -36,45 +36,22 @@ _SHARE = 0.8  # of the time that may go into the proof; the rest is for one box 
 
 @dataclass(frozen=True, eq=False)
 class CertifiedUnion:
-    """The best union found, and by how much another may be better.
+    """The best union found, and by how much another may be better."""
 
-    Attributes
-    ----------
-    union : BoxUnion
-        Its sides have values of positives.
-    objective : float
-        What it is worth, see `exact.levels`.
-    upper_bound : float
-        No union of at most as many boxes is worth more.
-    rounding : float >= 0
-        Part of the bound: how far rounding may have taken it.
-    is_optimal : bool
-        Whether the search ended: none is worth more by more than `rounding`.
-    is_best_given_others : bool
-        Whether it is proved of each box that no other in its place is worth more.
-    n_proved : int
-        No union of at most as many boxes is worth more, if any.
-    interrupted, timed_out : bool
-        Whether Ctrl-C or the time limit ended the search.
-    n_visited : int
-        Ranges looked at; of a program, nodes of the solver.
-    work : float
-        What `most_work` of `best_union` limits.
-    seconds : float
-    """
-
-    union: BoxUnion
-    objective: float
-    upper_bound: float
-    rounding: float
-    is_optimal: bool
+    union: BoxUnion  # its sides have values of positives
+    objective: float  # what it is worth, see `exact.levels`
+    upper_bound: float  # no union of at most as many boxes is worth more
+    rounding: float  # >= 0: part of the bound: how far rounding may have taken it
+    is_optimal: bool  # whether the search ended: none is worth more by more than `rounding`
+    # whether it is proved of each box that no other in its place is worth more
     is_best_given_others: bool
+    # interrupted, timed_out: whether Ctrl-C or the time limit ended the search
     interrupted: bool
     timed_out: bool
-    n_visited: int
+    n_visited: int  # ranges looked at; of a program, nodes of the solver
     seconds: float
-    work: float = 0.0
-    n_proved: int = 0
+    work: float = 0.0  # what `most_work` of `best_union` limits
+    n_proved: int = 0  # no union of at most as many boxes is worth more, if any
     solver: str = "branch"
 
     @property
