@@ -127,6 +127,7 @@ def test_dictionaries_may_say_a_value_twice_or_none(ordered: bool, index: pa.Dat
         assert x.levels == (1.5,)
 
 
+@pytest.mark.slow
 def test_numbers_of_which_nothing_is_declared(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +158,7 @@ def test_numbers_of_which_nothing_is_declared(
     assert kinds == ["continuous", "continuous", "continuous", "nominal"]
 
 
+@pytest.mark.slow
 def test_many_distinct_rows_outgrow_no_number(rng: np.random.Generator) -> None:
     """Values that come late make numbers longer, of the rows before them, too."""
     frame = pd.DataFrame(

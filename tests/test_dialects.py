@@ -89,6 +89,7 @@ def test_a_character_cut_at_the_end_of_what_is_looked_at_is_no_other_encoding(tm
     assert table.total_weight == 200_001
 
 
+@pytest.mark.slow
 def test_commands_say_how_a_file_is_read(tmp_path):
     titanic = pd.read_csv(ROOT / "data" / "titanic.csv")
     path = tmp_path / "titanic.csv"

@@ -219,6 +219,7 @@ WAYS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_files_are_the_frame_that_was_written(way: str, tmp_path: Path) -> None:
     """Whatever is declared, weighed or cut into chunks, files, or partitions of Dask's."""

@@ -101,6 +101,7 @@ def test_folders_that_are_no_table(parts: Path, tmp_path: Path) -> None:
         Table.from_files(tmp_path / "years")
 
 
+@pytest.mark.slow
 def test_models_are_fitted_to_files(parts: Path) -> None:
     """What is in a file need not be read by hand, weights and labels included."""
     frame = pd.read_csv(TITANIC)

@@ -140,6 +140,7 @@ def test_the_number_of_bins_is_the_cube_root_of_the_weight() -> None:
     assert weighted.notes == (*repeated.notes[:-1], gaps)  # which are counted in rows
 
 
+@pytest.mark.slow
 def test_long_columns_of_numbers_are_read_in_bounded_memory(tmp_path: Path) -> None:
     """More different numbers than are kept; a word after them makes a column of words."""
     numbers = np.random.default_rng(1).normal(size=SAMPLE_SIZE // 3)

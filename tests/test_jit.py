@@ -74,6 +74,7 @@ def package(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_editing_a_helper_in_another_file_recompiles_its_callers(package):
     """Numba's own cache would go on with the old helper: a fixed bug would stay."""
     assert package(constant=10.0) == (22.0, 0)
@@ -81,6 +82,7 @@ def test_editing_a_helper_in_another_file_recompiles_its_callers(package):
     assert package(constant=20.0) == (42.0, 0)
 
 
+@pytest.mark.slow
 def test_renaming_a_type_of_arguments_recompiles_too(package):
     """After an upgrade the cache names types that are gone: it is of no use, and no error."""
     assert package(constant=10.0) == (22.0, 0)
@@ -225,6 +227,7 @@ print(sorted({event.data["dispatcher"].__name__ for _, event in compiled.buffer}
 """
 
 
+@pytest.mark.slow
 def test_the_first_fit_of_a_small_table_compiles_nothing(tmp_path):
     """Who tries it would otherwise wait for half a minute, for a fit of a second."""
     environment = {

@@ -26,6 +26,7 @@ def test_long_work_is_noticed_once_and_before_it_is_done(monkeypatch):
     assert str(told[0]) == "the rest takes about 12 s"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -43,6 +43,7 @@ def declared(requirements: list[str]) -> set[str]:
     return {re.split(r"[<>=!~\[; ]", requirement)[0] for requirement in requirements}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)
 def test_every_import_is_a_declared_dependency(folder: Path) -> None:
     """Else it works here and fails where the package is installed alone."""

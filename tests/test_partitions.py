@@ -59,6 +59,7 @@ def test_errors_name_the_row() -> None:
         Table.from_dask(np.zeros((2, 2)))
 
 
+@pytest.mark.slow
 def test_models_take_partitions_and_tell_them_lazily() -> None:
     """Fitting counts at once; predictions wait until Dask is asked, and keep the rows' index."""
     frame = pd.read_csv(TITANIC)

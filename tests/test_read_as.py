@@ -164,6 +164,7 @@ def _with_parts(rows):
     return rows.assign(**{f"start.{name}": cells for name, cells in parts.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

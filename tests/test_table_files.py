@@ -37,6 +37,7 @@ TYPED_CELLS = {
 }
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25

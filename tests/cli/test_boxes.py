@@ -44,6 +44,7 @@ def test_exact_boxes_are_printed_and_saved(data, tmp_path):
     assert "width is at least" in command("predict", out, data, "--explain")
 
 
+@pytest.mark.slow
 def test_fast_and_averaged_boxes(data):
     """By the same command."""
     assert "fast boxes" in command("boxes", data, "--target", "kind", *FAST)

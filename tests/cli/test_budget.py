@@ -84,6 +84,7 @@ def test_buying_nothing_is_said() -> None:
     assert found.stderr.count("note:") == 1
 
 
+@pytest.mark.slow
 def test_features_are_selected_for_each_budget() -> None:
     """Each its own, and a budget below every price is said to be too low."""
     options = (*PRUNED, "--method", "select", "--budgets", "0.5,3,12", "--json")
@@ -176,6 +177,7 @@ def test_a_wrong_price_list_is_named(tmp_path: Path, text: str, message: str) ->
     assert told.stderr.startswith(f"error: {prices}")
 
 
+@pytest.mark.slow
 def test_a_picture(tmp_path: Path) -> None:
     """In the format that the name says."""
     data = tmp_path / "rows.csv"

@@ -84,6 +84,7 @@ def test_labels_keep_their_type(tmp_path: Path, labels: list[object]) -> None:
     assert type(model.classes_.tolist()[0]) is type(labels[0])
 
 
+@pytest.mark.slow
 def test_json_and_quiet(tmp_path: Path) -> None:
     """Programs need the numbers that text rounds."""
     out = tmp_path / "m.json"
@@ -190,6 +191,7 @@ def test_one_column_is_enough(tmp_path: Path) -> None:
     assert run("predict", path, tmp_path / "one.csv").stdout.count("\n") == 19
 
 
+@pytest.mark.slow
 def test_many_columns_are_no_warning(tmp_path: Path) -> None:
     """There is a warning of pandas for frames that got over a hundred columns one by one."""
     rng = np.random.default_rng(0)
@@ -202,6 +204,7 @@ def test_many_columns_are_no_warning(tmp_path: Path) -> None:
     assert (found.exit_code, "fragmented" in found.stderr) == (0, False), found.stderr
 
 
+@pytest.mark.slow
 def test_the_page_begins_with_rows_held_out(tmp_path: Path) -> None:
     """The figures are the seed's alone, are saved, and are left out only where a line says why."""
     path = tmp_path / "m.json"

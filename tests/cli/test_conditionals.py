@@ -70,6 +70,7 @@ def test_any_column_of_a_density_is_predicted(
     assert shown == out.read_text()
 
 
+@pytest.mark.slow
 def test_numbers_bins_and_gaps_are_predicted(numbers: Path) -> None:
     """Bins have their edges as headings, a level for missing cells is never what is predicted."""
     model, frame = (
@@ -92,6 +93,7 @@ def test_numbers_bins_and_gaps_are_predicted(numbers: Path) -> None:
     np.testing.assert_allclose(means, model.predict(frame, "weight", how="mean"))
 
 
+@pytest.mark.slow
 def test_only_what_is_missing_is_filled(
     density: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +113,7 @@ def test_only_what_is_missing_is_filled(
     pd.testing.assert_frame_equal(expected[["id", "note"]], before[["id", "note"]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["rows.csv", "rows.parquet"])
 def test_filled_columns_keep_their_types(
     source: str, numbers: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ from tests.cli.conftest import TITANIC, Fitted, assert_error, run
 from tests.documents import ENVIRONMENT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "begins"),
     [
@@ -39,6 +40,7 @@ def test_it_says_what_fit_said(name: str, begins: str, request: pytest.FixtureRe
     assert record["acceptance"] == trace.acceptance
 
 
+@pytest.mark.slow
 def test_plots(fitted: Fitted, tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     assert run("diagnose", fitted.trace, "--plots", folder).exit_code == 0
@@ -117,6 +119,7 @@ def test_plots_need_a_folder(fitted: Fitted, tmp_path: Path) -> None:
     assert_error(run("diagnose", fitted.trace, "--plots", tmp_path / "file"), "File exists")
 
 
+@pytest.mark.slow
 def test_an_annealing_is_traced_too(tmp_path: Path) -> None:
     """It has no draws, but a path."""
     trace = tmp_path / "t.nc"

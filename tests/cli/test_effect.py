@@ -31,6 +31,7 @@ def data(tmp_path_factory):
     return str(path)
 
 
+@pytest.mark.slow
 def test_effects_and_rules_are_printed_saved_and_used(data, tmp_path):
     out, rules = str(tmp_path / "model.json"), str(tmp_path / "rules.json")
     done = invoke("effect", data, *QUICK, "--explain", "--out", out, "--rules-out", rules)

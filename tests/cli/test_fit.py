@@ -106,6 +106,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
     assert [column["name"] for column in record["columns"]] == ["sex", "age"]
 
 
+@pytest.mark.slow
 def test_every_declaration_reaches_the_table(tmp_path: Path) -> None:
     """An option that is parsed but not used would give another model silently."""
     path = tmp_path / "rows.csv"
@@ -224,6 +225,7 @@ def test_dependent_leaves_are_fitted_and_shown(tmp_path: Path) -> None:
     assert_error(given, "--temper needs --model branch, got leaf")
 
 
+@pytest.mark.slow
 def test_options_say_which_model_is_meant() -> None:
     """Without --model it is what suits the table, or the first model that has all options."""
     for options, model in (
@@ -240,6 +242,7 @@ def test_options_say_which_model_is_meant() -> None:
     )
 
 
+@pytest.mark.slow
 def test_ages_are_bins_from_file_to_filled_file(tmp_path: Path) -> None:
     """41 ages were 41 names; as bins, what is printed, given and filled in is still an age."""
     ages = np.random.default_rng(0).permutation(np.repeat(np.arange(17, 58), 8))

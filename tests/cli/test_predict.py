@@ -63,6 +63,7 @@ def test_predictions_need_no_labels(classified: Fitted, tmp_path: Path) -> None:
     assert_error(found, 'column "outcome" is missing; columns: bottom_right, ')
 
 
+@pytest.mark.slow
 def test_averages_and_numbers(tmp_path: Path) -> None:
     """Labels that are numbers are matched as numbers; averages are the model's."""
     rng = np.random.default_rng(1)
@@ -172,6 +173,7 @@ def test_costs_of_errors_are_read_from_files(classified: Fitted, tmp_path: Path)
     assert "errors cost 0." in run("score", *options[1:], "--class-costs", "positive=3").stdout
 
 
+@pytest.mark.slow
 def test_rows_are_explained_as_they_are_named(classified: Fitted, tmp_path: Path) -> None:
     """Who decides by costs reads reasons for that decision; rows may be anywhere in a file."""
     options = ("explain", classified.model, TIC_TAC_TOE)

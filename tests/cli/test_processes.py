@@ -51,6 +51,7 @@ def test_help_is_quick_because_nothing_heavy_is_imported(command: str, option: s
     assert option in printed_without(HELP_LACKS, code)
 
 
+@pytest.mark.slow
 def test_showing_a_model_imports_no_plots(fitted: Fitted) -> None:
     code = f"sys.argv = ['bayescascade', 'show', {fitted.model!r}]\n{MAIN}"
     assert printed_without({"arviz", "matplotlib"}, code) == fitted.stdout
@@ -80,6 +81,7 @@ def searching(checkpoint: Path, *options: str) -> Iterator[subprocess.Popen[str]
         process.kill()
 
 
+@pytest.mark.slow
 def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
     """A search that is ended early must not be lost."""
     out, trace = tmp_path / "m.json", tmp_path / "t.nc"
@@ -132,6 +134,7 @@ def test_ctrl_c_waits_for_what_is_saved(tmp_path: Path, monkeypatch: pytest.Monk
         signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(fitted: Fitted) -> None:
     """``| head`` must not end in a traceback."""
     process = subprocess.Popen(

@@ -131,6 +131,7 @@ def test_a_stage_that_follows_does_not_stand_at_100_percent(
     assert shown == ([] if percent is None else [str(percent)])
 
 
+@pytest.mark.slow
 def test_all_stages_of_a_fit_are_reported() -> None:
     """Between the sums and the end a fit must say what it does."""
     heard: list[samplers.Progress] = []

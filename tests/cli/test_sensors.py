@@ -22,6 +22,7 @@ def files(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_curve_is_printed_and_a_single_budget_is_saved(files):
     asked = ("sensors", files / "rows.csv", "--target", "moves", "--sensors",
              files / "sensors.csv", "--seed", 0, "--steps", 60)  # fmt: skip

@@ -19,6 +19,7 @@ def test_json_is_the_model(density: Fitted) -> None:
     assert record["model"] == model.model_name
 
 
+@pytest.mark.slow
 def test_long_trees_are_folded_unless_asked_for(tmp_path: Path) -> None:
     """Printed first is what tells most; all of it for the asking, of fit and of show."""
     rows = ["".join(f"{bit}," for bit in f"{i:08b}")[:-1] for i in range(0, 256, 3)]
@@ -43,6 +44,7 @@ def test_dot_and_png(fitted: Fitted, tmp_path: Path) -> None:
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_whatever_has_a_picture_is_drawn(
     listed: Fitted, classified: Fitted, forest: str, tmp_path: Path
 ) -> None:

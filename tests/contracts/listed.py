@@ -232,7 +232,7 @@ ESTIMATORS = {
         AutoBudgetClassifier,
         {
             "costs": COSTS,
-            "methods": ("prune", "select"),
+            "methods": ("prune",),
             "n_trees": 2,
             "budget": 6.0,
             "time_limit": None,

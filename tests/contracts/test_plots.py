@@ -87,6 +87,7 @@ def test_nothing_sampled_no_posterior():
         model.plot_posterior()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_long_and_odd_names_can_be_read(n_classes):
     """Formulas, line breaks and names of 80 columns are text like any other."""

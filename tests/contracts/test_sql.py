@@ -197,6 +197,7 @@ def test_lists_of_labels_take_cells_as_the_model_does(missing, unknown):
     assert asked(frame, model.to_sql())["answer_0"].tolist() == model.predict(frame).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [BudgetTreeClassifier, TruncatedForest])
 def test_trees_route_numbers_and_missing_cells_as_the_model_does(make, rng):
     """Numbers are rounded to float32 first: a row beside a threshold must not change sides."""
@@ -273,6 +274,7 @@ def test_trees_of_classifiers_take_cells_as_the_model_does(unknown, leaf, rng):
     assert asked(frame, model.to_sql())["answer_0"].tolist() == model.predict(frame).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
 @pytest.mark.parametrize("unknown", ["error", "ignore"])
 def test_boxes_take_cells_as_the_model_does(unknown, rng):

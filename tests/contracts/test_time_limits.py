@@ -167,6 +167,7 @@ def test_a_posterior_of_ones_own_ends_in_time():
     assert "stopped at the time limit of 1 s" in str(found)
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_not_reached_changes_nothing():
     """Equal seeds must give equal results wherever the clock does not decide."""
     model, limited = (

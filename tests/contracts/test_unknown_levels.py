@@ -121,6 +121,7 @@ def tiny_densities():
         yield model.fit(frame), len(frame)
 
 
+@pytest.mark.slow
 def test_the_rows_outside_the_domain_are_worth_what_the_rule_of_succession_says():
     """Enumerated: one more level in every column, and the proof's sum to the last digit."""
     levels = (["a", "b", "?"], ["x", "y", "z", "?"], [0, 1, 9])

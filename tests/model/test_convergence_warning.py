@@ -47,6 +47,7 @@ def test_folds_warn_in_equal_words():
     assert len(told) == len(caught) == 3
 
 
+@pytest.mark.slow
 def test_what_is_sure_is_silent():
     """An exact search, one that draws nothing, and chains that agree."""
     with warnings.catch_warnings():

@@ -80,6 +80,7 @@ class Slow(FastRing):
         return state, samplers.StepCounts({"redraw": 0}, {"redraw": 0}, value, state, value)
 
 
+@pytest.mark.slow
 def test_replicas_join_where_chains_stay_apart() -> None:
     run = islands()
     assert run.method == "tempering"

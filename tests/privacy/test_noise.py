@@ -77,6 +77,7 @@ def test_opendp_is_asked_for_where_it_is_missing(monkeypatch):
         noise_source("opendp")
 
 
+@pytest.mark.slow
 def test_opendp_is_imported_when_first_used():
     """It takes seconds."""
     code = "import sys, bayescascade as b; b.PrivacyLedger; b.audit_privacy; import {0}; {1}"

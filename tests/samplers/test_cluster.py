@@ -125,6 +125,7 @@ def returned(value: object, _: int) -> object:
     return value
 
 
+@pytest.mark.slow
 def test_a_list_is_shared_as_one(client: Client) -> None:
     """Sent item by item, a call would get its first."""
     with joblib.parallel_config("dask", client=client):

@@ -145,6 +145,7 @@ def test_moves_are_in_balance_around_larger_states(space, rng):
             assert relative_imbalance(space, names, state, rng) < 1e-9, names
 
 
+@pytest.mark.slow
 @each(MIXED_WAYS, LEVELS[0], LARGE_LISTS[1])
 def test_each_move_without_its_hastings_term_is_out_of_balance(space, rng):
     """The test above must be able to fail, for every move that has such a term."""
@@ -223,6 +224,7 @@ def test_compiled_steps_know_the_temperature(space, beta, rng):
         assert is_plain_step(space, state, rng, beta=beta), state
 
 
+@pytest.mark.slow
 @each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, quick=(MULTIWAY, PAIR))
 def test_broken_steps_are_told_apart(space, rng):
     """The tests above must be able to fail: without Hastings terms, and at another temperature."""

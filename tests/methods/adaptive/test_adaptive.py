@@ -266,6 +266,7 @@ FULL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FULL)
 def test_rows_pay_for_what_they_read(name, tmp_path):
     """Step by step they come to the same, and what is not read changes nothing."""

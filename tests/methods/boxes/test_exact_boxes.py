@@ -113,6 +113,7 @@ def test_extreme_problems_are_proved(monkeypatch):
     assert broken_promises() > 0
 
 
+@pytest.mark.slow
 def test_programs_find_the_same(rng):
     """Both HiGHS's by levels and the one of the thesis, with its M and epsilon."""
     for place in range(12):

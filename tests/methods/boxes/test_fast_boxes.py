@@ -109,6 +109,7 @@ def test_sides_without_negatives_are_open():
     assert drawn.final.upper[0, 0] < 2.0
 
 
+@pytest.mark.slow
 def test_cross_validation_takes_the_fewest_clusters(rng):
     """Two far clusters among others are two boxes."""
     rows = np.column_stack([rng.uniform(-4, 4, (600, 2)), np.ones(600)])

@@ -33,6 +33,7 @@ def fitted():
     return CascadeMixture(random_state=0).fit(days())
 
 
+@pytest.mark.slow
 def test_it_is_chosen_where_it_predicts_better(tmp_path):
     """It is weighed among classes found by EM; what is printed and saved is the cascade."""
     model = fitted()
@@ -73,6 +74,7 @@ def test_weights_are_repeated_rows():
     assert_allclose(one.score_samples(days()), other.score_samples(days()), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_mixtures_that_are_best_by_chance_do_not_win():
     """Each of two is ahead in one fold alone: chosen by the other folds, neither is ahead."""
     table = Table.from_frame(days())

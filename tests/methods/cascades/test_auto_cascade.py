@@ -91,6 +91,7 @@ def test_seeds_decide_not_workers_nor_the_clock(monkeypatch):
     assert files[0] == files[1]
 
 
+@pytest.mark.slow
 def test_a_tree_to_read_stands_beside_one_leaf(tmp_path):
     """People come for a tree; what it loses is said, and it comes back from a file."""
     model = AutoCascade("quick", random_state=0).fit(chains_of(6, 300, 1))

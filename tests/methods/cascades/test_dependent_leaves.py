@@ -320,6 +320,7 @@ def test_what_dependent_leaves_cannot_do_is_said():
         solve(posterior)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [LeafCascade, BranchCascade])
 def test_chains_find_what_exact_searches_cannot(estimator, tmp_path):
     """Where a split may group levels there are too many trees; draws are averaged and saved."""

@@ -110,6 +110,7 @@ def test_ctrl_c_before_any_tree_leaves_a_greedy_one(partitions):
     assert "exact_" not in vars(model)
 
 
+@pytest.mark.slow
 def test_trees_of_more_leaves_than_asked_for_are_out():
     """`max_leaves` is a promise, whatever the search."""
     for search in ("exact", "anneal"):
@@ -119,6 +120,7 @@ def test_trees_of_more_leaves_than_asked_for_are_out():
     assert exact.leaf_count_probabilities.shape == (3,)
 
 
+@pytest.mark.slow
 def test_numbers_of_leaves_that_no_tree_has_end_no_search():
     """Splits of three levels make odd numbers of leaves only: none of 16 says nothing of 17."""
     squares = pd.DataFrame(np.indices((3, 3, 3)).reshape(3, -1).T, columns=list("abc")).astype(str)
@@ -139,6 +141,7 @@ def between(posterior) -> float:
     return sum(needs) / 2e9
 
 
+@pytest.mark.slow
 def test_where_sums_by_leaves_do_not_fit_tilts_do(tmp_path):
     """The default on a large table: the same tree, evidence and print as of a small one."""
     exact = LeafCascade(**DECLARED, random_state=0).fit(people())
@@ -191,6 +194,7 @@ def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch, tmp_
     assert model.run_.traces["n_leaves"].size == 1000
 
 
+@pytest.mark.slow
 def test_where_tilts_draw_nothing_chains_from_the_proved_tree_do(monkeypatch):
     """A tree and an evidence that are proved must not be lost because draws cannot be had."""
     exact = LeafCascade(**DECLARED, random_state=0).fit(people())

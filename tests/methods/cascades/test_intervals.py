@@ -88,6 +88,7 @@ def test_the_leaf_model_has_one_dirichlet_and_the_branch_model_one_a_split():
     assert not holds(by_branch, one)
 
 
+@pytest.mark.slow
 def test_levels_inside_independent_leaves_are_uncertain_as_well():
     """A leaf that is certain: the density is that of the levels, over the bin's width."""
     levels = [[8.0, 32.0, 10.0, 6.0, 24.0]]

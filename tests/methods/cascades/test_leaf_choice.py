@@ -49,6 +49,7 @@ def test_leaves_of_most_evidence_are_chosen(kind):
     assert f"{kind} leaves fit best by evidence, by " in " ".join(str(model).split())
 
 
+@pytest.mark.slow
 def test_what_is_not_summed_is_told(tmp_path):
     """Trees over dependent leaves that group levels are not; a file says so, too."""
     model = LeafCascade(leaf="auto", n_steps=500, random_state=0).fit(rows("dependent", 8))
@@ -80,6 +81,7 @@ def test_exact_searches_choose_from_what_fits():
         LeafCascade(leaf="auto", search="exact", memory_limit=1e-9).fit(rows("dependent", 6))
 
 
+@pytest.mark.slow
 def test_searches_by_chains_choose_by_chains():
     model = LeafCascade(leaf="auto", search="anneal", n_steps=500, random_state=1)
     assert model.fit(rows("dependent", 8)).leaf_ == "dependent"

@@ -176,6 +176,7 @@ def test_a_process_may_end_at_a_depth(problem, max_depth):
         assert counts.best_log_density <= values.max() + 1e-9
 
 
+@pytest.mark.slow
 def test_the_average_is_not_that_of_the_best_tree():
     """Nor that of all trees alike: what would be found if their weights were left out."""
     cells, _ = cells_of(BINARY.table.schema)

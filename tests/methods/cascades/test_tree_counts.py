@@ -125,6 +125,7 @@ def test_what_bounds_the_leaves_is_part_of_the_prior():
     assert exact.log_evidence == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_trees_too_many_to_count_are_refused_at_once():
     """The message names a bound on leaves that does, which then does indeed."""
     table = random_table((9,) * 12)

@@ -157,6 +157,7 @@ def test_audits_certify_no_more_than_was_promised(changed, is_broken, monkeypatc
     assert found > 1.0 or changed
 
 
+@pytest.mark.slow
 def test_drawn_directions_are_those_of_the_posterior(monkeypatch):
     """The exponential mechanism is one draw from the Gibbs posterior at 2 sensitivity / epsilon."""
     x, y = tanh_pair(100)

@@ -214,6 +214,7 @@ def test_traces_say_the_names_of_features():
     assert used == {(0,), (1,)}
 
 
+@pytest.mark.slow
 def test_rows_that_are_all_alike_make_a_bare_tree():
     """A constant column is no reason to fail: the classes' shares are known all the same."""
     posterior = BudgetTreePosterior(np.zeros((4, 2)), [0, 1, 1, 1])

@@ -95,6 +95,7 @@ def test_what_does_not_go_with_a_budget(given, message):
         tree(**given).fit(*table(0, is_learnable=True))
 
 
+@pytest.mark.slow
 def test_a_file_keeps_what_was_chosen(tmp_path):
     """And says that other budgets need what it does not hold."""
     X, y = table(0, is_learnable=True)
@@ -131,6 +132,7 @@ def test_everything_that_is_learned_shares_the_time():
     assert fitted.summary_.stopped_after == 1.0
 
 
+@pytest.mark.slow
 def test_a_tree_to_prune_is_given_the_validation_rows():
     """They were taken for weights, which was an error."""
     X, y = table(0, is_learnable=True)

@@ -25,6 +25,7 @@ def test_either_suffices(said):
     assert abs(_expected(0.8, 0.9, 0.1) - 0.4) > 0.1
 
 
+@pytest.mark.slow
 def test_own_row_unused():
     """What is said of a row does not follow its own outcome: noise is not fitted."""
     rng = np.random.default_rng(5)

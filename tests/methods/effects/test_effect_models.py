@@ -84,6 +84,7 @@ def test_machines_come_as_near_as_they_say(monkeypatch):
     assert np.abs(agree).mean() < 0.1
 
 
+@pytest.mark.slow
 def test_scales_are_chosen_by_rows_left_out():
     """They find a ring, which scales of 10 times either way do not, and lie between the steps."""
     rng = np.random.default_rng(1)
@@ -114,6 +115,7 @@ def test_a_long_fit_says_so_beforehand(monkeypatch):
         given.fit(X, y, t, 0.5)
 
 
+@pytest.mark.slow
 def test_misfit_is_what_the_kernel_errs_more():
     """On rows left out, than the mixture with a forest; intervals are wider by as much."""
     rng = np.random.default_rng(0)

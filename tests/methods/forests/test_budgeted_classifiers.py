@@ -106,6 +106,7 @@ GROWN = BudgetedForestClassifier(
 )
 
 
+@pytest.mark.slow
 def test_a_grid_search_over_budgets(rows):
     """Clones must have the costs, and each fit its own budget."""
     search = GridSearchCV(GROWN, {"budget": [40.0, 45.0], "alpha": [0.0, 8.0]}, cv=3).fit(*rows)
@@ -200,6 +201,7 @@ def test_contradictions_are_named(place, value, message):
 PLACES = list(places(RECORD))
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=40, deadline=None)
 def test_any_edit_is_refused_or_harmless(data):

@@ -163,6 +163,7 @@ def test_a_path_of_budgets_is_one_fit(fitted):
     assert judged.choice_.error == pytest.approx((judged.predict(V) != v).mean())
 
 
+@pytest.mark.slow
 def test_rows_that_judge_choose_the_margins_and_say_how_right_estimates_are():
     X, y = grid(400, 0)
     V, v = grid(300, 5)

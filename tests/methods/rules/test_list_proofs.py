@@ -50,6 +50,7 @@ def test_random_problems_are_certified(seeds, most):
     assert found(seeds, most) == []
 
 
+@pytest.mark.slow
 def test_idle_rules_left_out_are_seen(rng, monkeypatch):
     """The broken twin: rules that capture nothing are not followed, where the prior wants many."""
     posterior = pure_labels(5.0, expected_rules=500.0)
@@ -164,6 +165,7 @@ def test_a_rounding_that_is_seen_is_no_proof():
     assert "exact: no list is more probable" in str(sure)
 
 
+@pytest.mark.slow
 def test_annealing_finds_nothing_better():
     """The other search, on tables that are not enumerated: copied columns, real weights."""
     for seed in range(4):

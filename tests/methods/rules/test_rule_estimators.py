@@ -77,6 +77,7 @@ def test_two_classes_keep_one() -> None:
     assert str(auto) == str(given)
 
 
+@pytest.mark.slow
 def test_many_classes_are_not_diluted() -> None:
     """Of many classes that a column tells apart 1 each hides what is sure; of noise it does not."""
     rng = np.random.default_rng(0)
@@ -107,6 +108,7 @@ def test_files_keep_it_and_older_ones_load(tmp_path: Path) -> None:
     np.testing.assert_array_equal(bayescascade.load(path).predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_the_choice_does_not_depend_on_the_seed() -> None:
     X, y = people(), boats(people())
     few = {"n_steps": 50, "n_chains": 1, "search": "anneal"}

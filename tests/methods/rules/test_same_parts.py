@@ -64,6 +64,7 @@ def test_lists_of_the_same_parts_say_the_same_of_every_row(problem):
     assert n_same > 0
 
 
+@pytest.mark.slow
 def test_shares_of_what_is_shown_are_counted_among_the_draws():
     """Quoted as the probability of a rule, a share must not depend on how a draw words it."""
     frame = people()

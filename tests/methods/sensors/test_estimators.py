@@ -185,6 +185,7 @@ def test_damaged_files_are_refused(model, tmp_path):
             bayescascade.load(tmp_path / "m.json")
 
 
+@pytest.mark.slow
 def test_the_seed_decides_and_interruptions_keep_what_was_tried(monkeypatch):
     X, y = rows(200)
     made = [GatedSensorsClassifier(budget=1.2, **HOW).fit(X, y) for _ in range(2)]

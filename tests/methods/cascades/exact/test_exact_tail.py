@@ -153,6 +153,7 @@ def test_a_column_of_nine_levels_and_its_copy():
     assert model.summary_.shares["leaves"] == {"81": pytest.approx(1.0)}
 
 
+@pytest.mark.slow
 def test_without_a_proof_there_is_no_exact_posterior():
     """Thirty columns of nine levels have too many boxes to bound what lies beyond a few leaves.
 

@@ -57,6 +57,7 @@ def complaints_of(problem, exact, trees):
     return [*problems_of_sums(problem, exact), *problems_of_draws(problem, exact, trees)]
 
 
+@pytest.mark.slow
 @by_style
 def test_all_boxes_keep_their_promises(style, rng):
     """An exact tree that is none, or an evidence beyond its error, would be a broken promise."""

@@ -81,6 +81,7 @@ def log_rests(problem, model):
     return log_prior + gammaln(k * alpha) - gammaln(total + k * alpha)
 
 
+@pytest.mark.slow
 def test_redraws_take_about_as_long_as_other_steps(monkeypatch):
     """A table of six columns keeps nobody waiting for large boxes: those decide how long it takes.
 

@@ -88,6 +88,7 @@ def test_exponents_too_large_for_short_numbers_are_kept_in_long_ones(monkeypatch
     assert found[0] == found[3]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_threads")
 def test_long_exponents_are_refused_where_only_short_ones_fit(tmp_path):
     """What was announced and checked must not be exceeded in the middle of a search."""
@@ -109,6 +110,7 @@ def test_long_exponents_are_refused_where_only_short_ones_fit(tmp_path):
     assert on_disk.log_values() == boxes.log_values()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_threads")
 def test_an_interrupt_in_a_thread_stops_them_all(monkeypatch):
     """Ctrl-C must not leave threads at work for minutes."""
