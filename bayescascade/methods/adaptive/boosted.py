@@ -14,15 +14,16 @@ from bayescascade.base.notices import noticed
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.adaptive.boosted_scores import BoostedScores
 from bayescascade.methods.adaptive.boosting import Boosting, Sums
-from bayescascade.methods.adaptive.growing import Grower, Growth
+from bayescascade.methods.adaptive.growing import LEAF, Grower, Growth
 from bayescascade.methods.adaptive.objective import Problem
 
 SHARES = (0.1, 0.3, 0.6)
 """Values of full_share that are tried where none is given."""
 
-_TRADEOFFS = {"once": (3e-2, 1e-4), "per_row": (1e-1, 1e-3)}
-_N_TRADEOFFS = 10
-_PARTS = (1 / 15, 0.3, 1.0)  # of the trees
+_LEAST_TRADEOFFS = {"once": 1e-4, "per_row": 1e-3}  # at costs of 1
+_N_TRADEOFFS = 12
+_N_HALVED = 6  # of the step to the largest: 1 %
+_PARTS = (1 / 30, 1 / 15, 0.15, 0.3, 0.6, 1.0)  # of the trees
 
 
 _LEAST = 1.0  # curvature of a side of a cut
@@ -89,7 +90,12 @@ class BoostedLearner:
         problem = self.problem.part(learns)
         penalties = ("once", "per_row") if self.penalty is None else (self.penalty,)
         growers = {penalty: self._grower(problem, penalty) for penalty in penalties}
-        asked = [(penalty, one) for penalty in penalties for one in self._tradeoffs(penalty)]
+        found = {each: self._tradeoffs(problem, growers[each], each) for each in penalties}
+        asked = [
+            (penalty, found[penalty][place])
+            for place in _coarse_first(len(found[penalties[0]]))
+            for penalty in penalties
+        ]
         for penalty, tradeoff in noticed(asked, len(asked), "the trial of further tradeoffs"):
             grower, price = growers[penalty], self._price(problem, penalty, tradeoff)
             greedy = self.boosting.greedy(problem, grower, price)
@@ -102,8 +108,8 @@ class BoostedLearner:
                     yield from self._first(limited, grower, sums, penalty, tradeoff, share)
 
     def candidates(self, fits: Sequence[BoostedFit]) -> list[BoostedFit]:
-        """Return the fits that other rows judge."""
-        return list(fits)
+        """Return the fits that other rows judge, in the same order whatever was tried first."""
+        return sorted(fits, key=lambda fit: (fit.penalty, -fit.tradeoff))
 
     def refitted(self, fit: BoostedFit) -> BoostedFit:
         """Return the fit as it is.
@@ -117,11 +123,26 @@ class BoostedLearner:
         """Return gate and local model of a fit."""
         return fit.gate, fit.local
 
-    def _tradeoffs(self, penalty: str) -> list[float]:
+    def _tradeoffs(self, problem: Problem, grower: Grower, penalty: str) -> list[float]:
+        """Return those that are tried; of the largest, the first trees buy the least they can."""
         if self.tradeoff is not None:
             return [float(self.tradeoff)]
         mean = float(self.items.costs.mean()) if self.items.n_items else 1.0
-        found: list[float] = (np.geomspace(*_TRADEOFFS[penalty], _N_TRADEOFFS) / mean).tolist()
+        least, step = _LEAST_TRADEOFFS[penalty] / mean, 2.0
+        first, costs = replace(self.boosting, n_greedy=1), np.diff(self.items.starts) > 0
+
+        def buys(tradeoff: float) -> bool:
+            sums = first.greedy(problem, grower, self._price(problem, penalty, tradeoff))
+            read = np.concatenate([tree.column for tree in sums.local])
+            return bool(costs[read[read != LEAF]].any())
+
+        largest = least
+        while buys(largest * step):
+            largest *= step
+        for _ in range(_N_HALVED):
+            step **= 0.5
+            largest *= step if buys(largest * step) else 1.0
+        found: list[float] = np.geomspace(largest, least, _N_TRADEOFFS).tolist()
         return found
 
     def _grower(self, problem: Problem, penalty: str) -> Grower:
@@ -145,14 +166,19 @@ class BoostedLearner:
             yield BoostedFit(gate, local, penalty, tradeoff, share, n, value)
 
 
+def _coarse_first(n: int) -> list[int]:
+    """Return places in an order whose beginning is a coarser grid, if time ends it."""
+    return list(dict.fromkeys(k for step in (4, 2, 1) for k in range(0, n, step)))
+
+
 def boosted_learner(
-    given: BoostedGiven, problem: Problem, items: CostItems, n_rounds: int,
+    given: BoostedGiven, problem: Problem, items: CostItems, n_rounds: int, n_greedy: int,
     full_share: float | None,
 ) -> BoostedLearner:  # fmt: skip
     """Return what tries trees by an estimator's parameters."""
     is_newton = given.leaf == "newton"
     growth = Growth(int(given.max_depth), float(given.ridge), _LEAST, float(given.learning_rate))
-    boosting = Boosting(int(given.n_boosted), n_rounds, is_newton)
+    boosting = Boosting(int(given.n_boosted), n_greedy, n_rounds, is_newton)
     return BoostedLearner(
         problem, items, boosting, growth, given.penalty, given.tradeoff, full_share
     )

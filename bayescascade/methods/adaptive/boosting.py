@@ -34,9 +34,13 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boosting:
-    """How gate and local model are boosted: trees of each, and rounds of new shares."""
+    """How gate and local model are boosted: trees of each, and rounds of new shares.
+
+    n_greedy: trees of a local model without a gate.
+    """
 
     n_trees: int
+    n_greedy: int
     n_rounds: int
     is_newton: bool
 
@@ -56,7 +60,7 @@ class Boosting:
         """Return the local model of all rows, without a gate: GreedyMiser."""
         sums, kept = self.empty(problem), problem.weights
         prices = grower.buying(price, kept)
-        for _ in range(self.n_trees):
+        for _ in range(self.n_greedy):
             check_time()
             self._local(problem, grower, prices, kept, sums)
         return sums

@@ -38,6 +38,8 @@ from bayescascade.methods.adaptive.trial import Learner, Trial, counted, judges_
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
+_GREEDY = 2  # times the trees of a gate and a local model has one without a gate
+
 
 @dataclass(eq=False, repr=False)
 class AdaptiveClassifier(GatedClassifier):
@@ -181,7 +183,10 @@ class AdaptiveClassifier(GatedClassifier):
                 problem, scaling, self._matrix_items, self.selection, self.start, self.tradeoff,
                 self.full_share,
             )  # fmt: skip
-        return boosted_learner(self, problem, self._matrix_items, self.n_rounds, self.full_share)
+        return boosted_learner(
+            self, problem, self._matrix_items, self.n_rounds, _GREEDY * int(self.n_boosted),
+            self.full_share,
+        )  # fmt: skip
 
     def _check_together(self) -> None:
         """Raise ParameterError if parameters do not go together."""

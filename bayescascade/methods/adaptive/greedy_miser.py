@@ -101,7 +101,9 @@ class GreedyMiserClassifier(GatedClassifier):
             training.rows, training.labels, training.n_classes, training.weights, np.zeros(n), 0.0,
             self.ridge,
         )  # fmt: skip
-        learner = boosted_learner(self, problem, self._matrix_items, n_rounds=1, full_share=0.0)
+        learner = boosted_learner(
+            self, problem, self._matrix_items, 1, int(self.n_boosted), full_share=0.0
+        )
         means = Scaling.of(training.rows, training.weights).means
         nothing = Gated.of(nobody, means, source, nobody.shares)
         return Trial([], training, learner, nothing, judges, watch)

@@ -22,7 +22,7 @@ from bayescascade.methods.adaptive.kernels.trees import (
 )
 from bayescascade.methods.forests.trees import Trees, linked
 
-__all__ = ["Grower", "Growth", "Prices", "Tree"]
+__all__ = ["LEAF", "Grower", "Growth", "Prices", "Tree"]
 
 Numbers = NDArray[np.float64]
 

@@ -24,7 +24,11 @@ class BoostedParameters(BudgetedParameters):
         minimum=0.0,
         none="several are tried",
     )
-    n_boosted = Integer(150, "Number of boosted trees, for gate and local model each", minimum=1)
+    n_boosted = Integer(
+        150,
+        "Number of boosted trees, for gate and local model each; without a gate, up to twice as many",
+        minimum=1,
+    )
     max_depth = Integer(4, "Depth of a boosted tree", minimum=1, maximum=8)
     learning_rate = Real(
         0.3, "Learning rate: share of each boosted tree that is added", above=0.0, maximum=1.0

@@ -261,7 +261,9 @@ FULL = {
     "svm": lambda: _gate(SVC(), **LINEAR, budget=3.0),
     "stages": lambda: _stages(**LINEAR),
     "boosted once": lambda: _gate(n_boosted=15, penalty="once", leaf="least_squares"),
-    "boosted per row": lambda: _gate(SVC(), n_boosted=15, penalty="per_row", budget=3.0),
+    "boosted per row": lambda: _gate(
+        SVC(), n_boosted=15, max_depth=2, penalty="per_row", budget=3.0
+    ),
     "boosted stages": lambda: _stages(n_boosted=15, tradeoff=0.01),
 }
 

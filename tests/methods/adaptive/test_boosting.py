@@ -60,15 +60,28 @@ def test_trees_are_those_of_the_slow_twin(seed, penalty):
 def test_without_a_full_share_it_is_greedy_miser(penalty):
     """With one, rows that are sent count less, and other trees grow."""
     (X, y), validation = mixed(300, 0), mixed(200, 1)
-    how = {"penalty": penalty, "tradeoff": 0.01, "n_boosted": 10, "costs": COSTS}
-    miser = GreedyMiserClassifier(**how, random_state=0).fit(X, y, *validation)
+    how = {"penalty": penalty, "tradeoff": 0.01, "costs": COSTS}
+    miser = GreedyMiserClassifier(n_boosted=20, **how, random_state=0).fit(X, y, *validation)
     grown = {one.fit.n_trees: one.fit.local.to_record() for one in miser.path_}
     for share in (0.0, 0.4):
-        gate = AdaptiveClassifier(n_trees=3, full_share=share, **how, random_state=0)
+        how |= {"n_boosted": 10 if share == 0.0 else 20, "n_trees": 3, "full_share": share}
+        gate = AdaptiveClassifier(**how, random_state=0)
         gate.fit(X, y, *validation)
         found = {one.fit.n_trees: one.fit.local.to_record() for one in gate.path_}
         assert found.keys() == grown.keys()
         assert (found == grown) == (share == 0.0)
+
+
+@pytest.mark.parametrize("penalty", ["once", None])
+@pytest.mark.parametrize("scale", [0.01, 100.0])
+def test_a_budget_of_one_feature_buys_one(penalty, scale):
+    """Trees whose largest price lets them buy three at once would buy nothing; in any currency."""
+    X = np.random.default_rng(0).normal(size=(900, 4))
+    costs = FeatureCosts({j: scale for j in range(4)})
+    model = GreedyMiserClassifier(penalty=penalty, costs=costs, budget=scale, n_boosted=30)
+    model = model.set_params(random_state=0).fit(X[:600], (X[:600, :3].sum(axis=1) > 0))
+    assert np.count_nonzero(model.feature_shares_) == 1
+    assert model.score(X[600:], X[600:, :3].sum(axis=1) > 0) > 0.6
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -81,7 +94,7 @@ def test_more_trees_lower_the_objective(n_classes, is_newton):
     grower = Grower.of(one.rows, one.weights, items, growth, "none")
     values = []
     for n_trees in (1, 4, 16, 64):
-        boosting = Boosting(n_trees, 1, is_newton)
+        boosting = Boosting(n_trees, n_trees, 1, is_newton)
         sums = boosting.adapted(one, grower, 0.0, boosting.greedy(one, grower, 0.0))
         values.append(one.value_at(sums.gates, sums.outputs.T))
     assert (np.diff(values) < -0.005).all()
