@@ -20,8 +20,8 @@ _LEARNERS = (*_TREES, ASTC, CSTC, L1, FMCC, ADAPT_GBRT, ADAPT_LIN, ADAPT_LSTSQ)
 BUDGET_LEARNERS = {each.name: each for each in _LEARNERS}
 """What `budget` learns."""
 
-_QUICK = ("astc", "l1", "prune", "miser", "fmcc", "adapt-lin", "adapt-gbrt")
-IN_TURN = (*_QUICK, "select", "forest", "adapt-lstsq", "cstc", "tree")
+_QUICK = ("l1", "astc", "miser", "adapt-lin", "fmcc", "prune", "adapt-gbrt", "cstc")
+IN_TURN = (*_QUICK, "forest", "adapt-lstsq", "select", "tree")
 """Those that are tried where nobody says which, the quick and strong ones first."""
 
 COMMANDS = (BOXES,)

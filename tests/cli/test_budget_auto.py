@@ -27,7 +27,7 @@ def test_each_budget_says_its_method() -> None:
     found = run("budget", CLINIC, *ASKED, "--budgets", "5,20")
     assert found.exit_code == 0
     assert found.stderr == (
-        "note: 2 methods are tried, for up to 55 s (--time-limit); Ctrl-C ends that\n"
+        "note: 2 methods are tried, for up to 145 s (--time-limit); Ctrl-C ends that\n"
     )
     lines = found.stdout.splitlines()
     assert lines[0].endswith("2 classes   auto classifier")
@@ -36,6 +36,14 @@ def test_each_budget_says_its_method() -> None:
     assert all(line.split()[-1] in ("l1", "prune") for line in lines[5:7])
     assert any(line.startswith("20: ") for line in lines)
     assert max(map(len, lines)) <= 80
+
+
+def test_a_budget_that_buys_nothing_names_no_method() -> None:
+    """One that is named would seem to have learned something."""
+    lines = run("budget", CLINIC, *ASKED, "--budgets", "0.5,20").stdout.splitlines()
+    assert lines[5].split()[-1] == "none"
+    assert lines[6].split()[-1] in ("l1", "prune")
+    assert "0.5: nothing is bought" in lines
 
 
 def test_a_limit_is_repeated() -> None:

@@ -62,13 +62,22 @@ class Judged:
 
 
 def judged(
-    tried: Sequence[Tried], budgets: Sequence[float], weights: NDArray[np.float64] | None
-) -> list[Judged]:
-    """Return all classifiers that were fitted, method by method; weights are of rows that judge."""
+    tried: Sequence[Tried], budgets: Sequence[float], plain: Bools,
+    weights: NDArray[np.float64] | None,
+) -> list[Judged]:  # fmt: skip
+    """Return all classifiers that were fitted, method by method.
+
+    plain: which rows that judge are not of the commonest class. That is what a classifier that buys
+    nothing gets wrong, whatever those of the folds may buy. weights: of these rows.
+    """
     found: list[Judged] = []
     for one in tried:
-        errors = np.average(one.wrong, axis=1, weights=weights)
-        of_each = zip(budgets, one.found, one.wrong, errors.tolist(), strict=True)
+        buys = [
+            isinstance(each, BudgetedClassifier) and not each._reads_nothing for each in one.found
+        ]
+        all_wrong = np.where(np.array(buys)[:, np.newaxis], one.wrong, plain)
+        errors = np.average(all_wrong, axis=1, weights=weights)
+        of_each = zip(budgets, one.found, all_wrong, errors.tolist(), strict=True)
         for budget, model, wrong, error in of_each:
             if isinstance(model, BudgetedClassifier):
                 deviation = _deviation(error, len(wrong))

@@ -190,7 +190,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         skipped = {each.name for each in methods} - {one.method for one in tried}
         if skipped and not self.is_interrupted_:
             watch.is_up = True
-        found = judged(tried, limits, judging.judges.weights)
+        judges = judging.judges
+        found = judged(tried, limits, judges.y != judging.learning.commonest, judges.weights)
         in_order = tuple(each.name for each in methods if each.name in skipped)
         return _Trial(tried, found, judging, watch, in_order)
 
@@ -347,12 +348,16 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     @property
     def settings_text(self) -> str:
         """The chosen method, its size and settings in words."""
+        if self.model_._reads_nothing:
+            return "nothing is bought"
         told = [*self.model_._size_facts(), *self.model_.certificate_texts]
         return ", ".join([self.model_.title, *told])
 
     @property
     def certificate_texts(self) -> list[str]:
         """The chosen method, and the lines of its print about proofs."""
+        if self.model_._reads_nothing:
+            return ["chosen: to buy nothing", *super().certificate_texts]
         return [
             f"chosen: {self.model_.title} ({self.method_})",
             *self.model_.certificate_texts,

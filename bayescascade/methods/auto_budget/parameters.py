@@ -23,7 +23,7 @@ class AutoBudgetParameters(BudgetedParameters):
         words=("auto",),
         none="no limit",
         metavar="SECONDS",
-        more='In seconds from the beginning of fit; "auto" is 40 to 600, by the number of cells. '
+        more='In seconds from the beginning of fit; "auto" is 120 to 600, by the number of cells. '
         "The choice may then depend on the machine.",
     )
     unknown = unknown_choice(ignore="is treated as by the chosen method")

@@ -24,9 +24,11 @@ from bayescascade.data.splitting import split_by_class
 from bayescascade.model.listed import ListedBudgetLearner
 
 _HELD_OUT = 0.25  # of many rows, where none are given to choose by
-_SHARE = 0.7  # of the time left, for each method but the last
+_SHARE = 0.5  # of the time left, for each method but the last
+_FITTING = 0.8  # of a method's time; the rest is for predictions of the rows that judge
 _LEAST_SHARE = 0.02  # of all time: with less left, nothing more is tried
-_LEAST_SECONDS, _CELLS_A_SECOND, _MOST_SECONDS = 40.0, 1_200.0, 600.0
+_LEAST_SECONDS, _CELLS_A_SECOND, _MOST_SECONDS = 120.0, 600.0, 600.0
+_FEW_CELLS = 100_000  # of which processes cost more than they save
 
 Found = BudgetedClassifier | BudgetError
 
@@ -143,7 +145,7 @@ class Trying:
         def fit(rows: Rows, number: int) -> list[Found]:
             begin(number)
             watch.check()
-            return self._fitted(listed, rows, watch.left / (n_fits - number))
+            return self._fitted(listed, rows, _FITTING * watch.left / (n_fits - number))
 
         learning, validation = self.judging.learning, self.judging.validation
         found = fit(learning, 0)
@@ -165,8 +167,10 @@ class Trying:
     def _fitted(self, listed: ListedBudgetLearner, rows: Rows, seconds: float) -> list[Found]:
         """Return for each budget a classifier, or why there is none."""
         given = {**listed.given, **listed.of_trees(self.n_trees), **self.given}
+        if np.size(rows.X) < _FEW_CELLS:
+            given["n_jobs"] = 1
         if math.isfinite(seconds):
-            given["time_limit"] = seconds
+            given["time_limit"] = max(float(f"{seconds:.2g}"), 1e-3)
         model, validation = listed.made(**given), self.judging.validation
         beside = () if validation is None else (validation.X, validation.y)
         if rows.weights is None:

@@ -84,6 +84,22 @@ def test_a_budget_of_one_feature_buys_one(penalty, scale):
     assert model.score(X[600:], X[600:, :3].sum(axis=1) > 0) > 0.6
 
 
+def test_what_time_ends_has_tried_a_bit_of_everything():
+    """If time is up halfway, both penalties and small prices must not be missing."""
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = GreedyMiserClassifier(n_boosted=5, random_state=0).fit(X, X[:, 0] + X[:, 1] > 0)
+    all_fits = list(model._trial.learner.tried(model._trial.judges.learns))
+    half = all_fits[: len(all_fits) // 2]
+    for penalty in ("once", "per_row"):
+        every, early = (
+            [one.tradeoff for one in fits if one.penalty == penalty] for fits in (all_fits, half)
+        )
+        assert max(early) == max(every)
+        assert min(early) <= np.quantile(every, 0.25)
+    judged = [(one.fit.penalty, -one.fit.tradeoff) for one in model.path_]
+    assert judged == sorted(judged)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("is_newton", [True, False])
 def test_more_trees_lower_the_objective(n_classes, is_newton):

@@ -75,6 +75,8 @@ def test_a_budget_that_buys_nothing_has_no_method() -> None:
     assert model.nothing_read_text
     assert model.validation_cost_ == 0.0
     assert (model.predict(rows()[0]) == model.commonest_class_).all()
+    assert "chosen: to buy nothing" in str(model)
+    assert model.settings_text == "nothing is bought"
 
 
 def test_each_budget_has_its_own() -> None:
@@ -102,7 +104,7 @@ def test_larger_tables_have_more_time() -> None:
     """Up to ten minutes, and never less than what small ones need."""
     seconds = [seconds_for(n, 16) for n in (100, 12_000, 10**7)]
     assert seconds == sorted(seconds)
-    assert 40 <= seconds[0] <= 60
+    assert 120 <= seconds[0] <= 150
     assert seconds[-1] == 600
 
 

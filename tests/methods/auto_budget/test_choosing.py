@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from bayescascade import ModelFileError
-from bayescascade.methods.auto_budget.choosing import Candidate, Judged, best_within
+from bayescascade import CostWeightedLogisticClassifier, ModelFileError
+from bayescascade.methods.auto_budget.choosing import (
+    Candidate,
+    Judged,
+    best_within,
+    judged as judged_of,
+)
+from bayescascade.methods.auto_budget.trying import Tried
 
 N = 200
 
@@ -20,6 +26,22 @@ def judged(method, budget, n_wrong, of_method, cost=None, first=0):
 def chosen(found, budget):
     one = best_within(found, budget)
     return None if one is None else (one.candidate.method, one.candidate.budget)
+
+
+def test_what_buys_nothing_errs_like_the_commonest_class() -> None:
+    """Fits to folds may have bought; who is given this one gets the commonest class all the same.
+
+    On hepatitis, time had ended a fit to all rows before it bought anything; by its folds it won.
+    """
+    X = np.random.default_rng(0).normal(size=(N, 3))
+    y = X[:, 0] > 0.3
+    fits = [CostWeightedLogisticClassifier(budget=b, random_state=0).fit(X, y) for b in (0.5, 1.0)]
+    tried = Tried("l1", fits, np.zeros((2, N), np.bool_))
+    nothing, bought = judged_of([tried], [0.5, 1.0], y, None)
+    assert fits[0].nothing_read_text
+    assert nothing.candidate.error == y.mean()
+    assert bought.candidate.error == 0.0
+    assert bought.of_method == pytest.approx(y.mean() / 2)
 
 
 def test_a_clear_winner_is_taken_though_its_method_is_weak_elsewhere() -> None:
