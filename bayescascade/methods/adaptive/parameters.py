@@ -26,7 +26,7 @@ class BoostedParameters(BudgetedParameters):
     )
     n_boosted = Integer(
         150,
-        "Number of boosted trees, for gate and local model each; without a gate, up to twice as many",
+        "Number of boosted trees, for gate and local model each; without a gate, twice as many",
         minimum=1,
     )
     max_depth = Integer(4, "Depth of a boosted tree", minimum=1, maximum=8)
