@@ -24,7 +24,8 @@ from bayescascade.data.splitting import split_by_class
 from bayescascade.model.listed import ListedBudgetLearner
 
 _HELD_OUT = 0.25  # of many rows, where none are given to choose by
-_SHARE = 0.5  # of the time left, for each method but the last
+_SHARE, _LAST_SHARE = 0.5, 0.65  # of the time left, for a method
+_LATE = 1.5  # times that, it is given up
 _FITTING = 0.8  # of a method's time; the rest is for predictions of the rows that judge
 _LEAST_SHARE = 0.02  # of all time: with less left, nothing more is tried
 _LEAST_SECONDS, _CELLS_A_SECOND, _MOST_SECONDS = 120.0, 600.0, 600.0
@@ -113,7 +114,7 @@ class Trying:
         for place, listed in enumerate(methods):
             if watch.left <= _LEAST_SHARE * (watch.seconds or 0.0):
                 return
-            share = 1.0 if place == len(methods) - 1 else _SHARE
+            share = _LAST_SHARE if place == len(methods) - 1 else _SHARE
             limit = None if watch.seconds is None else share * watch.left
 
             def begin(number: int, name: str = listed.name, before: int = place * n_fits) -> None:
@@ -122,7 +123,7 @@ class Trying:
             try:
                 with warnings.catch_warnings():  # of what takes long, or is unknown in a fold
                     warnings.simplefilter("ignore")
-                    tried = self._tried(listed, Watch(limit), begin)
+                    tried = self._tried(listed, limit, begin)
             except OutOfTime:
                 continue
             yield tried
@@ -137,15 +138,21 @@ class Trying:
             self.report(samplers.Progress(name, done, total, nan, nan, nan, {}))
 
     def _tried(
-        self, listed: ListedBudgetLearner, watch: Watch, begin: Callable[[int], object]
+        self, listed: ListedBudgetLearner, limit: float | None, begin: Callable[[int], object]
     ) -> Tried:
-        """Return what a method comes to; OutOfTime if the watch ends it before all is judged."""
+        """Return what a method comes to; OutOfTime if it takes far longer than the limit.
+
+        What is a bit late still gets half of a fair share of time for each fold that is left.
+        """
         n_fits = self.judging.n_fits
+        fair = (math.inf if limit is None else limit) / n_fits
+        watch, late = Watch(limit), Watch(None if limit is None else _LATE * limit)
 
         def fit(rows: Rows, number: int) -> list[Found]:
             begin(number)
-            watch.check()
-            return self._fitted(listed, rows, _FITTING * watch.left / (n_fits - number))
+            late.check()
+            seconds = max(watch.left / (n_fits - number), fair / 2)
+            return self._fitted(listed, rows, _FITTING * seconds)
 
         learning, validation = self.judging.learning, self.judging.validation
         found = fit(learning, 0)
