@@ -109,7 +109,8 @@ def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
 
 def _how_long(model: Any, parts: "SplitRows") -> str:
     """Return how many methods are tried, and for how long."""
-    seconds = model.seconds(parts.n_rows[0], parts.X[0].shape[1])
+    is_crossed = len(parts.n_rows) == 2  # no rows to validate by
+    seconds = model.seconds(parts.n_rows[0], parts.X[0].shape[1], is_crossed)
     limit = "without a limit of time" if seconds is None else f"for up to {seconds:,.0f} s"
     return f"{len(model.tried_methods)} methods are tried, {limit} (--time-limit); Ctrl-C ends that"
 

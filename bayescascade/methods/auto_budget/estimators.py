@@ -33,7 +33,14 @@ from bayescascade.methods.auto_budget.choosing import (
     without_cost,
 )
 from bayescascade.methods.auto_budget.parameters import AutoBudgetParameters
-from bayescascade.methods.auto_budget.trying import Judging, Rows, Tried, Trying, seconds_for
+from bayescascade.methods.auto_budget.trying import (
+    N_FITS,
+    Judging,
+    Rows,
+    Tried,
+    Trying,
+    seconds_for,
+)
 from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
 from bayescascade.model.listed import ListedBudgetLearner
 from bayescascade.report.numbers import cost_texts
@@ -136,10 +143,13 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     # -- fitting -----------------------------------------------------------------------------------
 
-    def seconds(self, n_rows: int, n_features: int) -> float | None:
-        """Return the time limit for a table of this size, in seconds; None for no limit."""
+    def seconds(self, n_rows: int, n_features: int, is_crossed: bool = False) -> float | None:
+        """Return for how long methods are tried; None for no limit.
+
+        is_crossed: whether cross-validation judges, for which each is fitted several times.
+        """
         if self.time_limit == "auto":
-            return seconds_for(n_rows, n_features)
+            return seconds_for(n_rows * n_features * (N_FITS if is_crossed else 1))
         limit: float | None = self.declares.time_limit.check(self.time_limit)
         return limit
 
@@ -170,8 +180,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             if not methods:
                 raise ParameterError("sample_weight must be None for these methods, got weights")
         n_features = GivenRows.of(rows.X).frame().shape[1]
-        watch = Watch(self.seconds(len(rows.y), n_features))
         judging = Judging.of(rows, validation, np.random.default_rng(self.random_state))
+        watch = Watch(self.seconds(len(rows.y), n_features, judging.validation is None))
         given = {k: getattr(self, k) for k in ("costs", "unknown", "n_jobs", "random_state")}
         trying = Trying(judging, limits, given, self.n_trees, self.progress)
         tried: list[Tried] = []

@@ -27,9 +27,11 @@ _HELD_OUT = 0.25  # of many rows, where none are given to choose by
 _SHARE, _LAST_SHARE = 0.5, 0.65  # of the time left, for a method
 _LATE = 1.5  # times that, it is given up
 _FITTING = 0.8  # of a method's time; the rest is for predictions of the rows that judge
-_LEAST_SHARE = 0.02  # of all time: with less left, nothing more is tried
+_LEAST_SHARE = 0.05  # of all time: with less left, nothing more is tried
 _LEAST_SECONDS, _CELLS_A_SECOND, _MOST_SECONDS = 120.0, 600.0, 600.0
 _FEW_CELLS = 100_000  # of which processes cost more than they save
+N_FITS = N_FOLDS + 1
+"""How often a method is fitted where cross-validation judges."""
 
 Found = BudgetedClassifier | BudgetError
 
@@ -88,12 +90,12 @@ class Judging(NamedTuple):
     @property
     def n_fits(self) -> int:
         """How often a method is fitted."""
-        return N_FOLDS + 1 if self.validation is None else 1
+        return N_FITS if self.validation is None else 1
 
 
-def seconds_for(n_rows: int, n_features: int) -> float:
-    """Return how long may be tried, by the size of a table."""
-    seconds = _LEAST_SECONDS + n_rows * n_features / _CELLS_A_SECOND
+def seconds_for(n_cells: int) -> float:
+    """Return how long may be tried, by how many cells each method is fitted to, all its fits."""
+    seconds = _LEAST_SECONDS + n_cells / _CELLS_A_SECOND
     return min(5.0 * math.ceil(seconds / 5.0), _MOST_SECONDS)
 
 
