@@ -7,6 +7,7 @@ along, and no metadata needs to be routed.
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -34,12 +35,14 @@ from bayescascade.costs.pages import (
     nothing_text,
     plot_costs,
 )
+from bayescascade.costs.parameters import BudgetedParameters
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED, model_class
+from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-9  # between the stored cost and what the shares give
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BudgetedClassifier(MatrixClassifier):
     """A classifier that pays for the features that it reads.
 
@@ -83,14 +87,18 @@ class BudgetedClassifier(MatrixClassifier):
 
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "costs")  # which are a field of their own
 
-    costs: Costs
+    costs: Costs = BudgetedParameters.costs.default
+    budget: float | None = BudgetedParameters.budget.default
+    unknown: str = BudgetedParameters.unknown.default
+    time_limit: float | None = BudgetedParameters.time_limit.default
+    random_state: Seed = BudgetedParameters.random_state.default
 
-    items_: CostItems
-    validation_cost_: float
-    feature_shares_: NDArray[np.float64]
-    item_shares_: NDArray[np.float64]
-    stopped_after_: float | None = None
-    choice_: Choice | None = None
+    items_: CostItems = field(init=False)
+    validation_cost_: float = field(init=False)
+    feature_shares_: NDArray[np.float64] = field(init=False)
+    item_shares_: NDArray[np.float64] = field(init=False)
+    stopped_after_: float | None = field(init=False, default=None)
+    choice_: Choice | None = field(init=False, default=None)
 
     # -- hooks -------------------------------------------------------------------------------------
 

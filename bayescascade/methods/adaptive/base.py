@@ -6,7 +6,7 @@ A family has `_trial_of`, which tries; which gate and local model there are is a
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -27,6 +27,7 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.choosing import AdaptiveFit, best_within
 from bayescascade.methods.adaptive.gated import Gated, GatedWalk
+from bayescascade.methods.adaptive.parameters import BoostedParameters
 from bayescascade.methods.adaptive.reports import way_texts
 from bayescascade.methods.adaptive.trial import Trial
 from bayescascade.model.reporting import OF_ROWS
@@ -34,24 +35,28 @@ from bayescascade.model.reporting import OF_ROWS
 _LEVELS = CellPolicy(missing="level")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GatedClassifier(WithinBudgets, BudgetedClassifier):
     """A classifier with a gate, which may be constant."""
 
     _not_saved: ClassVar[tuple[str, ...]] = (*BudgetedClassifier._not_saved, "estimator")
 
-    costs: Any
-    budget: float | None
-    tradeoff: float | None
-    time_limit: float | None
-    random_state: Any
+    penalty: str | None = BoostedParameters.penalty.default
+    tradeoff: float | None = BoostedParameters.tradeoff.default
+    n_boosted: int = BoostedParameters.n_boosted.default
+    max_depth: int = BoostedParameters.max_depth.default
+    learning_rate: float = BoostedParameters.learning_rate.default
+    leaf: str = BoostedParameters.leaf.default
+    ridge: float = BoostedParameters.ridge.default
+    missing: str = BoostedParameters.missing.default
 
-    sent_share_: float
-    is_interrupted_: bool
+    sent_share_: float = field(init=False)
+    is_interrupted_: bool = field(init=False)
 
-    _cells: CellPolicy
-    _model: Gated
-    _fit: AdaptiveFit | None
-    _trial: Trial
+    _cells: CellPolicy = field(init=False)
+    _model: Gated = field(init=False)
+    _fit: AdaptiveFit | None = field(init=False)
+    _trial: Trial = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """A gate that keeps easy rows for a cheap classifier, and sends hard ones to an expensive one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
 from bayescascade.costs.classifier import budgeted_from_record
-from bayescascade.costs.feature_costs import Costs
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.adaptive.base import GatedClassifier
@@ -113,32 +112,16 @@ class AdaptiveClassifier(GatedClassifier):
 
     estimator: Any = AdaptiveParameters.estimator.default
     _: KW_ONLY
-    costs: Costs = AdaptiveParameters.costs.default
-    budget: float | None = AdaptiveParameters.budget.default
     learner: str = AdaptiveParameters.learner.default
-    penalty: str | None = AdaptiveParameters.penalty.default
-    n_boosted: int = AdaptiveParameters.n_boosted.default
-    max_depth: int = AdaptiveParameters.max_depth.default
-    learning_rate: float = AdaptiveParameters.learning_rate.default
-    leaf: str = AdaptiveParameters.leaf.default
     n_rounds: int = AdaptiveParameters.n_rounds.default
     distance: str = AdaptiveParameters.distance.default
     selection: str = AdaptiveParameters.selection.default
-    tradeoff: float | None = AdaptiveParameters.tradeoff.default
     full_share: float | None = AdaptiveParameters.full_share.default
     cut: float | None = AdaptiveParameters.cut.default
-    ridge: float = AdaptiveParameters.ridge.default
     start: str = AdaptiveParameters.start.default
     losses: str = AdaptiveParameters.losses.default
     n_trees: int = AdaptiveParameters.n_trees.default
     temperature: float = AdaptiveParameters.temperature.default
-    missing: str = AdaptiveParameters.missing.default
-    unknown: str = AdaptiveParameters.unknown.default
-    time_limit: float | None = AdaptiveParameters.time_limit.default
-    random_state: Any = AdaptiveParameters.random_state.default
-
-    sent_share_: float = field(init=False)
-    is_interrupted_: bool = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Boosted trees that pay for the features they read, without a full model."""
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,21 +71,7 @@ class GreedyMiserClassifier(GatedClassifier):
 
     costs: Costs = GreedyMiserParameters.costs.default
     _: KW_ONLY
-    budget: float | None = GreedyMiserParameters.budget.default
-    penalty: str | None = GreedyMiserParameters.penalty.default
-    tradeoff: float | None = GreedyMiserParameters.tradeoff.default
     n_boosted: int = GreedyMiserParameters.n_boosted.default
-    max_depth: int = GreedyMiserParameters.max_depth.default
-    learning_rate: float = GreedyMiserParameters.learning_rate.default
-    leaf: str = GreedyMiserParameters.leaf.default
-    ridge: float = GreedyMiserParameters.ridge.default
-    missing: str = GreedyMiserParameters.missing.default
-    unknown: str = GreedyMiserParameters.unknown.default
-    time_limit: float | None = GreedyMiserParameters.time_limit.default
-    random_state: Any = GreedyMiserParameters.random_state.default
-
-    sent_share_: float = field(init=False)
-    is_interrupted_: bool = field(init=False)
 
     def _trial_of(
         self, given: GivenRows, validation: GivenRows | None, watch: Watch, generator: Any

@@ -125,13 +125,10 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     costs: Costs = AutoBudgetParameters.costs.default
     _: KW_ONLY
-    budget: float | None = AutoBudgetParameters.budget.default
     methods: Sequence[str] | None = AutoBudgetParameters.methods.default
     n_trees: int = AutoBudgetParameters.n_trees.default
-    unknown: str = AutoBudgetParameters.unknown.default
-    time_limit: float | str | None = AutoBudgetParameters.time_limit.default
+    time_limit: float | str | None = AutoBudgetParameters.time_limit.default  # type: ignore[assignment]
     n_jobs: int | None = AutoBudgetParameters.n_jobs.default
-    random_state: Any = AutoBudgetParameters.random_state.default
     progress: Callable[[samplers.Progress], object] | None = None
 
     model_: BudgetedClassifier = field(init=False)

@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
-from bayescascade.costs.feature_costs import Costs
 from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
     CostSensitiveTreePosterior,
 )
@@ -98,8 +97,6 @@ class CostSensitiveTreeClassifier(TriedClassifier):
     )
     declares = CostSensitiveTreeParameters
 
-    costs: Costs = CostSensitiveTreeParameters.costs.default
-    budget: float | None = CostSensitiveTreeParameters.budget.default
     tradeoff: float | None = CostSensitiveTreeParameters.tradeoff.default
     max_depth: int = CostSensitiveTreeParameters.max_depth.default
     loss_at: str = CostSensitiveTreeParameters.loss_at.default
@@ -107,11 +104,6 @@ class CostSensitiveTreeClassifier(TriedClassifier):
     smoothing: float = CostSensitiveTreeParameters.smoothing.default
     temperature: float = CostSensitiveTreeParameters.temperature.default
     max_iter: int = CostSensitiveTreeParameters.max_iter.default
-    basis: str = CostSensitiveTreeParameters.basis.default
-    missing: str = CostSensitiveTreeParameters.missing.default
-    unknown: str = CostSensitiveTreeParameters.unknown.default
-    time_limit: float | None = CostSensitiveTreeParameters.time_limit.default
-    random_state: Any = CostSensitiveTreeParameters.random_state.default
 
     tradeoff_: float | None = field(init=False)
     cut_: float | None = field(init=False)

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
-from bayescascade.costs.feature_costs import Costs
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.costs.norms import CostNorms
@@ -105,16 +104,9 @@ class CostWeightedLogisticClassifier(TriedClassifier):
     )
     declares = CostWeightedParameters
 
-    costs: Costs = CostWeightedParameters.costs.default
-    budget: float | None = CostWeightedParameters.budget.default
     penalty: float | None = CostWeightedParameters.penalty.default
     penalties: Sequence[float] | None = CostWeightedParameters.penalties.default
     refit: bool = CostWeightedParameters.refit.default
-    basis: str = CostWeightedParameters.basis.default
-    missing: str = CostWeightedParameters.missing.default
-    unknown: str = CostWeightedParameters.unknown.default
-    time_limit: float | None = CostWeightedParameters.time_limit.default
-    random_state: Any = CostWeightedParameters.random_state.default
 
     penalty_: float | None = field(init=False)
     duality_gap_: float | None = field(init=False)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import nan
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.notices import noticed
-from bayescascade.costs.feature_costs import Costs
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.exact import solved
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted
@@ -90,8 +89,6 @@ class SubmodularTreeClassifier(TriedClassifier):
     )
     declares = SubmodularTreeParameters
 
-    costs: Costs = SubmodularTreeParameters.costs.default
-    budget: float | None = SubmodularTreeParameters.budget.default
     tradeoff: float = SubmodularTreeParameters.tradeoff.default
     node_budget: float | Sequence[float] | None = SubmodularTreeParameters.node_budget.default
     max_depth: int = SubmodularTreeParameters.max_depth.default
@@ -100,10 +97,6 @@ class SubmodularTreeClassifier(TriedClassifier):
     leaf: str = SubmodularTreeParameters.leaf.default
     weights: str = SubmodularTreeParameters.weights.default
     prune: bool = SubmodularTreeParameters.prune.default
-    missing: str = SubmodularTreeParameters.missing.default
-    unknown: str = SubmodularTreeParameters.unknown.default
-    time_limit: float | None = SubmodularTreeParameters.time_limit.default
-    random_state: Any = SubmodularTreeParameters.random_state.default
     progress: Callable[[samplers.Progress], object] | None = None
 
     # of a tree, what is probable

@@ -7,6 +7,7 @@ chosen is fitted to all rows.
 import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -33,6 +34,7 @@ from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.judges import Candidate, Judges, Trial, judges_of
 from bayescascade.methods.classifier_trees.leaves import constant_leaf, no_gate
+from bayescascade.methods.classifier_trees.parameters import CostWeightedParameters
 from bayescascade.methods.classifier_trees.reports import path_words
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
 from bayescascade.methods.classifier_trees.tree_sql import tree_sql
@@ -41,6 +43,7 @@ from bayescascade.model.importances import importance_shares
 from bayescascade.model.reporting import OF_ROWS
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TriedClassifier(WithinBudgets, BudgetedClassifier):
     """A tree of classifiers, chosen among several within a budget.
 
@@ -58,17 +61,15 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
 
     cells: ClassVar[CellPolicy] = CellPolicy(missing="level")
 
-    budget: float | None
-    basis: str
-    time_limit: float | None
-    random_state: Any
+    basis: str = CostWeightedParameters.basis.default
+    missing: str = CostWeightedParameters.missing.default
 
-    tree_: ClassifierTree
-    is_interrupted_: bool
+    tree_: ClassifierTree = field(init=False)
+    is_interrupted_: bool = field(init=False)
 
-    _trial: Trial
-    _center: NDArray[np.float64]  # (n_matrix_columns,)
-    _class_shares: NDArray[np.float64]  # (n_classes,)
+    _trial: Trial = field(init=False)
+    _center: NDArray[np.float64] = field(init=False)  # (n_matrix_columns,)
+    _class_shares: NDArray[np.float64] = field(init=False)  # (n_classes,)
 
     # -- hooks -------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.choice import N_FOLDS, Choice
-from bayescascade.costs.feature_costs import Costs
 from bayescascade.costs.limits import BudgetError, is_within, too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.cost_trees.parameters import BudgetTreeParameters
@@ -100,8 +99,6 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
 
     declares = BudgetTreeParameters
 
-    costs: Costs = BudgetTreeParameters.costs.default
-    budget: float | None = BudgetTreeParameters.budget.default
     tradeoff: float | None = BudgetTreeParameters.tradeoff.default
     concentration: float = BudgetTreeParameters.concentration.default
     split_probability: float = BudgetTreeParameters.split_probability.default
@@ -110,7 +107,6 @@ class BudgetTreeClassifier(HasDraws, ForestClassifier):
     n_thresholds: int = BudgetTreeParameters.n_thresholds.default
     n_jobs: int | None = BudgetTreeParameters.n_jobs.default
     until: str = BudgetTreeParameters.until.default
-    unknown: str = BudgetTreeParameters.unknown.default
 
     def fit(
         self,

@@ -28,7 +28,6 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_flag, check_integer, check_real, check_weight_values
 from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.choice import CROSSED, Choice, is_few
-from bayescascade.costs.feature_costs import Costs
 from bayescascade.costs.limits import too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.alternatives import (
@@ -57,7 +56,7 @@ from bayescascade.methods.forests.impurities import (
     impurity_values,
 )
 from bayescascade.methods.forests.parameters import BudgetedForestParameters
-from bayescascade.model.search import Seed, seed_sequence
+from bayescascade.model.search import seed_sequence
 
 _AUTOMATIC: Mapping[str, tuple[Share, ...]] = {
     "alpha": (0.0, 16.0),
@@ -158,8 +157,6 @@ class BudgetedForestClassifier(ForestClassifier):
 
     declares = BudgetedForestParameters
 
-    costs: Costs = BudgetedForestParameters.costs.default
-    budget: float | None = BudgetedForestParameters.budget.default
     impurity: Impurity = BudgetedForestParameters.impurity.default
     alpha: float | Sequence[float] | str = BudgetedForestParameters.alpha.default
     order: int = BudgetedForestParameters.order.default
@@ -171,9 +168,6 @@ class BudgetedForestClassifier(ForestClassifier):
     max_depth: int | None = BudgetedForestParameters.max_depth.default
     bootstrap: bool = BudgetedForestParameters.bootstrap.default
     n_jobs: int | None = BudgetedForestParameters.n_jobs.default
-    random_state: Seed = BudgetedForestParameters.random_state.default
-    time_limit: float | None = BudgetedForestParameters.time_limit.default
-    unknown: str = BudgetedForestParameters.unknown.default
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
         """Grow the forest.

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
-from bayescascade.costs.feature_costs import Costs
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.labels import TrainingRows
@@ -37,7 +36,7 @@ from bayescascade.methods.forests.bags import out_of_bag
 from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.parameters import SelectedForestParameters
-from bayescascade.model.search import Seed, seed_sequence
+from bayescascade.model.search import seed_sequence
 from bayescascade.report.numbers import cost_texts
 
 _AT_ONCE = 0.05  # of the budget: what costs no more, together, is bought without asking
@@ -95,14 +94,9 @@ class SelectedForestClassifier(ForestClassifier):
 
     declares = SelectedForestParameters
 
-    costs: Costs = SelectedForestParameters.costs.default
-    budget: float | None = SelectedForestParameters.budget.default
     n_trees: int = SelectedForestParameters.n_trees.default
     min_samples_leaf: int = SelectedForestParameters.min_samples_leaf.default
     n_jobs: int | None = SelectedForestParameters.n_jobs.default
-    random_state: Seed = SelectedForestParameters.random_state.default
-    time_limit: float | None = SelectedForestParameters.time_limit.default
-    unknown: str = SelectedForestParameters.unknown.default
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> Self:
         """Select the features, and grow the forest.

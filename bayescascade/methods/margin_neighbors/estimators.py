@@ -13,7 +13,6 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.classifier import BudgetedClassifier
-from bayescascade.costs.feature_costs import Costs
 from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
@@ -116,8 +115,6 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     estimator: Any = MarginNeighborsParameters.estimator.default
     _: KW_ONLY
-    costs: Costs = MarginNeighborsParameters.costs.default
-    budget: float | None = MarginNeighborsParameters.budget.default
     n_neighbors: int | None = MarginNeighborsParameters.n_neighbors.default
     tradeoff: float | None = MarginNeighborsParameters.tradeoff.default
     stop: str = MarginNeighborsParameters.stop.default
@@ -130,9 +127,6 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
     neighborhood: str = MarginNeighborsParameters.neighborhood.default
     n_bins: int = MarginNeighborsParameters.n_bins.default
     temperature: float = MarginNeighborsParameters.temperature.default
-    unknown: str = MarginNeighborsParameters.unknown.default
-    time_limit: float | None = MarginNeighborsParameters.time_limit.default
-    random_state: Any = MarginNeighborsParameters.random_state.default
 
     certificate_: Certificate | None = field(init=False)
     posterior_: PolicyPosterior | None = field(init=False)

@@ -23,7 +23,6 @@ import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_flag, check_real
 from bayescascade.base.watch import OutOfTime, Watch, watch_in_use
-from bayescascade.costs.feature_costs import Costs
 from bayescascade.costs.limits import BudgetError, check_amounts
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import Fold
@@ -161,12 +160,7 @@ class BudgetPruneClassifier(ForestClassifier):
 
     forest: Any = BudgetPruneParameters.forest.default  # several types of estimators
     _: KW_ONLY
-    costs: Costs = BudgetPruneParameters.costs.default
-    budget: float | None = BudgetPruneParameters.budget.default
     n_jobs: int | None = BudgetPruneParameters.n_jobs.default
-    random_state: Seed = BudgetPruneParameters.random_state.default
-    time_limit: float | None = BudgetPruneParameters.time_limit.default
-    unknown: str = BudgetPruneParameters.unknown.default
     tradeoff: float | None = BudgetPruneParameters.tradeoff.default
     errors: str = BudgetPruneParameters.errors.default
     split_cost: float = BudgetPruneParameters.split_cost.default
