@@ -24,12 +24,10 @@ class PlainForest(ForestClassifier):
     title: ClassVar[str] = "plain forest"
     declares = BudgetedParameters
 
-    costs: object = None
     n_estimators: int = 10
     max_depth: int | None = None
     max_features: str = "sqrt"
     random_state: int = 0
-    unknown: str = "ignore"
 
     def fit(self, X, y, X_val=None, y_val=None):
         training = self._read_training(X, y, X_val=X_val, y_val=y_val)

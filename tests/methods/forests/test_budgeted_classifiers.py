@@ -180,7 +180,7 @@ def test_arrays_and_numeric_labels_come_back(rng):
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (("parameters", "n_trees"), 3, "a saved model's parameters must be max_depth"),
+        (("parameters", "n_trees"), 3, "a saved model's parameters must be budget, max_depth"),
         (("costs", "groups"), {"blood": ["none"]}, "must be of the columns 'age', .* got 'none'"),
         (("encoding", "columns", 0), "sex", "must be different names"),
         (("classes", "values"), ["ill", "ill", "well"], "classes must be different"),
