@@ -24,7 +24,8 @@ from bayescascade.methods.effects.parameters import EffectRulesParameters
 from bayescascade.methods.effects.rules_page import rules_page
 from bayescascade.methods.effects.short_tree import best_tree
 from bayescascade.methods.effects.soft_list import most_probable_list, soft_labels
-from bayescascade.methods.rules.label_list import LabelList, encode_for_labels
+from bayescascade.methods.rules.cells import encode_for_labels
+from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.rule_list import read_rules
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.reporting import OF_ROWS

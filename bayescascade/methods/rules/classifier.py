@@ -26,8 +26,9 @@ from bayescascade.data.table import Table
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.averages import average_intervals, average_probabilities
+from bayescascade.methods.rules.cells import encode_for_labels
 from bayescascade.methods.rules.estimators import RuleListEstimator, with_chosen_concentration
-from bayescascade.methods.rules.label_list import LabelList, encode_for_labels
+from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.parameters import LabelListParameters
 from bayescascade.methods.rules.posterior import LabelListPosterior

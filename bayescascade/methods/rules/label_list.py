@@ -5,39 +5,31 @@ last part, `else`, those that satisfy none. With ``n_lc`` rows of class ``c`` ou
 classes and ``alpha`` = `concentration`, the probabilities of a part are Dirichlet a posteriori;
 given are their means ``(n_lc + alpha) / (n_l + C alpha)``, and intervals of the marginals,
 ``Beta(n_lc + alpha, n_l - n_lc + (C - 1) alpha)``.
-
-More rows fit than were learned from. Unlike a density (`Schema.encode`), a label is predicted for a
-row beyond the range that was learned from: it is in the outer bin of a continuous column. And a
-level that was never seen may be let pass: it satisfies no condition.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import rel_entr, xlogy
 
-from bayescascade.base.errors import DataError, ParameterError, UnknownLevelError
+from bayescascade.base.errors import ParameterError
 from bayescascade.base.texts import printable
 from bayescascade.base.validation import check_probability
-from bayescascade.data.column import MISSING, UNKNOWN, Column
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import class_number
 from bayescascade.data.levels import (
-    check_numbers,
     level_text,
     plain_level,
-    to_numbers,
-    without_codes,
 )
 from bayescascade.data.schema import Schema
-from bayescascade.data.sql import sql_case, sql_column, sql_condition, sql_literal
-from bayescascade.data.unknown import UnknownCells
+from bayescascade.data.sql import sql_case, sql_literal
 from bayescascade.methods.rules.antecedents import Antecedent
+from bayescascade.methods.rules.cells import encode_for_labels, readable_sql
 from bayescascade.methods.rules.models import (
     label_beta_parameters,
     label_intervals,
@@ -60,66 +52,10 @@ from bayescascade.report.page import Fitting, Numbers, Page, Pieces, PrintedTabl
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_REMEDIES: Final = {
-    "error": ': fill it, or fit with missing="level" (--missing level)',
-    "level": ': fill it, or accept it with unknown="ignore" (--unknown ignore)',
-}
 _LEAST_LABEL = 24  # columns that a part's conditions have at least beside classes
 _MOST_BARS = 4  # classes whose probabilities have bars
 _OTHERS = 0.1  # probability of the classes that are not named one by one, at most
 _LONGEST_CLASS = 16  # columns of a class's name in a header
-
-
-def encode_for_labels(
-    schema: Schema,
-    frame: pd.DataFrame,
-    *,
-    missing: str = "error",
-    unknown: str = "error",
-    first_row: int = 1,
-    whole: UnknownCells | None = None,
-) -> NDArray[np.int32]:
-    """Return the codes of rows, (n_columns, n_rows) int32, -1 where a cell satisfies no condition.
-
-    Columns are matched by name, in any order, and there may be more. A `missing` cell is an
-    "error"; the missing "level" of its column, and where there is none an unknown level; or with
-    "none" satisfies no condition where there is no missing level. `unknown` is "ignore" or "error";
-    `first_row` is the number of the first row, for messages. Rows with levels that are let pass are
-    appended to a `whole`, else an `UnknownLevelWarning` names these. Raises DataError, which names
-    column, value and row, if a column is missing, or a cell has no code.
-    """
-    found = UnknownCells()
-    codes = np.empty((schema.n_columns, len(frame)), np.int32)
-    columns = zip(schema.columns, schema.cells_of(frame, first_row), codes, strict=True)
-    for column, given, column_codes in columns:
-        cells = without_codes(given, column.missing_codes)
-        is_missing = cells.isna().to_numpy(dtype=np.bool_)
-        is_refused = missing == "error" or (
-            missing == "level" and not column.has_missing_level and unknown == "error"
-        )
-        if is_missing.any() and is_refused:
-            row = first_row + int(np.argmax(is_missing))
-            raise DataError(
-                f'column "{column.name}" has a missing cell (NaN) in row {row}, and had none in fit'
-                + _REMEDIES[missing]
-            )
-        if column.kind == "continuous":
-            numbers = to_numbers(f'continuous column "{column.name}"', cells, first_row)
-            check_numbers(f'column "{column.name}"', numbers, first_row)
-            cells = pd.Series(np.clip(numbers, column.edges[0], column.edges[-1]))
-        try:
-            column_codes[:] = column.encode(cells, first_row, allow_unknown=unknown == "ignore")
-            if missing == "level":
-                column_codes[column_codes == MISSING] = UNKNOWN  # which has no level here
-            found.note(column.name, cells, column_codes)
-        except UnknownLevelError as error:
-            raise error.advising(
-                "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
-                'with unknown="ignore" (--unknown ignore)'
-            ) from None
-    found.tell("meets no condition", whole)
-    codes[codes == UNKNOWN] = MISSING
-    return codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +155,7 @@ class LabelList(ListedRules):
         else:
             number = class_number(self.classes, label)
             values = [sql_literal(float(p)) for p in self.probabilities[:, number]]
-        conditions = (_readable_sql(column, missing, unknown) for column in self.schema.columns)
+        conditions = (readable_sql(column, missing, unknown) for column in self.schema.columns)
         readable = list(filter(None, conditions))
         of_part = self._sql_of(values)
         if readable:
@@ -415,16 +351,3 @@ class LabelList(ListedRules):
         ]
         told = {"classes": self.classes.tolist(), "n_rules": self.n_rules}
         return {**told, **self._part_dicts(parts)}
-
-
-def _readable_sql(column: Column, missing: str, unknown: str) -> str:
-    """Return the condition that a cell is no error for `encode_for_labels`; "" if none is."""
-    name, known = sql_column(column), range(column.n_levels - column.has_missing_level)
-    is_refused = missing == "error" or (
-        missing == "level" and not column.has_missing_level and unknown == "error"
-    )
-    is_any = column.kind == "continuous" or unknown == "ignore"
-    if is_any:
-        return f"{name} IS NOT NULL" if is_refused else ""
-    condition = sql_condition(column, known)
-    return condition if is_refused else f"({condition} OR {name} IS NULL)"

@@ -12,7 +12,8 @@ from bayescascade.base.errors import DataError, UnknownLevelWarning
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import Condition
-from bayescascade.methods.rules.label_list import LabelList, encode_for_labels
+from bayescascade.methods.rules.cells import encode_for_labels
+from bayescascade.methods.rules.label_list import LabelList
 
 PEOPLE = Schema(
     (

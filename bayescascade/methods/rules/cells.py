@@ -1,0 +1,90 @@
+"""Which cells a list of labels takes, as codes and as SQL.
+
+More rows fit than were learned from. Unlike a density (`Schema.encode`), a label is predicted for a
+row beyond the range that was learned from: it is in the outer bin of a continuous column. And a
+level that was never seen may be let pass: it satisfies no condition.
+"""
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayescascade.base.errors import DataError, UnknownLevelError
+from bayescascade.data.column import MISSING, UNKNOWN, Column
+from bayescascade.data.levels import check_numbers, to_numbers, without_codes
+from bayescascade.data.schema import Schema
+from bayescascade.data.sql import sql_column, sql_condition
+from bayescascade.data.unknown import UnknownCells
+
+_REMEDIES: Final = {
+    "error": ': fill it, or fit with missing="level" (--missing level)',
+    "level": ': fill it, or accept it with unknown="ignore" (--unknown ignore)',
+}
+
+
+def encode_for_labels(
+    schema: Schema,
+    frame: pd.DataFrame,
+    *,
+    missing: str = "error",
+    unknown: str = "error",
+    first_row: int = 1,
+    whole: UnknownCells | None = None,
+) -> NDArray[np.int32]:
+    """Return the codes of rows, (n_columns, n_rows) int32, -1 where a cell satisfies no condition.
+
+    Columns are matched by name, in any order, and there may be more. A `missing` cell is an
+    "error"; the missing "level" of its column, and where there is none an unknown level; or with
+    "none" satisfies no condition where there is no missing level. `unknown` is "ignore" or "error";
+    `first_row` is the number of the first row, for messages. Rows with levels that are let pass are
+    appended to a `whole`, else an `UnknownLevelWarning` names these. Raises DataError, which names
+    column, value and row, if a column is missing, or a cell has no code.
+    """
+    found = UnknownCells()
+    codes = np.empty((schema.n_columns, len(frame)), np.int32)
+    columns = zip(schema.columns, schema.cells_of(frame, first_row), codes, strict=True)
+    for column, given, column_codes in columns:
+        cells = without_codes(given, column.missing_codes)
+        is_missing = cells.isna().to_numpy(dtype=np.bool_)
+        if is_missing.any() and _is_refused(column, missing, unknown):
+            row = first_row + int(np.argmax(is_missing))
+            raise DataError(
+                f'column "{column.name}" has a missing cell (NaN) in row {row}, and had none in fit'
+                + _REMEDIES[missing]
+            )
+        if column.kind == "continuous":
+            numbers = to_numbers(f'continuous column "{column.name}"', cells, first_row)
+            check_numbers(f'column "{column.name}"', numbers, first_row)
+            cells = pd.Series(np.clip(numbers, column.edges[0], column.edges[-1]))
+        try:
+            column_codes[:] = column.encode(cells, first_row, allow_unknown=unknown == "ignore")
+            if missing == "level":
+                column_codes[column_codes == MISSING] = UNKNOWN  # which has no level here
+            found.note(column.name, cells, column_codes)
+        except UnknownLevelError as error:
+            raise error.advising(
+                "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
+                'with unknown="ignore" (--unknown ignore)'
+            ) from None
+    found.tell("meets no condition", whole)
+    codes[codes == UNKNOWN] = MISSING
+    return codes
+
+
+def readable_sql(column: Column, missing: str, unknown: str) -> str:
+    """Return the condition that a cell is no error for `encode_for_labels`; "" if none is."""
+    name, known = sql_column(column), range(column.n_levels - column.has_missing_level)
+    is_refused = _is_refused(column, missing, unknown)
+    is_any = column.kind == "continuous" or unknown == "ignore"
+    if is_any:
+        return f"{name} IS NOT NULL" if is_refused else ""
+    condition = sql_condition(column, known)
+    return condition if is_refused else f"({condition} OR {name} IS NULL)"
+
+
+def _is_refused(column: Column, missing: str, unknown: str) -> bool:
+    """Return whether a missing cell of a column is an error."""
+    is_unknown = missing == "level" and not column.has_missing_level
+    return missing == "error" or (is_unknown and unknown == "error")
