@@ -77,7 +77,9 @@ class Checkpoint:
         if not self._has_warned:
             self._has_warned = True
             warnings.warn(
-                f"the run goes on but is no longer saved: {problem}", RuntimeWarning, stacklevel=2
+                f"the run continues, but is no longer saved: {problem}",
+                RuntimeWarning,
+                stacklevel=2,
             )
 
     def _read(self) -> dict[str, object]:
@@ -95,7 +97,7 @@ class Checkpoint:
             self._sections = {name: json.dumps(content) for name, content in sections.items()}
             return sections
         if not is_finished:
-            raise self.error("holds an unfinished run: resume it, or delete it to start anew")
+            raise self.error("holds an unfinished run: resume it, or delete it to start again")
         return {}
 
     def _parse(self, text: str) -> tuple[bool, dict[str, object]]:

@@ -220,7 +220,7 @@ class _Langevin(Program[Vector]):
         point = evaluate(self.target, state)
         if not math.isclose(point.log_density, log_density, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
             raise SamplerError(
-                "log_density_and_gradient() must tell the log_density() of a state, "
+                "log_density_and_gradient() must return the same log density as log_density(), "
                 f"{log_density!r}, got {point.log_density!r}"
             )
         d = state.size

@@ -259,7 +259,7 @@ class FoundWithin:
             for one in models
         ]
         chosen = ["none" if one.nothing_read_text else one.method_ for one in models]
-        return {"error in choosing": errors, "method": chosen}
+        return {"validation error": errors, "method": chosen}
 
     @property
     def _chooses_text(self) -> str:

@@ -64,7 +64,8 @@ def evidence(data: str, **options: Any) -> tuple[Task, Lesson]:
         if too_large and all(point.log_evidence is None for point in found):
             limit = limits.get("memory_limit", MemoryParameters.memory_limit.default)
             raise click.UsageError(
-                f"--memory-limit must let one of the models fit, got {limit:g}: {too_large[0]}"
+                f"--memory-limit must be large enough for one of the models, got {limit:g}: "
+                f"{too_large[0]}"
             )
         if found.interrupted and not found:
             interrupted(_ENDED)

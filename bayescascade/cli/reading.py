@@ -126,5 +126,5 @@ def _shares(texts: Sequence[str]) -> float | dict[str, float] | None:
         number = Real(above=0.0, below=1.0)._checked("--rare", share if colon else text)
         found[name if colon else ""] = float(number)
     if "" in found and len(found) > 1:
-        raise click.UsageError("--rare must be of all columns or of named ones, got both")
+        raise click.UsageError("--rare must be for all columns or for named ones, got both")
     return found.get("", found) or None

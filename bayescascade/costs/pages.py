@@ -91,7 +91,7 @@ def acquired_page(model: Costly) -> Page:
             looked_at,
             Numbers("spent", cost_texts(paid)),
         ]
-        fold = Fold(paid, "what is spent", ("feature", "features"))
+        fold = Fold(paid, "the mean cost", ("feature", "features"))
         page += (PrintedTable(names, columns, "acquired", fold=fold),)
     unused = [model.feature_texts[column] for column in np.flatnonzero(model.feature_shares_ == 0)]
     if unused:
@@ -106,7 +106,8 @@ def nothing_text(model: Costly) -> str:
     budget = getattr(model, "budget", None)
     told = "nothing is bought" if budget is None else f"budget {budget:.12g} buys nothing"
     if model.choice_ is not None and not model.choice_.is_better:
-        return f"{told}: the classifier is not better by more than chance: {model.choice_.text}"
+        better = "not better than the most common class by more than a standard error"
+        return f"{told}: the classifier is {better}: {model.choice_.text}"
     what, features = model._first_features()
     if len(features):
         items = model.items_
@@ -130,7 +131,7 @@ def cost_facts(model: Costly) -> list[str]:
 
 def plot_costs(model: Costly, ax: "Axes | None") -> "Axes":
     """Draw what is spent on each feature, and return the axes."""
-    x_label = "mean cost a validation row   in brackets: cost where acquired"
+    x_label = "mean cost per validation row   in brackets: cost of the feature"
     return plot_bars(cost_bars(acquired(model)), ax, x_label=x_label)
 
 

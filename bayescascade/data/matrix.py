@@ -324,8 +324,8 @@ class MatrixEncoder:
             codes = levels.encode(cells, allow_unknown=self.policy.unknown != "error")
         except UnknownLevelError as error:
             raise error.advising(
-                "levels that are rare can be given when fitting, as a Categorical column, or let "
-                "pass (unknown=, --unknown)"
+                "declare rare levels when fitting, as a Categorical column, or accept unknown ones "
+                "(unknown=, --unknown)"
             ) from None
         unknown.note(name, cells, codes)
         part = self._part(levels, codes)

@@ -99,7 +99,7 @@ def _contenders(models: Models | None) -> Mapping[str, Contender]:
     if not isinstance(models, Mapping):
         models = {name: name for name in models}
     if not models:
-        raise ParameterError("models must be some densities, got none")
+        raise ParameterError("models must name at least one density, got none")
     found = {}
     for name, model in models.items():
         if isinstance(model, ReadableDensity):

@@ -168,7 +168,7 @@ class Comparison(Printed):
         whole = self.whole
         models = [model for model in self.models if whole.of(model)]
         if not models:
-            raise DataError("a comparison must have finished a fit to have a best one, got none")
+            raise DataError("best_ needs at least one finished fit, got none")
         return max(models, key=lambda model: whole.log_likelihoods(model).mean())
 
     @property

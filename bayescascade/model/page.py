@@ -14,7 +14,7 @@ _MOST_ORDERED = 12  # levels of an ordinal column that are all listed
 _LETTERS = 36  # of levels of a nominal column that are listed where there are more
 _LEAST_SHARE = 0.005  # shares that would be printed as 0.00 are left out
 _MOST_SHARES = 10
-_SAME = {"every part": "all parts", "every word": "whole list"}
+_SAME = {"every part": "the same groups", "every word": "the same list"}
 _MUCH_LARGER = 1.5  # times the size of what is shown: drawn ones that a reader would wonder about
 
 
@@ -74,7 +74,7 @@ def shares_page(
     """
     told = {title: _share_pieces(each) for title, each in shares.items()}
     if as_best:
-        told["as shown"] = [
+        told["draws with"] = [
             f"{_SAME.get(name, name)} ({_least_text(share)})" for name, share in as_best.items()
         ]
     told = {title: pieces for title, pieces in told.items() if pieces}
@@ -95,7 +95,7 @@ def larger_draws(sizes: Mapping[str, float], learned: str, plural: str, own: int
     if mean <= _MUCH_LARGER * max(own, 1):
         return ()
     told = f"drawn {learned}s have {mean:.3g} {plural} on average"
-    return (Pieces([f"{told}; those beyond the {learned} shown differ between draws"], "dim"),)
+    return (Pieces([f"{told}; {plural} beyond those shown differ between draws"], "dim"),)
 
 
 def _share_pieces(shares: Mapping[str, float]) -> list[str]:

@@ -185,7 +185,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
             codes = self.schema_.encode(X, first_row=first_row, unknown=found)
         except UnknownLevelError as error:
             raise error.advising(
-                "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
+                "give all its levels when fitting (nominal=, ordinal=), or accept unknown ones "
                 'with unknown="rare" (--unknown rare)'
             ) from None
         if found is not None:

@@ -33,8 +33,8 @@ _SEARCHES = {
     "greedy": "greedy growth",
     "ascent+langevin": "gradient ascent and {chains} along the gradient",
 }
-_AT_BOUNDS = "best found when its bounds came no closer"  # no time limit, no Ctrl-C
-_FELL = "annealing ended below where a chain had been at its first temperature"
+_AT_BOUNDS = "best found, and its bounds did not meet"  # no time limit, no Ctrl-C
+_FELL = "annealing ended at a lower density than a chain had at the first temperature"
 _NOTHING = "point estimate, no posterior draws"
 
 
@@ -151,8 +151,8 @@ class FitSummary:
         if all(diagnostic.is_fine for diagnostic in self.diagnostics.values()):
             return f"{_FELL}; {convergence_advice(self.method, self.n_chains)}"
         return (
-            f"chains do not agree yet, or drew too little: R-hat must be at most {RHAT_CEILING:g} "
-            f"and ESS at least {ESS_FLOOR:g}, see summary_; "
+            "chains do not agree yet, or gave too few draws: "
+            f"R-hat must be at most {RHAT_CEILING:g} and ESS at least {ESS_FLOOR:g}, see summary_; "
             f"{convergence_advice(self.method, self.n_chains)}"
         )
 
@@ -170,7 +170,7 @@ class FitSummary:
             return f"{stopped}exact: {which} is more probable"
         open_gap = f"{which} is more probable by over {certificate.gap:,.2f} nats"
         if certificate.is_rounding:
-            return f"{stopped}complete search, gap by rounding: {open_gap}"
+            return f"{stopped}exact up to rounding: {open_gap}"
         found = f"{self.ending}: best found so far" if self.ending else _AT_BOUNDS
         return f"{found}; {open_gap}"
 
@@ -200,7 +200,7 @@ class FitSummary:
     @property
     def of_rounds(self) -> str:
         """The further rounds of sampling, in words; empty if the first round sufficed."""
-        last = f", of the last of {self.n_rounds} rounds" if self.n_rounds > 1 else ""
+        last = f", from the last of {self.n_rounds} rounds" if self.n_rounds > 1 else ""
         if not self.method.endswith("+tempering"):
             return last
         return f"{last or ','} after chains without replica exchange did not agree"

@@ -168,7 +168,7 @@ class PrivacyLedger(Printed):
             raise ParameterError(f"cost must be a Cost, got {type(cost).__name__}")
         if os.getpid() != self._process:
             raise PrivacyError(
-                "a ledger must be spent from in the process that made it, for a fork's copy would "
+                "a ledger must be used in the process that made it, because a copy in a fork would "
                 f"spend the budget again, got process {os.getpid()} of {self._process}"
             )
         with self._lock:
@@ -241,8 +241,8 @@ class LostLedger:
         """Raise PrivacyError."""
         del what
         raise PrivacyError(
-            "ledger must be given anew to a model that was pickled, for its own stays in the "
-            f"process that made it, got none to pay {cost.text} from"
+            "ledger must be given again to a model that was pickled, because its own ledger stays "
+            f"in the process that made it, got none to pay {cost.text}"
         )
 
     def __repr__(self) -> str:

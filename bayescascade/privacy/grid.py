@@ -73,8 +73,8 @@ def grid_for(sensitivity: float, error: float, roundings: float, scales: float) 
     moves = at_least(Fraction(apart) / Fraction(2) ** exponent + Fraction(roundings))
     if scales * moves > _MOST_NOISE:
         raise ParameterError(
-            f"epsilon must be so large that the noise's scale is <= {_MOST_NOISE:.0f} steps of its "
-            f"grid, got a scale of {scales * moves:.3g} steps"
+            f"epsilon must be larger: the scale of the noise must be <= {_MOST_NOISE:.0f} steps of "
+            f"its grid, got {scales * moves:.3g} steps"
         )
     return Grid(exponent, moves)
 

@@ -84,7 +84,7 @@ def test_ctrl_c_prints_and_saves_the_best_so_far(
     found = run("budget", CLINIC, *ASKED, "--budgets", 20, "--out", out)
     assert found.exit_code == 130
     assert found.stderr.endswith("interrupted: these are the best of the methods that were tried\n")
-    assert found.stdout.splitlines()[-1] == "not tried, as it was interrupted: prune"
+    assert found.stdout.splitlines()[-1] == "not tried because it was interrupted: prune"
     assert bayescascade.load(out).method_ == "l1"
     monkeypatch.setattr(estimators, "IN_TURN", ("prune", "l1"))
     found = run("budget", CLINIC, *ASKED, "--budgets", 20)

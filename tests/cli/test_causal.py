@@ -51,7 +51,7 @@ def test_a_private_direction_prints_its_guarantee(data, tmp_path):
     assert done.exit_code == 0, done.output
     flat = " ".join(done.output.split())
     assert "makes no result more than 54.6 times as probable (epsilon 4, delta 0)" in flat
-    assert "Rows that are learned from are not protected." in flat
+    assert "Training rows are not protected." in flat
     assert max(map(cell_len, done.output.splitlines())) <= 80
     assert invoke("show", out).output == done.output
     for_all = run(data, "--x", "dose", "--y", "response", *PRIVATE[2:])

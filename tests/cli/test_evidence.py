@@ -39,7 +39,10 @@ def test_json_has_every_digit() -> None:
         (["--grid", "leaf=uniform", "--grid", "leaf=uniform"], "--grid must name leaf once"),
         (["--grid", "leaves=2"], "a grid's parameter must be one of"),
         (["--grid", "expected_leaves=x"], "expected_leaves must be"),
-        (["--memory-limit", "1e-9"], "--memory-limit must let one of the models fit, got 1e-09"),
+        (
+            ["--memory-limit", "1e-9"],
+            "--memory-limit must be large enough for one of the models, got 1e-09",
+        ),
     ],
 )
 def test_bad_options(options: list[str], message: str) -> None:

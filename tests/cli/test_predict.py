@@ -40,7 +40,7 @@ def test_the_rule_that_fires_is_told(classified: Fitted, tmp_path: Path) -> None
     written = read_written(out)
     for row in (0, 400, 957):
         assert model.explain(frame.iloc[row]).startswith(f"{written['rule'][row]}: P(positive)")
-    assert "anything else" in set(written["rule"])
+    assert "no rule applies" in set(written["rule"])
 
 
 def test_chunks_change_nothing(classified: Fitted, monkeypatch: pytest.MonkeyPatch) -> None:

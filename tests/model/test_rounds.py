@@ -61,11 +61,11 @@ def test_chains_go_on_until_they_agree_unless_their_length_is_given() -> None:
     found = explore(slow, **again)
     assert found.summary_.n_rounds > 1
     assert all(one.is_fine for one in found.summary_.diagnostics.values())
-    assert f"of the last of {found.summary_.n_rounds} rounds" in str(
+    assert f"from the last of {found.summary_.n_rounds} rounds" in str(
         found.summary_.convergence_pieces
     )
     for fixed in ({"until": "steps"}, {"n_steps": 50_000}):
-        with pytest.warns(match="chains do not agree yet, or drew too little"):
+        with pytest.warns(match="chains do not agree yet, or gave too few draws"):
             assert explore(slow, **again, **fixed).summary_.n_rounds == 1
 
 

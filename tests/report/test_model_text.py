@@ -101,7 +101,7 @@ def test_draws_that_are_much_larger_than_what_is_shown_are_explained() -> None:
     larger = {"leaves": {"9": 0.5, "12": 0.5}}
     told = " ".join(str(model(shares=larger)).split())
     assert told.endswith(
-        "drawn trees have 10.5 leaves on average; those beyond the tree shown differ between draws"
+        "drawn trees have 10.5 leaves on average; leaves beyond those shown differ between draws"
     )
     assert "drawn trees" not in str(model())
 

@@ -346,7 +346,7 @@ def test_disk_that_fills_up_costs_the_checkpoint_not_the_run(path, monkeypatch):
         )
     assert run == samplers.metropolis(FullRing(), n_steps=200, seed=1)
     assert [str(one.message) for one in caught] == [
-        "the run goes on but is no longer saved: "
+        "the run continues, but is no longer saved: "
         f"checkpoint {path} cannot be written: No space left on device"
     ]
     assert [path.read_bytes()] == old

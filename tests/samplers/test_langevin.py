@@ -326,6 +326,6 @@ def test_targets_that_cannot_be_followed_are_named():
             return 2.0 * log_density, gradient
 
     with pytest.raises(
-        samplers.SamplerError, match=r"tell the log_density\(\) of a state, -0.5, got"
+        samplers.SamplerError, match=r"the same log density as log_density\(\), -0.5, got"
     ):
         samplers.langevin(Twofold(), n_steps=5, n_chains=1, initial_states=[[1.0]])

@@ -281,8 +281,8 @@ class AdaptiveClassifier(GatedClassifier):
         if np.isfinite(self.cut_):
             told.append(f"cut {self.cut_:.3g}")
         if isinstance(self._model.local, BoostedScores):
-            told.append(f"{count_of(self._model.local.n_trees, 'boosted tree')} for those kept")
-        held = "a heuristic: `oracle` has what a better gate could do"
+            told.append(f"{count_of(self._model.local.n_trees, 'boosted tree')} for kept rows")
+        held = "a heuristic: `oracle` shows what a better gate could gain"
         return (*super()._how_made(), Pieces(told), Pieces([held]))
 
     def _page(self) -> Page:

@@ -350,7 +350,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         """Which methods were not tried; empty if all were tried."""
         names = ", ".join(self.skipped_)
         why = "it was interrupted" if self.is_interrupted_ else "the time was up"
-        return names and f"not tried, as {why}: {names}"
+        return names and f"not tried because {why}: {names}"
 
     @property
     def settings_text(self) -> str:

@@ -194,7 +194,7 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
             state = posterior.state(found.union)
             looked = f"{found.n_visited:,} ranges of boxes"
             if not (found.is_optimal or found.interrupted) and self.time_limit is None:
-                looked += " looked at, and more with a time_limit"
+                looked += " searched; set a time_limit to search longer"
             certificate = Certificate(
                 found.gap / self.temperature,
                 "; ".join([*found.local_words, looked]),

@@ -339,12 +339,12 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         assert self.readable_ is not None
         n_leaves = count_of(self.cascade_._best.tree.n_leaves, *self.size_words)
         beside = next(one for one in self._candidates if self._is_of(one, self.readable_))
-        best, by = self._candidates[0], "of log evidence"
+        best, by = self._candidates[0], "log evidence"
         lost = (best.log_evidence - beside.log_evidence) / self._total_weight
         if isnan(lost):
-            lost, by = best.held_out - beside.held_out, "on held-out rows"
-        told = f"The best tree has {n_leaves}. Shown is one that is easier to read: {beside.words}"
-        return told + ("." if isnan(lost) else f". It loses {lost:,.2f} nats a row {by}.")
+            lost, by = best.held_out - beside.held_out, "held-out log density"
+        told = f"The best tree has {n_leaves}. This one is easier to read: {beside.words}"
+        return told + ("." if isnan(lost) else f". Its {by} is lower by {lost:,.2f} nats a row.")
 
     @staticmethod
     def _is_of(candidate: Candidate, cascade: Cascade) -> bool:

@@ -249,8 +249,8 @@ n_features_in_, feature_names_in_
             return
         if self.search not in ("auto", "exact") or not self._is_shallow(self.leaf):
             raise ParameterError(
-                'max_depth and temper must be None but for search "auto" or "exact", partitions '
-                '"levels" and no feature_inclusion, and temper without max_depth but for leaf '
+                'max_depth and temper must be None unless search is "auto" or "exact", partitions '
+                '"levels" and feature_inclusion None; temper needs max_depth unless leaf is '
                 f'"dependent" or "auto", got {self.max_depth} and {self.temper}'
             )
 

@@ -98,7 +98,7 @@ class EvidenceGrid(Printed, list[EvidencePoint]):
         DataError if no evidence is known.
         """
         if not self or self[0].log_evidence is None:
-            raise DataError("a grid must have an evidence to have a best model, got none")
+            raise DataError("best_ needs a model with an evidence, got none")
         return self[0]
 
     def page(self) -> Page:

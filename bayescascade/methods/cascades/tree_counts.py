@@ -159,7 +159,7 @@ def count_trees(
     would.append('prior="generative"')
     needed = f"the numbers of trees of up to {most:,} leaves"
     raise TooLargeError(
-        f'prior must be another than "size" where trees are too many to be counted, got "size", '
+        f'prior must not be "size" if there are too many trees to count, got "size", '
         f"which needs {needed}; what fits: {'; '.join(would)}",
         needed,
     )

@@ -36,7 +36,9 @@ class Pair:
         """
         (x_name, x), (y_name, y) = (_column(*one) for one in (("x", x), ("y", y)))
         if len(x) != len(y):
-            raise DataError(f"x and y must have as many rows each, got {len(x):,} and {len(y):,}")
+            raise DataError(
+                f"x and y must have the same number of rows, got {len(x):,} and {len(y):,}"
+            )
         if len(x) < LEAST_ROWS:
             raise DataError(f"x and y must have at least {LEAST_ROWS} rows, got {len(x):,}")
         if x_name == y_name:

@@ -252,5 +252,5 @@ def _least(asked: str, reached: Callable[[float], float], wanted: float) -> floa
     places = range(_MOST_ROWS if asked == "n_rows" else _PLACES)
     found = bisect_left(places, True, key=lambda place: reached(number(place)) >= wanted)
     if found == len(places):
-        raise ParameterError(f"probability must be one that some {asked} reaches, got {wanted:g}")
+        raise ParameterError(f"probability must be one that some {asked} can reach, got {wanted:g}")
     return number(found)

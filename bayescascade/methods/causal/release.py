@@ -42,8 +42,8 @@ _UNDEFINED = (
 )
 
 _WHOSE = {
-    "test": ("one of the {n_test:,} rows that test", "Rows that are learned from are"),
-    "train": ("one of the {n_training:,} rows that are learned from", "Rows that test are"),
+    "test": ("one of the {n_test:,} test rows", "Training rows are"),
+    "train": ("one of the {n_training:,} training rows", "Test rows are"),
     "both": ("any one row", ""),
 }
 """Whose rows are protected, and whose are not."""
@@ -132,7 +132,7 @@ class DirectionRelease(Readable):
 
     def page(self) -> Page:
         """Return the direction, the scores, and the guarantee."""
-        rows = f"{self.n_training:,} rows to learn from, {self.n_test:,} to test"
+        rows = f"{self.n_training:,} training rows, {self.n_test:,} test rows"
         heading = Heading(["private additive noise model", rows, SCORES[self.score].told])
         guarantee = warning(self.guarantee) if not self.is_private else Pieces([self.guarantee])
         if self.direction is None:

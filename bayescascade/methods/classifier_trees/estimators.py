@@ -142,7 +142,7 @@ class SubmodularTreeClassifier(TriedClassifier):
                 )
             if not is_within(least, max(given)):
                 raise ParameterError(
-                    f"node_budget must be at least {least:.12g}, what the cheapest feature costs, "
+                    f"node_budget must be at least {least:.12g}, the cost of the cheapest feature, "
                     f"got {max(given):.12g}"
                 )
             return [tuple(given)]

@@ -87,7 +87,7 @@ def second_of(labels: Any, known: NDArray[Any], name: str, owner: str, n_rows: i
     """Return whether labels are the second of two that are known, both of which there must be."""
     found, classes = two_classes(labels, name, owner, n_rows)
     if set(classes.tolist()) != set(known.tolist()):
-        raise DataError(f"{name} must be of those of fit, {known.tolist()}, got {classes.tolist()}")
+        raise DataError(f"{name} must be values of fit, {known.tolist()}, got {classes.tolist()}")
     return found if classes.tolist() == known.tolist() else ~found
 
 

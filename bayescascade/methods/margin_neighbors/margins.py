@@ -226,6 +226,6 @@ def _extracted(fitted: Any, p: int, c: int) -> tuple[Numbers, Ints, Numbers, Num
 
 def _no_sum(fitted: Any) -> ParameterError:
     return ParameterError(
-        "estimator must add up over columns: a linear classifier of scikit-learn, or a "
+        "estimator must be a sum over columns: a linear classifier of scikit-learn, or a "
         f"GradientBoostingClassifier of max_depth 1, got {type(fitted).__name__}"
     )

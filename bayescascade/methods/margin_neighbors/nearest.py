@@ -109,8 +109,8 @@ class NearestPolicy:
         """Return what each row is asked for, and how right that is."""
         ends, names = self.ends(rows), np.array(encoder.names, object)
         return [
-            f"asks for {', '.join(names[used]) or 'nothing'}; rightly in {100 * right:.0f} % of "
-            "rows like it, as estimated"
+            f"acquires {', '.join(names[used]) or 'nothing'}; "
+            f"estimated accuracy {100 * right:.0f} %"
             for used, right in zip(ends.used, ends.accuracy.tolist(), strict=True)
         ]
 
@@ -126,7 +126,11 @@ class NearestPolicy:
     def facts(self) -> list[list[str]]:
         """Return what was chosen, and what is held, in pieces of lines."""
         rule = self.rule
-        by = "the neighbors' labels" if rule.predict_by == "vote" else "the sum of what is known"
+        by = (
+            "the neighbors' labels"
+            if rule.predict_by == "vote"
+            else "the sum over measured features"
+        )
         told = [self.size_text, f"stops: {rule.stop_text}", f"predicts by {by}"]
         if rule.tradeoff > 0:
             told.insert(1, f"tradeoff {rule.tradeoff:.3g}")

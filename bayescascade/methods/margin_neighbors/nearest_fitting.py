@@ -109,7 +109,7 @@ class NearestFit:
         """Return what is chosen among."""
         if self.n_neighbors is not None and self.n_neighbors > weight:
             raise ParameterError(
-                f"n_neighbors must be at most {weight:,.12g}, what the rows weigh, "
+                f"n_neighbors must be at most {weight:,.12g}, the weight of the rows, "
                 f"got {self.n_neighbors}"
             )
         most = max(1, int(weight // 2))

@@ -82,7 +82,7 @@ class Rule(NamedTuple):
         if self.stop == "threshold":
             return f"more than {100 * self.value:.3g} % of the neighbors right"
         if self.stop == "gain":
-            return f"no feature promises more than {self.value:.2g} beyond its price"
+            return f"no feature is expected to gain over {self.value:.2g} more than its cost"
         return f"{self.value:.0f} features"
 
     @classmethod

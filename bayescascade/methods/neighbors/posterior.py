@@ -281,7 +281,7 @@ def _checked_counts(
     if sizes is not None and (counts > sizes).any():
         c = int(np.argmax(counts > sizes))
         raise ParameterError(
-            f'n_prototypes must be at most the rows of class "{classes[c]}", {sizes[c]}, '
+            f'n_prototypes must be at most the number of rows of class "{classes[c]}", {sizes[c]}, '
             f"got {counts[c]}"
         )
     return counts.astype(np.int64)

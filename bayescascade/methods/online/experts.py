@@ -89,7 +89,7 @@ class ConfidentModels:
     n_classes: int
     fitted: list[Any] = field(default_factory=list)
     legend: str = field(
-        default="MODEL from P: answers if its confidence is at least P, else asks", init=False
+        default="MODEL from P: answers if its confidence is at least P, otherwise asks", init=False
     )
 
     @classmethod

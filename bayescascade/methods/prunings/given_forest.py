@@ -168,8 +168,8 @@ def _check_columns(forest: Any, encoder: MatrixEncoder) -> None:
         names = zip(encoder.names, encoder.levels, strict=True)
         text = next(name for name, levels in names if levels is not None)
         raise ParameterError(
-            "forest must not be fitted before where columns hold text or categories, which "
-            f"are encoded here, got a fitted {type(forest).__name__} and column {text!r}"
+            "forest must not be fitted if columns hold text or categories, because fit encodes "
+            f"these, got a fitted {type(forest).__name__} and column {text!r}"
         )
     known = tuple(getattr(forest, "feature_names_in_", columns))
     if forest.n_features_in_ != len(columns) or (encoder.is_named and known != columns):

@@ -43,8 +43,8 @@ def wrong_elsewhere(model: Any, training: TrainingRows, fitted_to: str) -> Calla
         return lambda kept: model._pruned(kept).predict_proba(rows).argmax(axis=1) != labels
     if fitted_to == "out_of_bag":
         raise ParameterError(
-            'tradeoff must be given with errors="out_of_bag", or a budget, or y_val of rows '
-            f"that nothing was fitted to, got {'None' if labels is None else seen_by}"
+            'with errors="out_of_bag", tradeoff, budget, or y_val for rows that were not used to '
+            f"fit the forest must be given, got {'None' if labels is None else seen_by}"
         )
     without = "y_val" if labels is None else f"other rows than y_val, of {seen_by},"
     outside = out_of_bag(

@@ -91,7 +91,7 @@ def read_hiding(
 def _values_of_others(like: Reading, at: int, feature: str | int, values: Any) -> Two:
     """Return the two values that others' rados have for a feature."""
     if values is not None:
-        raise ParameterError(f"values must be those of like, and left out, got {values!r}")
+        raise ParameterError(f"values must be None with like, which has them, got {values!r}")
     places = np.flatnonzero(like.encoder.source == at)
     center, unit = (float(each[places[0]]) for each in (like.center, like.units))
     levels = like.encoder.levels[at]
@@ -164,7 +164,7 @@ def _classes(y: Any, classes: Any, like: Reading | None) -> tuple[Two, Cells]:
     labels = y if isinstance(y, pd.Series) else pd.Series(column_or_1d(y, warn=True))
     if like is not None:
         if classes is not None:
-            raise ParameterError(f"classes must be those of like, and left out, got {classes!r}")
+            raise ParameterError(f"classes must be None with like, which has them, got {classes!r}")
         low, high = like.classes.tolist()
         return (low, high), labels
     levels = declared_two("classes", "the two classes", "y", classes, labels)

@@ -367,10 +367,12 @@ class Rados(Printed):
             )
             if ours != theirs:
                 what = "rows of the same rows" if same else "rados of different rows"
-                raise ParameterError(f"parts must have as many {what}, got {ours} and {theirs}")
+                raise ParameterError(
+                    f"parts must have the same number of {what}, got {ours} and {theirs}"
+                )
         values, supports = [part.values for part in parts], [part.support for part in parts]
         if len(set(supports) if same else {one is None for one in supports}) > 1:
-            raise ParameterError(f"parts must have supports that go together, got {supports}")
+            raise ParameterError(f"parts must have compatible supports, got {supports}")
         promise = released_together([part.promise for part in parts], same_rows=same)
         if same:
             return cls(np.concatenate(values), first.n_rows, first.support, first.reading, promise)

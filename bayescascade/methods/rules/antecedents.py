@@ -245,8 +245,8 @@ def mine_antecedents(
     if not len(found[0]) and min_support > 0:
         share = largest[0] / weights.sum()
         raise ParameterError(
-            f"min_support must be at most {share:.3g}, the largest share of the rows that a "
-            f"condition captures, got {min_support:g}"
+            f"min_support must be at most {share:.3g}, the largest share of the rows that "
+            f"satisfy a condition, got {min_support:g}"
         )
     members = np.full((sum(map(len, found)), max_size), -1, np.int32)
     start = 0

@@ -65,7 +65,7 @@ def encode_for_labels(
             found.note(column.name, cells, column_codes)
         except UnknownLevelError as error:
             raise error.advising(
-                "give all its levels when fitting (nominal=, ordinal=), or let unknown ones pass "
+                "give all its levels when fitting (nominal=, ordinal=), or accept unknown ones "
                 'with unknown="ignore" (--unknown ignore)'
             ) from None
     found.tell("meets no condition", whole)

@@ -229,7 +229,7 @@ time_limit, until, checkpoint, resume, progress
             resume=False, progress=None, time_limit=None,
         )  # fmt: skip
         how = "annealing" if is_map else "annealing and sampling"
-        return model, f"fitted by {how}, {chains} of {n_steps:,} steps"
+        return model, f"lists in folds by {how}, {chains} of {n_steps:,} steps"
 
     def _make_posterior(self, table: Table) -> LabelListPosterior:
         assert self._labeled is not None, "set by fit"

@@ -77,13 +77,13 @@ class ListedRules(Pictured):
         return float(self.counts.sum())
 
     def part_words(self, part: int) -> str:
-        """Return the conditions of a part's rule; "anything else" for `else` ("any row" if alone).
+        """Return the conditions of a rule; "no rule applies" for `else` ("any row" if alone).
 
         The text does not repeat that no earlier rule applies, because a list is read downward.
         """
         if part < self.n_rules:
             return antecedent_words(self.schema, self.rules[part], is_open=self.is_open)
-        return "anything else" if self.rules else "any row"
+        return "no rule applies" if self.rules else "any row"
 
     @abstractmethod
     def _log_likelihoods(self) -> tuple[Floats, Floats]:

@@ -153,9 +153,9 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     @property
     def _method_text(self) -> str:
         return {
-            "straight_through": "gates trained hard",
-            "direct": f"gates trained soft ({self.activation})",
-            "relaxed": "gates by relaxation",
+            "straight_through": "hard gates",
+            "direct": f"soft gates ({self.activation})",
+            "relaxed": "relaxed gates",
         }[self.method]
 
     @property
@@ -164,7 +164,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
 
     @staticmethod
     def _error_text(error: float) -> str:
-        return f"{100 * error:.1f} % wrong"
+        return f"error {100 * error:.1f} %"
 
     @property
     def nothing_read_text(self) -> str:
@@ -315,7 +315,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
     @property
     def _method_text(self) -> str:
         return {
-            "straight_through": "gates trained hard",
+            "straight_through": "hard gates",
             "smooth": "gates by Levenberg-Marquardt",
             "alternating": "gates by alternating descent",
             "projected": "gates by projected descent",
@@ -327,7 +327,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
 
     @staticmethod
     def _error_text(error: float) -> str:
-        return f"{100 * error:.1f} % of the variance unexplained"
+        return f"error {100 * error:.1f} % of the variance"
 
     @property
     def _n_outputs(self) -> int:

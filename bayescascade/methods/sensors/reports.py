@@ -33,7 +33,7 @@ def found_texts(model: Any) -> list[list[str]]:
     how = "sensors that always speak" if found.kind == "always" else model._method_text
     told = [how] if model.tradeoff_ is None else [how, f"{model._thrift_word} {found.thrift:.3g}"]
     if model.gap_ is not None:
-        told.append(f"predictors within {found.gap:.1g} nats of the best")
+        told.append(f"predictors within {found.gap:.1g} nats of their optimum")
     costs = [f"cost {spent} a row on average", f"{all_of_them} if all speak"]
     if model.budget is not None:
         costs.append(f"budget {model.budget:.12g}")
@@ -56,11 +56,11 @@ def sensor_table(sensors: Sensors, shares: Floats) -> Page:
         Numbers("speaks", [share_text(float(shares[k])) for k in order]),
         Numbers("spent", cost_texts([spent[k] for k in order])),
     ]
-    fold = Fold([float(spent[k]) for k in order], "what is spent", ("sensor", "sensors"))
+    fold = Fold([float(spent[k]) for k in order], "the mean cost", ("sensor", "sensors"))
     return (PrintedTable([sensors.names[k] for k in order], columns, "sensor", fold=fold),)
 
 
 def plot_sensors(sensors: Sensors, shares: Floats, ax: "Axes | None") -> "Axes":
     """Draw what rows spend on each sensor on average, and return the axes."""
     told = zip(sensors.names, sensors.costs.tolist(), shares.tolist(), strict=True)
-    return plot_bars(cost_bars(told), ax, x_label="spent on a row on average   in brackets: cost")
+    return plot_bars(cost_bars(told), ax, x_label="mean cost per row   in brackets: cost of the sensor")

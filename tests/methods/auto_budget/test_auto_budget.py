@@ -93,7 +93,7 @@ def test_what_time_does_not_allow_is_said() -> None:
     model = AutoBudgetClassifier(budget=1.0, time_limit=3.0, random_state=0).fit(*rows())
     assert time.process_time() - began < 8.0
     assert model.skipped_
-    assert f"not tried, as the time was up: {', '.join(model.skipped_)}" in " ".join(
+    assert f"not tried because the time was up: {', '.join(model.skipped_)}" in " ".join(
         str(model).split()
     )
     assert "stopped at the time limit of 3 s" in " ".join(str(model).split())

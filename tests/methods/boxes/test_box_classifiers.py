@@ -49,8 +49,8 @@ def test_what_is_not_proved_is_not_called_exact(rng, monkeypatch):
     monkeypatch.setattr("bayescascade.methods.boxes.estimators._MOST_WORK", 2e7)
     by_default = BoxClassifier(**settings | {"n_boxes": 3}).fit(X[:60, :3], y[:60])
     text = " ".join(str(by_default).split())
-    assert "each box is proved the best given the others; no union of up to" in text
-    assert "and more with a time_limit" in text
+    assert "each box is proved to be the best, given the others; no union of up to" in text
+    assert "set a time_limit to search longer" in text
     program = BoxClassifier(**EXACT, solver="program").fit(X[:40, :2], y[:40])
     assert "exact" not in str(program)
     assert "to the solver's tolerance" in str(program)

@@ -98,9 +98,9 @@ def test_a_tree_to_read_stands_beside_one_leaf(tmp_path):
     assert model.tree_.n_leaves == 1
     assert 1 < model.readable_.tree_.n_leaves <= 30
     words = " ".join(str(model).split())
-    assert "The best tree has 1 leaf. Shown is one that is easier to read" in words
+    assert "The best tree has 1 leaf. This one is easier to read" in words
     lost = (model.cascade_.exact_.log_evidence - model.readable_.exact_.log_evidence) / 300
-    assert f"It loses {lost:,.2f} nats a row of log evidence" in words
+    assert f"Its log evidence is lower by {lost:,.2f} nats a row" in words
     assert lost > 0
     model.save(tmp_path / "model.json")
     loaded = bayescascade.load(tmp_path / "model.json")

@@ -293,15 +293,15 @@ def test_forged_counts_of_pairs_are_refused(words):
     ("changed", "message"),
     [
         ({"density": "empirical"}, 'density must be "posterior_mean" with leaf "dependent"'),
-        ({"partitions": "subsets", "temper": 3.0}, "max_depth and temper must be None but for"),
-        ({"search": "metropolis", "max_depth": 2}, "max_depth and temper must be None but for"),
-        ({"feature_inclusion": 0.5, "temper": 3.0}, "max_depth and temper must be None but for"),
+        ({"partitions": "subsets", "temper": 3.0}, "max_depth and temper must be None unless"),
+        ({"search": "metropolis", "max_depth": 2}, "max_depth and temper must be None unless"),
+        ({"feature_inclusion": 0.5, "temper": 3.0}, "max_depth and temper must be None unless"),
         (
             {"partitions": "subsets", "search": "exact"},
             'search "exact" with leaf "dependent" needs',
         ),
         ({"max_depth": 4, "memory_limit": 1e-9}, "max_depth must be at most 0"),
-        ({"leaf": "uniform", "temper": 3.0}, "temper without max_depth but for leaf"),
+        ({"leaf": "uniform", "temper": 3.0}, "temper needs max_depth unless leaf"),
     ],
 )
 def test_settings_that_dependent_leaves_lack(changed, message):

@@ -318,7 +318,7 @@ def test_a_ledger_pays_until_it_is_spent():
     assert ledger.spent.epsilon == 4.0
     paid = made("hsic", "test", ledger=PrivacyLedger(9.0))
     for lost in (pickle.loads(pickle.dumps(paid)), clone(pickle.loads(pickle.dumps(paid)))):
-        with pytest.raises(PrivacyError, match="ledger must be given anew"):
+        with pytest.raises(PrivacyError, match="ledger must be given again"):
             lost.fit(x, y)
     for copied in (copy(paid), deepcopy(paid), clone(copy(paid))):
         assert copied.ledger is paid.ledger

@@ -231,7 +231,7 @@ def test_sums_over_columns_are_the_classifier(estimator, n_classes):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"estimator": RandomForestClassifier(3)}, "estimator must add up over columns"),
+        ({"estimator": RandomForestClassifier(3)}, "estimator must be a sum over columns"),
         ({"estimator": GradientBoostingClassifier(max_depth=2, n_estimators=5)}, "max_depth 1"),
         ({"n_neighbors": 61}, "n_neighbors must be at most 60"),
         ({"stop": "threshold", "threshold": 1.1}, "threshold must be"),

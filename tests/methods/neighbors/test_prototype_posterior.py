@@ -154,7 +154,10 @@ def test_prior_is_around_class_means():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n_prototypes": (2, 3, 21)}, 'n_prototypes must be at most the rows of class "c", 20'),
+        (
+            {"n_prototypes": (2, 3, 21)},
+            'n_prototypes must be at most the number of rows of class "c", 20',
+        ),
         ({"n_prototypes": (2, 0, 1)}, "n_prototypes must be an integer >= 1 for each of 3"),
         ({"n_prototypes": (2, 2)}, "n_prototypes must be an integer >= 1 for each of 3"),
         ({"metric": "cosine"}, "metric must be one of"),

@@ -224,7 +224,7 @@ def test_chains_go_on_unless_their_length_is_given(pruned, monkeypatch):
     monkeypatch.setattr(pruning_sampler, "_STEPS_PER_SPLIT", 0)
     found = pruned.near_optimal(0.02, random_state=0)
     assert found.summary_.n_rounds > 1
-    assert f"4 chains, of the last of {found.summary_.n_rounds} rounds" in str(found)
+    assert f"4 chains, from the last of {found.summary_.n_rounds} rounds" in str(found)
     fixed = pruned.near_optimal(0.02, n_steps=4_000, random_state=0)
     assert fixed.summary_.n_rounds == 1
     assert "rounds" not in str(fixed)

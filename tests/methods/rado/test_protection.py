@@ -246,7 +246,7 @@ def test_features_of_two_values_are_signs(values):
     assert Rados.merge([rados, alone]).n_rows == 120
     with pytest.raises((ParameterError, DataError), match=r"like must|as was declared"):
         Rados.sample_feature_private(frame, y, like=Rados.sample(frame, y, 2), **private)
-    with pytest.raises(ParameterError, match="values must be those of like"):
+    with pytest.raises(ParameterError, match="values must be None with like"):
         Rados.sample_feature_private(frame, y, like=rados, values=values, **private)
     assert Rados.merge([rados, again], rows="same").promise.epsilon == 18
     assert Rados.merge([rados, again]).promise.epsilon == 9

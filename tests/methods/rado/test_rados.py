@@ -240,11 +240,11 @@ def test_only_what_is_alike_is_merged():
         Rados.merge([one, Rados.sample(2 * X, y, 5)])
     with refused("by like="):
         Rados.merge([one, Rados.sample(X, np.array(["no", "yes"])[(y + 1) // 2], 5)])
-    with refused("as many rados"):
+    with refused("same number of rados"):
         Rados.merge([one, Rados.sample(X, y, 6, like=one)])
     few = Rados.sample(X, y, 5, like=one, support=3)
     for rows in ("same", "different"):
-        with refused("supports that go together"):
+        with refused("compatible supports"):
             Rados.merge([one, few], rows=rows)
     with refused("at least one"):
         Rados.merge([])

@@ -189,13 +189,13 @@ def test_evidence_shortens_the_list():
         "grade is 1, 2",
         "income is in [0, 30)",
         "income is missing",
-        "anything else",
+        "no rule applies",
     ]
     assert male.conditions_words() == "sex is male"
     known = incomes().condition({"income": None})
     assert [known.part_words(part) for part in range(2)] == [
         "sex is male and grade is 1, 2",
-        "anything else",
+        "no rule applies",
     ]
     assert incomes().condition({"sex": "male", "grade": 1}).n_rules == 0
     narrowed = incomes().condition({"grade": [2, 3, 4], "income": (10.0, 100.0)})
@@ -235,7 +235,7 @@ def test_explanations_name_the_rule_and_the_figures():
     assert figure == pytest.approx(0.5 / (2 * 101), rel=1e-3)
     assert words.endswith(f"{0.5 / 202 * 808:.3g} x uniform")
     other = incomes().explain({"sex": "female", "grade": 2, "income": 50.0})
-    assert other.startswith("anything else: 2 of 20 rows")
+    assert other.startswith("no rule applies: 2 of 20 rows")
 
 
 def test_explanations_of_rows_with_missing_cells_list_every_part():

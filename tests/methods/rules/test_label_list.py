@@ -68,7 +68,7 @@ def test_words_of_open_ends():
         "sex is male and age is below 18",
         "age is 40 or more and grade is 1 to 3",
         "age is missing",
-        "anything else",
+        "no rule applies",
     ]
     inner = ((Condition(1, 1, 3),), (Condition(1, 0, 4),))
     others = LabelList(PEOPLE, np.array([0, 1]), inner, np.ones((3, 2)), 1.0)
@@ -87,7 +87,7 @@ def test_explanations():
     )
     assert labels.explain(pd.Series({"sex": "male", "age": -3.0, "grade": 4})) == words
     assert labels.explain({"sex": "male", "age": None, "grade": 4}).startswith("age is missing: ")
-    assert labels.explain({"sex": None, "age": 30, "grade": None}).startswith("anything else: ")
+    assert labels.explain({"sex": None, "age": 30, "grade": None}).startswith("no rule applies: ")
     assert labels.explain({"sex": "female", "age": 99, "grade": 1}).startswith("age is 40 or more")
 
 
@@ -104,7 +104,7 @@ def test_explanations_of_several_classes():
     """All of them, the most probable first."""
     labels = people((1, 2, 3), np.array([[1.0, 7.0, 4.0]] * 4))
     words = labels.explain({"sex": "female", "age": 30, "grade": 1})
-    assert words.startswith("anything else: P(2) = 0.53 (95% 0.29-0.77), P(3) = 0.33 ")
+    assert words.startswith("no rule applies: P(2) = 0.53 (95% 0.29-0.77), P(3) = 0.33 ")
     assert words.index("P(3)") < words.index("P(1)")
     assert words.endswith("n = 12")
 

@@ -75,7 +75,7 @@ def test_ctrl_c_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None
     ("options", "words"),
     [
         ({"models": ["bush"]}, "models must be some of auto, leaf, branch, .*, got 'bush'"),
-        ({"models": []}, "models must be some densities, got none"),
+        ({"models": []}, "models must name at least one density, got none"),
         ({"n_halvings": 0}, "n_halvings must be an integer >= 1, got 0"),
         ({"random_state": -1}, "random_state must be an integer >= 0, got -1"),
     ],

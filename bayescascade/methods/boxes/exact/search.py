@@ -65,7 +65,7 @@ class CertifiedUnion:
         """What is proved where it is not that none is worth more, in words."""
         if self.is_optimal:
             return []
-        told = ["each box is proved the best given the others"] * self.is_best_given_others
+        told = ["each box is proved to be the best, given the others"] * self.is_best_given_others
         if self.n_proved > 0:
             told.append(f"no union of up to {count_of(self.n_proved, 'box', 'boxes')} is better")
         return told

@@ -65,7 +65,7 @@ class PassLog:
         if section is None or stored is None:
             return
         if isinstance(stored, dict) and "origin" not in stored:
-            raise section.checkpoint.error("is of an earlier version: delete it to start anew")
+            raise section.checkpoint.error("is of an earlier version: delete it to start again")
         try:
             is_ours = stored["fingerprint"] == fingerprint
             self.maxima = {

@@ -306,7 +306,7 @@ class SummedPosterior:
         """
         if self.max_leaves is None:
             raise ParameterError(
-                "leaf_count_probabilities must be asked of a leaf model, got a branch model: "
+                "leaf_count_probabilities needs a leaf model, got a branch model: "
                 "count the leaves of draws, sample(n, rng)"
             )
         return self._entry_probabilities

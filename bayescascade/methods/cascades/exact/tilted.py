@@ -277,5 +277,5 @@ class TiltedPosterior:
         """
         check_integer("n", n, minimum=0)
         if self._sum is None:
-            raise ParameterError("sample must be asked of a search that was not interrupted")
+            raise ParameterError("sample needs a search that was not interrupted")
         return draw(self._passes, self._sum.mixture, n, np.random.default_rng(rng))
