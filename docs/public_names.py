@@ -28,7 +28,7 @@ _TITLES = {
     "methods.boxes": "Boxes",
     "methods.causal": "Causal directions",
     "methods.effects": "Effects of treatments",
-    "methods.online": "Asking on line",
+    "methods.online": "Online labels",
     "methods.sensors": "Gated sensors",
     "methods.rado": "Sums of rows",
     "privacy": "Privacy",

@@ -18,7 +18,9 @@ DOCS = ROOT / "docs"
 READ_TWICE = re.compile(
     r"\b(told|so\s+many|as\s+of|is\s+put\s+on|none\s+such|likewise|must\s+be\s+had"
     r"|whoever|lest|be\s+it|such\s+as\s+are|is\s+asked\s+for|for\s+granted|thereby|thereupon"
-    r"|unasked|at\s+hand|did\s+not\s+mend|none\s+of\s+which)\b"
+    r"|unasked|at\s+hand|did\s+not\s+mend|none\s+of\s+which"
+    r"|begun|anew|whatever|by\s+itself|as\s+many\s+as|of\s+equals|(?:found|known)\s+by\s+then"
+    r"|errs?|dearer|goes\s+on|rows\s+that\s+(?:chose|choose|judge|test))\b"
 )
 ORDER = [
     "Example", "How to read it", "Formula", "When not to use it", "Peers", "Options", "Papers",

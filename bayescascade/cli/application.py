@@ -108,7 +108,7 @@ def application(context: click.Context) -> None:
 
     fit learns the density of a table. classify, budget, compress and boxes predict a column: by
     rules, within a budget for features, by prototypes, or by boxes around a rare class. causal,
-    effect, online, sensors and rados answer questions of their own. Most of these commands save a
+    effect, online, sensors and rados have other purposes (see below). Most of these commands save a
     model.
 
     show, score, predict, explain, impute and sample use a saved model. diagnose checks the chains

@@ -82,9 +82,9 @@ def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn to classify the rows of DATA when each feature has a cost.
 
     The file (.csv, .csv.gz, .parquet) has the labels in the column --target. Its rows are split
-    at random into three parts: to learn from, to measure costs on, and to test on. The cost and
-    error of each classifier on the test rows are printed. Ctrl-C ends it early; finished
-    classifiers are printed.
+    at random into parts: for learning, for measuring costs and choosing settings (see
+    --test-share), and for the test. The cost and error of each classifier on the test rows are
+    printed. Ctrl-C ends it early; finished classifiers are printed.
     """
     budgets = budgets_of(options["budgets"])
     if options["out"] is not None and len(budgets) > 1:

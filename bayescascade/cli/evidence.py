@@ -47,8 +47,8 @@ def evidence(data: str, **options: Any) -> tuple[Task, Lesson]:
 
     The evidence is the probability of the rows under a model, averaged over all trees by their
     prior. Higher is better. A difference of two log evidences is a log Bayes factor; 3 nats make
-    one model 20 times as probable as the other. Combinations that no model has are listed and left
-    out. Ctrl-C ends it early; finished models are printed.
+    one model 20 times as probable as the other. Combinations that exist in no model are listed and
+    left out. Ctrl-C ends it early; finished models are printed.
     """
     grid = parse_grid(options["grid"])
     task = outputs_of(options, {})

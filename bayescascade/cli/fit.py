@@ -31,7 +31,7 @@ MODELS: Models = {name: each.parameters for name, each in LISTED.items()}
 @with_cluster
 @learning
 def fit(data: str, **options: Any) -> tuple[Task, Lesson]:
-    """Find the most probable density of the table DATA (.csv, .csv.gz, .parquet).
+    """Learn the density of the table DATA (.csv, .csv.gz, .parquet).
 
     By default, the command chooses the kind of tree that suits the table. --model sets the kind.
     --model rules learns a list: if ..., else if ..., else. Ctrl-C or --time-limit ends the search

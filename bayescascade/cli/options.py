@@ -307,6 +307,8 @@ OUTPUT_OPTIONS: tuple[Option, ...] = (
     click.option("--trace", metavar="FILE.nc", help="Write the posterior's draws for ArviZ."),
     click.option("--out", metavar="FILE.json", help="Save the model."),
     FULL_OPTION,
-    click.option("--quiet", is_flag=True, help="Print no progress, and only --json on stdout."),
+    click.option(
+        "--quiet", is_flag=True, help="Print no progress and no result, except the JSON of --json."
+    ),
 )
 """Where the result goes."""

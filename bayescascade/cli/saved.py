@@ -50,6 +50,7 @@ _BLOCK_ROWS = 100_000
 @click.option(
     "--tree",
     type=Integer(0, other="typical"),
+    metavar="NUMBER|typical",
     help="For a forest: number of the tree that --dot and --png draw, from 0. For a density: "
     "typical shows the posterior draw that is nearest to all others, in place of the best "
     "tree.",

@@ -159,7 +159,7 @@ class ScoredLabels:
             f"AUC {diagnostic_text(scores.auc, 3)}",
         ]
         if self._errors_cost is not None:
-            pieces.append(f"errors cost {diagnostic_text(self._errors_cost, 4)} a row")
+            pieces.append(f"mean cost of errors {diagnostic_text(self._errors_cost, 4)}")
         if cost.weight:
             (text,) = cost_texts([cost.mean])
             places = max(2, len(text.partition(".")[2]))

@@ -74,7 +74,7 @@ class ChainParameters(RunParameters):
 
     n_jobs: Jobs[Any] = Jobs(
         -1,
-        "Chains run at the same time; -1: one per core",
+        "Number of chains to run at the same time; -1: one per core",
         none="",
         more="The result does not depend on it.",
     )
@@ -112,7 +112,8 @@ class SearchParameters(ChainParameters):
 
     until = Choice(
         "agreed",
-        "Without --steps, run chains until they agree, or for a default number of steps",
+        "Without --steps, run chains until they agree (agreed), or for a default number of steps "
+        "(steps)",
         words=("agreed", "steps"),
         more='If `n_steps` is None, "agreed" means: until R-hat is at most 1.01 and the effective '
         "sample size at least 400, in up to four rounds; see `bayescascade.explore`. There is no "
@@ -124,7 +125,9 @@ class ComparisonParameters(Parameters):
     """Of comparing densities by held-out rows."""
 
     n_halvings = Integer(5, "Number of random splits into halves", minimum=1, option="repeats")
-    n_jobs: Jobs[Any] = Jobs(-1, "Densities learned at the same time; -1: one per core", none="")
+    n_jobs: Jobs[Any] = Jobs(
+        -1, "Number of densities to learn at the same time; -1: one per core", none=""
+    )
     random_state = RunParameters.random_state
 
 

@@ -170,7 +170,9 @@ def test_costs_of_errors_are_read_from_files(classified: Fitted, tmp_path: Path)
         assert_error(run(*options, option, value), message)
     table.write_text("outcome,negative,positive\npositive,1\n")
     assert_error(run(*options, "--class-costs", table), "must have 3 cells in each line")
-    assert "errors cost 0." in run("score", *options[1:], "--class-costs", "positive=3").stdout
+    assert (
+        "mean cost of errors 0." in run("score", *options[1:], "--class-costs", "positive=3").stdout
+    )
 
 
 @pytest.mark.slow

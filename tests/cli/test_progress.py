@@ -145,7 +145,7 @@ def test_all_stages_of_a_fit_are_reported() -> None:
     assert [report.phase for report in heard][-1] == "drawing trees"
     heard.clear()
     bayescascade.AutoCascade(effort="quick", **fit).fit(frame)
-    assert heard[0].phase.startswith("weighing cascades, at most about ")
+    assert heard[0].phase.startswith("trying cascades, at most about ")
     assert "drawing trees" in {report.phase for report in heard}
 
 

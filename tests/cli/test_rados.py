@@ -80,7 +80,7 @@ def test_promises_are_told(halves, tmp_path):
     out = tmp_path / "r.npz"
     feature = ("--private-feature", "hiv", "--values", "False,True", "--epsilon", 3)
     made = run("rados", "make", halves[0], *TARGET, "--out", out, *feature, "--n", 3)
-    assert 'Changing "hiv" in one row' in " ".join(made.stdout.split())
+    assert 'If "hiv" changes in one row' in " ".join(made.stdout.split())
     assert Rados.load(out).promise.is_private
     pytest.importorskip("opendp")
     whole = ("--bounds", "-4,4", "--bounds", "hiv=0,1", "--classes", "ill,well", "--epsilon", 2)

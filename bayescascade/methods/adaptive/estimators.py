@@ -245,7 +245,7 @@ class AdaptiveClassifier(GatedClassifier):
     def oracle(self, X: Any, y: Any) -> GateOracle:
         """Return the smallest possible error of any gate between both models, at each cost.
 
-        Such a gate would have to know which model errs. The difference between the error of the
+        Such a gate would have to know which model is wrong. The difference between the error of the
         learned gate and this one, at the same cost, is due to the gate. The remaining error is due
         to rows that both models misclassify.
 

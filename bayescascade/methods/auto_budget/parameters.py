@@ -15,7 +15,7 @@ class AutoBudgetParameters(BudgetedParameters):
     n_trees = Integer(
         40, "Number of trees of a forest to prune, or maximum number of trees to grow", minimum=1
     )
-    n_jobs = Jobs(-1, "Trees learned at the same time; -1: one per core", none="")
+    n_jobs = Jobs(-1, "Number of trees to learn at the same time; -1: one per core", none="")
     time_limit: Real[Any] = Real(
         "auto",
         "Stop after this time, with the best result so far",

@@ -192,9 +192,9 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
                 )  # fmt: skip
                 found = replace(found, interrupted=found.interrupted or is_ended)
             state = posterior.state(found.union)
-            looked = f"{found.n_visited:,} ranges of boxes"
+            looked = f"searched {found.n_visited:,} sets of boxes"
             if not (found.is_optimal or found.interrupted) and self.time_limit is None:
-                looked += " searched; set a time_limit to search longer"
+                looked += " (set a time_limit to search longer)"
             certificate = Certificate(
                 found.gap / self.temperature,
                 "; ".join([*found.local_words, looked]),

@@ -370,7 +370,7 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
             *of_held_out,
         ]
         n_classes = count_of(self.n_components_, *self.size_words)
-        kind = f"{n_classes}, each of {_INSIDE[self.kind_]}, smoothing {self.smoothing_:g}"
+        kind = f"{n_classes}, each with {_INSIDE[self.kind_]}, smoothing {self.smoothing_:g}"
         return (Heading([f"{self.title}: {kind}"]), data, Pieces([how]), Pieces(facts))
 
     def _shown(self) -> Page:

@@ -171,7 +171,7 @@ class Chooser:
 
     def _say(self, what: str) -> None:
         """Report what is being done, and what all takes at most: most tables need far less."""
-        self.report(f"{what} cascades, at most about {ceil(self.left * 1e-9)} s left in total")
+        self.report(f"{what} cascades, at most about {ceil(self.left * 1e-9)} s in total")
 
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
         """Return another candidate if it has more evidence by so much; None if not."""
@@ -196,7 +196,7 @@ class Chooser:
             return None
         if self.known:  # from now on there is something to keep
             check_time()
-            self._say("weighing")
+            self._say("trying")
         self.left -= expected
         try:
             found, of_passes = weighed(

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _MOSTLY = "mostly "  # what stands out inside a leaf, below it
-_WON = "the log likelihood that splits gain"
+_WON = "the gain in log likelihood"
 _MOST_TOLD = 3  # levels that stand out, in an explanation
 
 _READ = (

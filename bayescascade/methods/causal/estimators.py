@@ -220,7 +220,9 @@ class AdditiveNoiseModel(DirectionModel):
         usual = scored.independent(self.n_rows_)
         lower = "cause and residuals vary less together"
         if np.isfinite(scored.largest):
-            lower = f"residuals depend less on the cause; independent rows score about {usual:.2g}"
+            lower = (
+                f"residuals depend less on the cause; independent columns score about {usual:.2g}"
+            )
         found = [arrow(posterior.direction, self.names_), f"score lower by {self.margin_:.4f}"]
         if not self.is_decided_:
             least = scored.undirected * usual

@@ -124,7 +124,7 @@ class LearnedEffects:
         losses = f"{self.combine} of {self.surrogate} losses"
         known = "known propensity" if self.is_known else "estimated propensity"
         return (
-            Pieces([losses, _WORDS[self.adjust], f"by a {self.learner}", *chosen]),
+            Pieces([losses, _WORDS[self.adjust], f"learner: {self.learner}", *chosen]),
             Pieces([
                 f"{rows[1]} treated (effective {sizes[1]}), {rows[0]} not (effective {sizes[0]})",
                 f"target {self.target}, {known}",

@@ -12,7 +12,7 @@ from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable,
 def rules_page(told: Any) -> Page:
     """Return the rules of an `EffectRules`, with shares of h > 0 and effects, and associations."""
     n_parts = told.rules_.n_rules + 1
-    sides = ["h > 0" if mean > 0.0 else "not" for mean in told.means_.tolist()]
+    sides = ["h > 0" if mean > 0.0 else "h <= 0" for mean in told.means_.tolist()]
     labels = [f"{one}: {side}" for one, side in zip(told.rules_.labels, sides, strict=True)]
     rows = told.rules_.counts.sum(axis=1)
     shares = (told.rules_.counts[:, 1] / np.maximum(rows, 1.0)).tolist()

@@ -11,7 +11,7 @@ THRESHOLDS = ("exact", "histogram", "random")
 class ForestParameters(BudgetedParameters):
     """Of forests."""
 
-    n_jobs = Jobs(-1, "Trees learned at the same time; -1: one per core", none="")
+    n_jobs = Jobs(-1, "Number of trees to learn at the same time; -1: one per core", none="")
 
 
 class BudgetedForestParameters(ForestParameters):

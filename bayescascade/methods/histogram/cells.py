@@ -119,7 +119,7 @@ class CellDensity(DensityParts):
         return gains.clip(min=0.0)
 
     def _table(self, columns: list[Numbers]) -> Page:
-        won = "the log likelihood that cells gain"
+        won = "the gain in log likelihood"
         fold = Fold(
             self.gains.tolist(), won, ("cell", "cells"), self.counts.tolist(), keeps_last=True
         )

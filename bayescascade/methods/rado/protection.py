@@ -91,9 +91,9 @@ class Promise(Printed):
                 f"result more than {times}, except with probability {self.delta:.3g} {budget}."
             )
         return (
-            f'Changing "{self.feature}" in one row makes no values of its coordinate in the rados '
-            f"more than {times}, except with probability {self.delta:.3g} {budget}. The other "
-            "coordinates are not protected, and together with them the cell may be recovered."
+            f'If "{self.feature}" changes in one row, no values of its coordinate in the rados '
+            f"become more than {times}, except with probability {self.delta:.3g} {budget}. "
+            "The other coordinates are not protected. With them, an observer may recover the cell."
         )
 
     def page(self) -> Page:

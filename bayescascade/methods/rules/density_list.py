@@ -102,7 +102,7 @@ class LearnedDensityList(ListedRules, DensityParts):
     # -- words -------------------------------------------------------------------------------------
 
     def _table(self, columns: list[Numbers]) -> Page:
-        won = "the log likelihood that rules gain"
+        won = "the gain in log likelihood"
         return (self._listed(columns, weights=self.gains, measure=won),)
 
     @property

@@ -63,4 +63,6 @@ def sensor_table(sensors: Sensors, shares: Floats) -> Page:
 def plot_sensors(sensors: Sensors, shares: Floats, ax: "Axes | None") -> "Axes":
     """Draw what rows spend on each sensor on average, and return the axes."""
     told = zip(sensors.names, sensors.costs.tolist(), shares.tolist(), strict=True)
-    return plot_bars(cost_bars(told), ax, x_label="mean cost per row   in brackets: cost of the sensor")
+    return plot_bars(
+        cost_bars(told), ax, x_label="mean cost per row   in brackets: cost of the sensor"
+    )

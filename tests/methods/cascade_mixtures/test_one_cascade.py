@@ -98,7 +98,7 @@ def test_interrupted_while_weighing_a_cascade_it_keeps_the_mixture():
     """Ctrl-C must not lose what was chosen before."""
 
     def stop(progress):
-        if progress.phase.startswith("weighing"):
+        if progress.phase.startswith("trying"):
             raise KeyboardInterrupt
 
     model = CascadeMixture(random_state=0, progress=stop).fit(days())
