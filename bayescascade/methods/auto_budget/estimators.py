@@ -68,7 +68,7 @@ class _Trial(NamedTuple):
 class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     """Tries all classifiers for budgets, and keeps the best for these rows.
 
-    Methods are tried one after the other, fast and accurate ones first, each for up to 70 % of the
+    Methods are tried one after the other, fast and accurate ones first, each for up to half of the
     time that is left. They are compared on validation rows. Without labels of these, whole methods
     are cross-validated in 5 folds if there are fewer than 1,000 rows; otherwise a quarter of the
     rows is held out.
