@@ -170,7 +170,7 @@ class FitSummary:
             return f"{stopped}exact: {which} is more probable"
         open_gap = f"{which} is more probable by over {certificate.gap:,.2f} nats"
         if certificate.is_rounding:
-            return f"{stopped}exact up to rounding: {open_gap}"
+            return f"{stopped}complete search, up to rounding: {open_gap}"
         found = f"{self.ending}: best found so far" if self.ending else _AT_BOUNDS
         return f"{found}; {open_gap}"
 

@@ -31,7 +31,7 @@ def test_each_budget_says_its_method() -> None:
     )
     lines = found.stdout.splitlines()
     assert lines[0].endswith("2 classes   auto classifier")
-    assert lines[3].split() == ["budget", "cost", "error", "error", "in", "choosing", "method"]
+    assert lines[3].split() == ["budget", "cost", "error", "validation", "error", "method"]
     assert [line.split()[0] for line in lines[4:7]] == ["nothing", "5", "20"]
     assert all(line.split()[-1] in ("l1", "prune") for line in lines[5:7])
     assert any(line.startswith("20: ") for line in lines)

@@ -311,6 +311,6 @@ def test_what_rounding_leaves_open_is_not_put_down_to_time(tmp_path):
     model.save(tmp_path / "model.json")
     for one in (model, load(tmp_path / "model.json")):
         text = " ".join(str(one).split())
-        words = "exact up to rounding: no tree of depth up to 0 is more probable by"
+        words = "complete search, up to rounding: no tree of depth up to 0 is more probable by"
         assert words in text
         assert "in its time" not in text
