@@ -11,6 +11,7 @@ import click
 from bayescascade.cli.declared import Models, option_of, parameters_of, words_of
 from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
 from bayescascade.cli.options import (
+    BUDGETS_OPTION,
     CHOICE_OPTIONS,
     TARGET_OPTION,
     Integer,
@@ -41,12 +42,7 @@ _TREES = 40
 @click.command(short_help="Learn classifiers within a budget for features.")
 @click.argument("data")
 @TARGET_OPTION
-@click.option(
-    "--budgets",
-    metavar="COST,...",
-    required=True,
-    help="Limits on the mean cost of a row; one classifier is learned for each.",
-)
+@BUDGETS_OPTION
 @click.option(
     "--costs",
     metavar="FILE.csv",

@@ -291,6 +291,13 @@ FULL_OPTION: Option = click.option(
 )
 """Whether long trees, lists and columns are printed in full."""
 
+BUDGETS_OPTION: Option = click.option(
+    "--budgets",
+    metavar="COST,...",
+    required=True,
+    help="Limits on the mean cost of a row; one classifier is learned for each.",
+)
+
 TARGET_OPTION: Option = click.option(
     "--target", metavar="NAME", required=True, help="Column of the labels."
 )

@@ -8,7 +8,7 @@ import click
 from bayescascade.cli.budget import FoundWithin, budgets_of
 from bayescascade.cli.declared import Models, option_of, parameters_of
 from bayescascade.cli.learning import Lesson, Task, learning, outputs_of
-from bayescascade.cli.options import CHOICE_OPTIONS, TARGET_OPTION, with_options
+from bayescascade.cli.options import BUDGETS_OPTION, CHOICE_OPTIONS, TARGET_OPTION, with_options
 from bayescascade.cli.reading import with_reading
 from bayescascade.cli.splitting import SPLIT_SEED, test_share_option
 from bayescascade.methods.sensors.parameters import SensorClassifierParameters
@@ -30,12 +30,7 @@ _CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
     help="A file with name,cost,group: a row for each column, with its sensor as the group, and "
     "rows for sensors, with their costs of speaking (default 1).",
 )
-@click.option(
-    "--budgets",
-    metavar="COST,...",
-    required=True,
-    help="Limits on the mean cost of a row; one classifier is learned for each.",
-)
+@BUDGETS_OPTION
 @test_share_option("Share of the rows for the test; a quarter of the others chooses settings.")
 @with_options(*(option_of(name, MODELS) for name in _CHOSEN), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)

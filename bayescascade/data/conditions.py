@@ -41,6 +41,16 @@ def narrow_conditions(
     return narrowed
 
 
+def subtract_widths(
+    scores: NDArray[np.float64], schema: Schema, known: Conditions, codes: NDArray[np.int32]
+) -> None:
+    """Make log probabilities of coded rows log densities, in place; -inf if conditions differ."""
+    for column, of_column in zip(schema.columns, codes, strict=True):
+        log_widths = np.append(np.log(column.widths), 0.0)  # -1 is the last: nothing known
+        scores -= log_widths[of_column]
+    scores[~agrees(known, codes)] = -np.inf
+
+
 def agrees(known: Conditions, codes: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return whether each row of codes (n_columns, n_rows), -1 for missing, may be true."""
     may_be_true = np.ones(codes.shape[1], np.bool_)

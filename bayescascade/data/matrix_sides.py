@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.data.column import Column
 from bayescascade.data.levels import level_text, quoted
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.sql import sql_cell, sql_column, sql_condition, sql_literal
@@ -51,10 +52,7 @@ def side_sql(
     means (n_matrix_columns,) are what unknown levels become, if they are no error: see
     `MatrixEncoder.transform`. What a missing or unknown cell is not in, is NULL or false.
     """
-    place, is_flag = _place(encoder, column)
-    levels, median = encoder.levels[place], encoder.medians[place] if encoder.medians else None
-    is_text = levels is not None and isinstance(levels.levels[0], str)
-    name = sql_cell(encoder.names[place], encoder.codes_of(place), is_text=is_text)
+    name, is_flag, levels, median = _cell_of(encoder, column)
 
     def holds(value: float | None) -> bool:
         return value is not None and low <= value <= high
@@ -84,10 +82,7 @@ def value_sql(encoder: MatrixEncoder, column: int, means: NDArray[np.float64] | 
 
     It is NULL of what cannot be read.
     """
-    place, is_flag = _place(encoder, column)
-    levels, median = encoder.levels[place], encoder.medians[place] if encoder.medians else None
-    is_text = levels is not None and isinstance(levels.levels[0], str)
-    name = sql_cell(encoder.names[place], encoder.codes_of(place), is_text=is_text)
+    name, is_flag, levels, median = _cell_of(encoder, column)
     if is_flag:
         return f"CASE WHEN {name} IS NULL THEN 1e0 ELSE 0e0 END"
     mean = None if means is None else float(means[column])
@@ -130,6 +125,15 @@ def _place(encoder: MatrixEncoder, column: int) -> tuple[int, bool]:
     place = int(source[column])
     has_median = bool(encoder.medians) and encoder.medians[place] is not None
     return place, has_median and (column + 1 == len(source) or source[column + 1] != place)
+
+
+def _cell_of(encoder: MatrixEncoder, column: int) -> tuple[str, bool, Column | None, float | None]:
+    """Return the cell of a column of the matrix in SQL, as `_place`, its levels and its median."""
+    place, is_flag = _place(encoder, column)
+    levels, median = encoder.levels[place], encoder.medians[place] if encoder.medians else None
+    is_text = levels is not None and isinstance(levels.levels[0], str)
+    name = sql_cell(encoder.names[place], encoder.codes_of(place), is_text=is_text)
+    return name, is_flag, levels, median
 
 
 def _number_text(side: float) -> str:

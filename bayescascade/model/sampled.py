@@ -27,6 +27,11 @@ _LEAST_SHARE = 0.005  # that would be printed as 0.00
 _MOST_POINTS = 2000  # of a chain
 
 
+def no_rows(name: str) -> AttributeError:
+    """Return the error of an attribute that a loaded model lacks."""
+    return AttributeError(f"{name} needs the rows: a model that was read from a file has none")
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class HasDraws:
     """An estimator that explores a posterior. Its files contain the summary.
@@ -141,9 +146,7 @@ class HasDraws:
             if "run_" in self.__dict__:
                 how = ", as ".join(filter(None, (self.summary_.method, self.summary_.reason)))
                 raise AttributeError(f'{name} needs search "exact", got {how}')
-            raise AttributeError(
-                f"{name} needs the rows: a model that was read from a file has none"
-            )
+            raise no_rows(name)
         return self.__getattribute__(name)  # raises again what led here
 
     def plot_posterior(self, ax: "Axes | None" = None) -> "Axes":

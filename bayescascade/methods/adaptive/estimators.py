@@ -34,6 +34,7 @@ from bayescascade.methods.adaptive.posterior import AdaptivePosterior
 from bayescascade.methods.adaptive.reports import HOW_TO_READ, score_table
 from bayescascade.methods.adaptive.selecting import Fit
 from bayescascade.methods.adaptive.trial import Learner, Trial, counted, judges_of
+from bayescascade.model.sampled import no_rows
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
 
@@ -221,9 +222,7 @@ class AdaptiveClassifier(GatedClassifier):
         """
         check_is_fitted(self)
         if "_trial" not in self.__dict__:
-            raise AttributeError(
-                "posterior_ needs the rows: a model that was read from a file has none"
-            )
+            raise no_rows("posterior_")
         return self._learner.posterior(self._fitted, self.temperature)
 
     def state(self) -> Numbers:

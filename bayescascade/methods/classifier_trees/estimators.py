@@ -24,6 +24,7 @@ from bayescascade.methods.classifier_trees.reports import HOW_TO_READ, node_tabl
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.methods.classifier_trees.trying import TriedClassifier
 from bayescascade.model.explore import explore_by
+from bayescascade.model.sampled import no_rows
 from bayescascade.model.search import Search
 from bayescascade.report.page import BLANK, Page, count_of
 
@@ -171,9 +172,7 @@ class SubmodularTreeClassifier(TriedClassifier):
         """
         check_is_fitted(self)
         if "_trial" not in self.__dict__:
-            raise AttributeError(
-                "posterior_ needs the rows: a model that was read from a file has none"
-            )
+            raise no_rows("posterior_")
         rows = self._trial.everything
         tradeoff = self.tradeoff * float(rows.weights.sum())
         return SubmodularTreePosterior(self.tree_, rows, self.items_, tradeoff, self.feature_texts)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, rel_entr
 
-from bayescascade.data.conditions import Conditions, agrees
+from bayescascade.data.conditions import Conditions, agrees, subtract_widths
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_condition, sql_literal
 from bayescascade.model.density_parts import DensityParts
@@ -184,10 +184,7 @@ class CellDensity(DensityParts):
         Cells coded -1 are missing and integrated out. Rows that contradict the conditions get -inf.
         """
         _, scores = self._counts_and_masses(codes)
-        for column, of_column in zip(self.schema.columns, codes, strict=True):
-            log_widths = np.append(np.log(column.widths), 0.0)  # -1 is the last: nothing known
-            scores -= log_widths[of_column]
-        scores[~agrees(self.conditions, codes)] = -np.inf
+        subtract_widths(scores, self.schema, self.conditions, codes)
         return scores
 
     def _counts_and_masses(self, codes: Codes) -> tuple[Floats, Floats]:

@@ -15,7 +15,7 @@ from scipy.special import logsumexp, rel_entr
 
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
-from bayescascade.data.conditions import Conditions, agrees
+from bayescascade.data.conditions import Conditions, subtract_widths
 from bayescascade.data.schema import Schema
 from bayescascade.methods.mixtures.em import Components, Rows, memberships
 from bayescascade.model.density_parts import DensityParts
@@ -196,10 +196,7 @@ class MixtureDensity(DensityParts):
         Rows that contradict the conditions get -inf.
         """
         scores: Floats = logsumexp(self._log_masses(codes), axis=1)
-        for column, of_column in zip(self.schema.columns, codes, strict=True):
-            log_widths = np.append(np.log(column.widths), 0.0)  # -1 is the last: nothing known
-            scores -= log_widths[of_column]
-        scores[~agrees(self.conditions, codes)] = -np.inf
+        subtract_widths(scores, self.schema, self.conditions, codes)
         return scores
 
     def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
