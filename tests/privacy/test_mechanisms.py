@@ -263,7 +263,7 @@ def test_releases_tell_nothing_but_their_values():
         (lambda n: laplace(["private"], 1.0, 1.0, n), "values must be numbers, got list"),
         (lambda n: laplace([[1.0]], 1.0, 1.0, n), "values must be one number or a list"),
         (lambda n: laplace(1.0, 1.0, 1.0, n, error=-1.0), "error must be .* got -1"),
-        (lambda n: laplace(np.zeros(10**6), 1.0, 1e-9, n), "epsilon must be so large"),
+        (lambda n: laplace(np.zeros(10**6), 1.0, 1e-9, n), "epsilon must be larger"),
         (lambda n: gaussian(1.0, 1.0, 1.0, 0.0, n), "delta must be .* got 0.0"),
         (lambda n: gaussian(1.0, 1.0, 1.0, 1.0, n), "delta must be .* got 1.0"),
         (lambda n: exponential([], 1.0, 1.0, n), "scores must be one number or a list"),

@@ -112,7 +112,7 @@ def test_where_all_other_rows_are_taken_a_user_must_decide(halves):
     """What to give instead is said: a tradeoff, a budget, or other rows."""
     X, y, X_val, y_val = halves
     bagged, tree = RandomForestClassifier(4, random_state=0), DecisionTreeClassifier(random_state=0)
-    said = r'tradeoff must be given with errors="out_of_bag", or a budget, or y_val .* got None'
+    said = r'with errors="out_of_bag", tradeoff, budget, or y_val .* must be given, got None'
     with pytest.raises(ParameterError, match=said):
         BudgetPruneClassifier(bagged, errors="out_of_bag").fit(X, y)
     said = r'without other rows than y_val, of errors="validation", or a budget needs a forest'
