@@ -103,7 +103,7 @@ def test_text_and_missing_cells_and_an_unknown_level_are_read():
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"node_budget": 0.1}, "node_budget must be at least 1, what the cheapest feature"),
+        ({"node_budget": 0.1}, "node_budget must be at least 1, the cost of the cheapest"),
         ({"node_budget": [1.0, 2.0]}, "node_budget must have one number or 31"),
         ({"costs": {0: float("nan")}}, r"costs\[0\] must be"),
     ],
