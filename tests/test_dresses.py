@@ -319,7 +319,7 @@ def test_dates_are_refused_alike_in_every_dress(dress: Callable[..., Any]) -> No
         Table.from_arrays(dress({"day": DATES, "b": [1, 2]}))
     assert str(caught.value) == (
         'column "day" holds dates or times such as 2020-01-01: '
-        "convert it to text or numbers, drop it, or read its parts (ReadAs(dates=), --dates parts)"
+        'convert it to text or numbers, drop it, or read its parts (ReadAs(dates="parts"))'
     )
 
 

@@ -41,11 +41,11 @@ def test_numbers_are_cut_and_gaps_are_a_level() -> None:
     assert fare.edges == pytest.approx(np.quantile(survey()["fare"], np.arange(8) / 7), rel=0.05)
     assert table.notes == (
         'column "fare" holds numbers, cut into 7 bins with about equal numbers of rows; '
-        "--continuous fare:BINS (continuous=) changes the bins",
+        'continuous={"fare": BINS} changes the bins',
         'column "age" holds whole numbers, cut into 6 bins with about equal numbers of rows; '
-        "--continuous age:BINS (continuous=) changes the bins",
+        'continuous={"age": BINS} changes the bins',
         'column "number" holds whole numbers, cut into 7 bins with about equal numbers of rows; '
-        "--continuous number:BINS (continuous=) changes the bins",
+        'continuous={"number": BINS} changes the bins',
         f'column "age" has {300 - n_aged} missing cells: a separate level',
         f'column "sex" has {survey()["sex"].isna().sum()} missing cells: a separate level',
     )
@@ -66,8 +66,8 @@ def test_more_than_twelve_whole_numbers_are_cut(tmp_path: Path) -> None:
     frame.astype({"age": "Int16"}).to_parquet(tmp_path / "x.parquet")
     told = (
         'column "age" holds whole numbers, cut into 5 bins with about equal numbers of rows; '
-        "--continuous age:BINS (continuous=) changes the bins, "
-        "--nominal age (nominal=) keeps them as levels"
+        'continuous={"age": BINS} changes the bins, '
+        "nominal=['age'] keeps them as levels"
     )
     expected = Table.from_frame(frame)
     age = expected.schema.columns[0]
@@ -98,8 +98,8 @@ def test_one_note_is_of_many_columns_that_are_cut() -> None:
     (told,) = Table.from_frame(frame).notes
     assert told == (
         'columns "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7" and 49 more hold numbers, cut '
-        "into 4 bins with about equal numbers of rows; --continuous NAME:BINS (continuous=) "
-        "changes the bins, --nominal NAME (nominal=) keeps whole numbers as levels"
+        "into 4 bins with about equal numbers of rows; continuous={NAME: BINS} "
+        "changes the bins, nominal=[NAME] keeps whole numbers as levels"
     )
 
 
@@ -157,7 +157,7 @@ def test_long_columns_of_numbers_are_read_in_bounded_memory(tmp_path: Path) -> N
     words = frame.astype({"x": object})
     words.loc[len(words) - 1, "x"] = "much"
     words.to_csv(tmp_path / "x.csv", index=False)
-    with pytest.raises(DataError, match=r'column "x" has over 65,536 levels, .* \(--drop x\)'):
+    with pytest.raises(DataError, match=r'column "x" has over 65,536 levels, .* \(drop='):
         Table.from_csv(tmp_path / "x.csv", chunk_rows=9_999)
 
 

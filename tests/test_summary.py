@@ -58,7 +58,7 @@ def test_poor_convergence_is_a_warning(r_hat, ess, is_fine):
     assert (not warnings) == is_fine
     if not is_fine:
         assert "log posterior: R-hat" in warnings[0]
-        assert warnings[-1].startswith("run longer chains (n_steps, --steps)")
+        assert warnings[-1].startswith("run longer chains (n_steps)")
         tempered = replace(with_diagnostic(r_hat, ess), method="tempering").warnings
         assert ("tempering" in warnings[-1], "tempering" in tempered[-1]) == (True, False)
 

@@ -28,7 +28,7 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             {"a": ["x", None, "y", None]},
             {"missing": "error"},
             'column "a" has 2 missing cells, the first in row 2: fill them, drop the column, or '
-            'make them a level with missing="level" (--missing level)',
+            'make them a level with missing="level"',
         ),
         (
             {"a": [1, None]},
@@ -39,15 +39,15 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
         (
             {"id": list("abcde")},
             {},
-            'column "id" has a different value in every row (5 read): drop it (--drop id) or '
+            "column \"id\" has a different value in every row (5 read): drop it (drop=['id']) or "
             "declare its kind",
         ),
         (
             {"s": [f"s{i}" for i in range(65)] * 2},
             {},
             'nominal column "s" has 65 levels, more than 64: group rare levels '
-            "(ReadAs(rare=), --rare s:0.01), declare it ordinal with its levels in order, or drop "
-            "it (--drop s)",
+            '(ReadAs(rare={"s": 0.01})), declare it ordinal with its levels in order, or drop '
+            "it (drop=['s'])",
         ),
         (
             {
@@ -59,9 +59,9 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             },
             {},
             '4 columns must be declared or dropped: "s" (65 levels), "t" (different in every row), '
-            '"u" (dates or times, which --dates parts reads), "v" (only missing cells); '
-            "drop=['s', 't', 'u', 'v'] "
-            "(--drop s,t,u,v) leaves them out",
+            '"u" (dates or times; ReadAs(dates="parts") keeps them as year, month and weekday), '
+            '"v" (only missing cells); '
+            "drop=['s', 't', 'u', 'v'] leaves them out",
         ),
         (
             {"x": [1.0, math.inf]},
@@ -71,7 +71,8 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
         (
             {"x": [1.5, 1.5]},
             {"continuous": {"x": 2}},
-            'continuous column "x" must vary, got 1.5 in every row: drop it (--drop x) or give '
+            'continuous column "x" must vary, got 1.5 in every row: '
+            "drop it (drop=['x']) or give "
             "its bin edges",
         ),
         ({"x": pd.date_range("2020", periods=3)}, {}, 'column "x" holds dates or times such as'),
@@ -80,7 +81,7 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
             {"age": ["child", "adult"]},
             {"ordinal": ["age"]},
             'ordinal column "age" holds text: give its levels in order, as in '
-            "ordinal={\"age\": ['adult', 'child']} (--ordinal age:adult,child)",
+            "ordinal={\"age\": ['adult', 'child']}",
         ),
         (
             {"age": ["child", "adlut"]},

@@ -57,3 +57,21 @@ def test_a_command_says_what_it_leaves_out(frame, tmp_path):
     assert found.exit_code == 0, found.stderr
     assert 'note: left out: columns "id" (different in every row)' in found.stderr
     assert "2 columns" in found.stdout
+
+
+def test_dates_are_left_out_in_the_words_of_who_reads(frame, tmp_path):
+    """Else a column is lost, although one option keeps it, that its user cannot find."""
+    frame["admitted"] = pd.date_range("2023-01-01", periods=N).astype(str)
+    rows, path = frame[["sky", "wind", "admitted"]], tmp_path / "rows.csv"
+    rows.to_csv(path, index=False)
+    found = run("fit", path, "--effort", "quick", "--seed", 0)
+    assert found.stderr.startswith(
+        'note: left out: column "admitted" (dates; --dates parts keeps them as year,\n'
+        "  month and weekday)\n"
+    )
+    with pytest.warns(UserWarning, match=r'\(dates; ReadAs\(dates="parts"\) keeps them as year'):
+        AutoCascade("quick", random_state=0).fit(rows)
+    refused = run("classify", path, "--target", "wind")
+    assert refused.stderr.startswith('error: column "admitted" holds dates such as 2023-01-01: ')
+    assert "(--dates parts)" in refused.stderr
+    assert "ReadAs" not in refused.stderr

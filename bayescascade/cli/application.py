@@ -3,6 +3,7 @@
 import gc
 import io
 import os
+import re
 import signal
 import sys
 import warnings
@@ -13,6 +14,7 @@ import click
 
 from bayescascade import __version__
 from bayescascade.base.errors import UnknownLevelWarning
+from bayescascade.base.typed_words import words_of_commands
 from bayescascade.cli.budget import budget
 from bayescascade.cli.causal import causal
 from bayescascade.cli.classify import classify
@@ -56,7 +58,7 @@ class Application(click.Group):
         args = sys.argv[1:] if args is None else args
         extra["standalone_mode"] = False
         sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), words_of_commands():
             warnings.showwarning = _shown_once()
             warnings.simplefilter("always", UnknownLevelWarning)
             try:
@@ -175,6 +177,13 @@ def _shown_once() -> Callable[..., None]:
     return show
 
 
+_COMPOUND = re.compile(r"(?<![\w\"'])[a-z]+(?:_[a-z]+)+\b")
+"""Names of parameters that are no words of a sentence, unless they are a user's, in quotes."""
+
+_OF_LABELS = {"y": "target"}
+"""What commands call labels."""
+
+
 def _command_of(group: click.Group, args: Sequence[str]) -> click.Command:
     """Return the command that arguments call, through groups of them."""
     command: click.Command = group
@@ -185,12 +194,19 @@ def _command_of(group: click.Group, args: Sequence[str]) -> click.Command:
 
 
 def _of_option(message: str, command: click.Command) -> str:
-    """Return a message that begins with a parameter's name with the command's option for it."""
+    """Return a message that names a command's options instead of parameters.
+
+    A name that may be a word of the sentence is a parameter's at the beginning only.
+    """
+    options = {
+        option.name: max(option.opts, key=len)
+        for option in command.params
+        if isinstance(option, click.Option)
+    }
+    message = _COMPOUND.sub(lambda found: options.get(found[0], found[0]), message)
     name, blank, rest = message.partition(" ")
     if rest.startswith(("must ", "names ")):
-        for option in command.params:
-            if isinstance(option, click.Option) and option.name == name:
-                return max(option.opts, key=len) + blank + rest
+        return options.get(_OF_LABELS.get(name, name), name) + blank + rest
     return message
 
 

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
@@ -28,9 +28,9 @@ _WIDEST = 120
 _PICTURES = (".png", ".svg", ".pdf")
 
 
-def _layout_options() -> dict[str, Any]:
-    """Return `width` and `color` for text on stdout: 80 columns and plain unless a terminal."""
-    if not sys.stdout.isatty():
+def _layout_options(stream: TextIO) -> dict[str, Any]:
+    """Return `width` and `color` for text on a stream: 80 columns and plain unless a terminal."""
+    if not stream.isatty():
         return {"width": _WIDTH, "color": False}
     from bayescascade.report.page import LEAST_WIDTH
 
@@ -51,7 +51,7 @@ def echo_page(page: "Page", *, full: bool = False) -> None:
     from bayescascade.report.folding import folded
     from bayescascade.report.page import render
 
-    click.echo(render(page if full else folded(page), **_layout_options()))
+    click.echo(render(page if full else folded(page), **_layout_options(sys.stdout)))
 
 
 def echo(shown: "Shown", as_json: bool | None, *, full: bool | None = False) -> None:
@@ -63,8 +63,11 @@ def echo(shown: "Shown", as_json: bool | None, *, full: bool | None = False) -> 
 
 
 def note(text: str) -> None:
-    """Print on stderr what a user should know."""
-    click.echo(f"note: {text}", err=True)
+    """Print on stderr what a user should know, as wide as the terminal."""
+    from bayescascade.report.layout import wrap
+
+    first, *others = wrap(f"note: {text}", _layout_options(sys.stderr)["width"], hanging=2)
+    click.echo("\n  ".join([first, *others]), err=True)
 
 
 def interrupted(told: str) -> NoReturn:

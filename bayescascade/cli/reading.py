@@ -51,8 +51,9 @@ _LEARNED_OPTIONS = (
     click.option(
         "--dates",
         type=click.Choice(["error", "parts"]),
-        help="Columns of dates are an error (the default), or become year, month, weekday and "
-        "hour.",
+        help="Columns of dates become year, month, weekday and hour (parts). By default they are "
+        "left out with a note by commands that learn densities, and are an error otherwise; text "
+        "with few dates is levels.",
     ),
 )
 _LABELS_OPTION = click.option(

@@ -17,11 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, UndeclaredError
+from bayescascade.base.typed_words import typed, typed_setting
 from bayescascade.data.bins import RowSample, default_bins
 from bayescascade.data.column import LARGEST_WHOLE, MAX_LEVELS, MAX_NOMINAL_LEVELS, Column
+from bayescascade.data.date_parts import are_dates
 from bayescascade.data.declarations import ColumnDeclaration
 from bayescascade.data.levels import (
     Cells,
@@ -42,6 +45,7 @@ from bayescascade.data.names import listed_names, typed_names
 # In fewer rows the values of a column that identifies nothing may all differ by chance.
 _MIN_IDENTIFIED_ROWS = 5
 _MOST_WHOLE = 12  # whole numbers of which nothing is declared that are levels
+_MOST_DATES = 100  # values that show whether text holds dates
 _MOST_TOLD = 3  # columns that notes of one kind are of one by one
 
 
@@ -63,9 +67,9 @@ def collected_columns(
         names = list(reasons)
         raise UndeclaredError(
             f"{len(names)} columns must be declared or dropped: {reason_words(reasons)}; "
-            f"drop={names} (--drop {typed_names(*names)}) leaves them out, rare levels can be "
-            "grouped (ReadAs(rare=), --rare), text be declared ordinal with its levels in order, "
-            "dates become their parts (ReadAs(dates=), --dates parts)",
+            f"{typed(f'drop={names}', f'--drop {typed_names(*names)}')} leaves them out, "
+            f"{typed('ReadAs(rare=0.01)', '--rare 0.01')} groups rare levels, "
+            "text can be declared ordinal with its levels in order",
             reasons,
         )
     return tuple(columns)
@@ -92,6 +96,12 @@ class Collector(ABC):
         """The name as a person types it."""
         return typed_names(self.name)
 
+    @property
+    def drop_words(self) -> str:
+        """How to leave the column out."""
+        dropped = typed(f"drop={[self.name]}", f"--drop {self.typed_name}")
+        return f"drop it ({dropped})"
+
     @abstractmethod
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
         """Read the next block of cells and the rows' weights, (n,) or None for ones."""
@@ -111,13 +121,11 @@ class Collector(ABC):
             cells = "1 missing cell" if self.n_missing == 1 else f"{self.n_missing:,} missing cells"
             raise DataError(
                 f'column "{self.name}" has {cells}, the first in row {self.first_missing_row}: '
-                'fill them, drop the column, or make them a level with missing="level" '
-                "(--missing level)"
+                "fill them, drop the column, or make them a level with "
+                + typed_setting("missing", "level")
             )
         if self.n_missing == self.n_rows:
-            message = (
-                f'column "{self.name}" has only missing cells: drop it (--drop {self.typed_name})'
-            )
+            message = f'column "{self.name}" has only missing cells: {self.drop_words}'
             raise UndeclaredError(message, {self.name: "only missing cells"})
         return self.n_missing > 0
 
@@ -146,9 +154,7 @@ class LevelCollector(Collector):
         try:
             factor = factorize(self.name, cells)
         except DatesError as error:
-            self._problem = UndeclaredError(
-                str(error), {self.name: "dates or times, which --dates parts reads"}
-            )
+            self._problem = UndeclaredError(str(error), {self.name: _dates_words("dates or times")})
             if self.declared.kind is not None:
                 raise
             return
@@ -240,28 +246,45 @@ class LevelCollector(Collector):
         is_in_order = kind == "ordinal" and self._is_ordered
         if kind == "ordinal" and not is_in_order and isinstance(levels[0], str):
             some = [level_text(level) for level in sorted(levels)[:3]]
+            python = f'ordinal={{"{self.name}": {some}}}'
+            command = f"--ordinal {self.typed_name}:{','.join(some)}"
             raise DataError(
                 f'ordinal column "{self.name}" holds text: give its levels in order, as in '
-                f'ordinal={{"{self.name}": {some}}} '
-                f"(--ordinal {self.typed_name}:{','.join(some)})"
+                + typed(python, command)
             )
         return Column(
             self.name, kind, tuple(levels if is_in_order else sorted(levels)), (), has_missing_level
         )
 
+    def _of_dates(self) -> UndeclaredError | None:
+        """Return what is wrong with text that has too many levels if these are dates."""
+        some = self._plain_values[:_MOST_DATES]
+        if not are_dates(pd.Series(some, dtype=object)):
+            return None
+        message = (
+            f'column "{self.name}" holds dates such as {some[0]}: '
+            f"read their parts ({typed_setting('dates', 'parts', 'ReadAs')}), or {self.drop_words}"
+        )
+        return UndeclaredError(message, {self.name: _dates_words("dates")})
+
     def _different(self) -> UndeclaredError:
+        if (of_dates := self._of_dates()) is not None:
+            return of_dates
         message = (
             f'column "{self.name}" has a different value in every row ({self.n_rows:,} read): '
-            f"drop it (--drop {self.typed_name}) or declare its kind"
+            f"{self.drop_words} or declare its kind"
         )
         return UndeclaredError(message, {self.name: "different in every row"})
 
     def _too_many(self, count: str, has_missing_level: bool) -> UndeclaredError:
+        if (of_dates := self._of_dates()) is not None:
+            return of_dates
         counted = f"{count} levels" + (" (one of them for missing cells)" * has_missing_level)
+        grouped = typed(f'ReadAs(rare={{"{self.name}": 0.01}})', f"--rare {self.typed_name}:0.01")
         message = (
             f'nominal column "{self.name}" has {counted}, more than {MAX_NOMINAL_LEVELS}: '
-            f"group rare levels (ReadAs(rare=), --rare {self.typed_name}:0.01), declare it ordinal "
-            f"with its levels in order, or drop it (--drop {self.typed_name})"
+            f"group rare levels ({grouped}), declare it ordinal "
+            f"with its levels in order, or {self.drop_words}"
         )
         return UndeclaredError(message, {self.name: f"{count} levels"})
 
@@ -304,7 +327,7 @@ class BinCollector(Collector):
         elif self._lowest == self._highest:
             raise DataError(
                 f'continuous column "{self.name}" must vary, got {self._lowest:g} in every row: '
-                f"drop it (--drop {self.typed_name}) or give its bin edges"
+                f"{self.drop_words} or give its bin edges"
             )
         else:
             n_bins = self.declared.n_bins or default_bins(self._weight)
@@ -343,20 +366,29 @@ def _notes_of_bins(cut: Sequence[BinCollector]) -> list[str]:
     bins = f"{fewest} bins" if fewest == most else f"{fewest} to {most} bins"
     told = (
         f"columns {names} hold numbers, cut into {bins} with about equal numbers of rows; "
-        "--continuous NAME:BINS (continuous=) changes the bins"
+        + _bins_words("{NAME: BINS}", "NAME")
     )
     if any(one.may_be_nominal for one in cut):
-        told += ", --nominal NAME (nominal=) keeps whole numbers as levels"
+        told += f", {typed('nominal=[NAME]', '--nominal NAME')} keeps whole numbers as levels"
     return [told]
 
 
 def _note_of_bins(one: BinCollector) -> str:
     whole = "whole numbers" if one.is_whole else "numbers"
     bins = "1 bin" if one.n_bins == 1 else f"{one.n_bins} bins with about equal numbers of rows"
-    told = (
-        f'column "{one.name}" holds {whole}, cut into {bins}; '
-        f"--continuous {one.typed_name}:BINS (continuous=) changes the bins"
+    told = f'column "{one.name}" holds {whole}, cut into {bins}; ' + _bins_words(
+        f'{{"{one.name}": BINS}}', one.typed_name
     )
     if one.may_be_nominal:
-        told += f", --nominal {one.typed_name} (nominal=) keeps them as levels"
+        kept = typed(f"nominal={[one.name]}", f"--nominal {one.typed_name}")
+        told += f", {kept} keeps them as levels"
     return told
+
+
+def _bins_words(python: str, command: str) -> str:
+    return typed(f"continuous={python}", f"--continuous {command}:BINS") + " changes the bins"
+
+
+def _dates_words(dates: str) -> str:
+    parts = typed_setting("dates", "parts", "ReadAs")
+    return f"{dates}; {parts} keeps them as year, month and weekday"

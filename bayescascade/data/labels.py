@@ -11,6 +11,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.typed_words import typed_setting
 from bayescascade.base.validation import check_weights
 from bayescascade.data.arrow_frames import as_column
 from bayescascade.data.cell_policy import Matrix
@@ -40,11 +41,13 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
         y = y.astype(object)
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     is_missing = pd.isna(labels)
+    if labels.dtype.kind == "f":
+        _check_classes(name, labels[np.isfinite(labels)])
     if is_missing.any():
         row = 1 + int(np.argmax(is_missing))
         raise DataError(
             f"{name} must not have missing labels, got NaN in row {row}: fill them, or leave such "
-            'rows out (ReadAs(missing_labels="drop"), --missing-labels drop)'
+            f"rows out ({typed_setting('missing_labels', 'drop', 'ReadAs')})"
         )
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         row = 1 + int(np.argmax(np.isinf(labels)))
@@ -282,6 +285,27 @@ class LabeledRows:
         return cls(table, target, classes)
 
 
+def _check_classes(name: str, numbers: NDArray[np.floating]) -> None:
+    """Raise DataError if labels are numbers that are not whole."""
+    broken = numbers[numbers != np.rint(numbers)]
+    if len(broken):
+        raise DataError(
+            f"{name} must hold text, whole numbers or truth values: Unknown label type: "
+            f"continuous, {len(np.unique(numbers)):,} different numbers such as {broken[0]:g}; "
+            "numbers must be cut into classes first"
+        )
+
+
+def check_two_classes(classes: NDArray[Any]) -> None:
+    """Raise DataError if labels are of more classes than two, (n_classes,)."""
+    if len(classes) > 2:
+        shown = ", ".join(f'"{level_text(label)}"' for label in classes[:4].tolist())
+        raise DataError(
+            "y must have two classes. Only binary classification is supported, got "
+            f"{len(classes)} classes: {shown}{', ...' if len(classes) > 4 else ''}"
+        )
+
+
 def _check_length(name: str, labels: Sized, rows_name: str, rows: Sized) -> None:
     if len(labels) != len(rows):
         raise DataError(
@@ -299,8 +323,8 @@ def _numbers_of(
         if missing == "error" and is_missing.any():
             raise DataError(
                 f'column "{name}" has a missing cell (NaN) in row {1 + int(np.argmax(is_missing))}'
-                ': fill it, drop the column, or make missing cells a level with missing="level" '
-                "(--missing level)"
+                ": fill it, drop the column, or make missing cells a level with "
+                + typed_setting("missing", "level")
             )
         if name not in declared and holds_numbers(cells):
             numbers = to_numbers(f'column "{name}"', cells)

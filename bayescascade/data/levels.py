@@ -21,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
+from bayescascade.base.typed_words import typed_setting
 
 OTHER_LEVELS = "other levels"
 """The level that rare ones are grouped as; in a column without order, unseen ones are it, too."""
@@ -78,7 +79,7 @@ def plain_level(name: str, value: object) -> Level:
         raise DatesError(
             f'column "{name}" holds dates or times such as {value}: '
             "convert it to text or numbers, drop it, or read its parts "
-            "(ReadAs(dates=), --dates parts)"
+            f"({typed_setting('dates', 'parts', 'ReadAs')})"
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise DataError(f'column "{name}" must hold finite numbers, got {value}')

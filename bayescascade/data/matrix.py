@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from bayescascade.base.errors import DataError, ModelFileError, UnknownLevelError
+from bayescascade.base.typed_words import typed
 from bayescascade.data.cell_policy import STRICT, CellPolicy, Matrix
 from bayescascade.data.column import UNKNOWN, Column
 from bayescascade.data.date_parts import with_date_parts
@@ -325,7 +326,7 @@ class MatrixEncoder:
         except UnknownLevelError as error:
             raise error.advising(
                 "declare rare levels when fitting, as a Categorical column, or accept unknown ones "
-                "(unknown=, --unknown)"
+                f"({typed('unknown=', '--unknown')})"
             ) from None
         unknown.note(name, cells, codes)
         part = self._part(levels, codes)

@@ -18,6 +18,7 @@ import pyarrow.parquet
 
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.texts import shortened
+from bayescascade.base.typed_words import typed
 from bayescascade.base.validation import check_integer
 from bayescascade.data.arrow_frames import frame_of_arrow
 from bayescascade.data.dialects import SNIFFED_BYTES, TO_BE_FOUND, GivenDialect, sniffed
@@ -316,7 +317,7 @@ def _explained_errors(
         if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error):
             raise DataError(
                 f"{label} must be {encoding or 'UTF-8'} text: convert its encoding, or name it "
-                "(encoding=, --encoding)"
+                f"({typed('ReadAs(encoding=)', '--encoding')})"
             ) from None
         reason = str(error).splitlines()[0]
         raise DataError(f"cannot read {label}: {reason}") from None

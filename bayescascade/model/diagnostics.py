@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.typed_words import typed, typed_setting
+
 RHAT_CEILING = 1.01
 ESS_FLOOR = 400.0
 _FALL = 1.0  # nats: less is what a cold chain fluctuates by
@@ -34,12 +36,13 @@ class Diagnostic:
 
 def convergence_advice(search: object, n_chains: int | None = None) -> str:
     """Return what to do where a diagnostic is not fine, given the search and number of chains."""
-    longer = "run longer chains (n_steps, --steps)"
+    longer = f"run longer chains ({typed('n_steps', '--steps')})"
     if n_chains == 1:  # which nothing can be compared with
-        longer = "run several chains (n_chains, --chains), or longer ones (n_steps, --steps)"
+        several = f"run several chains ({typed('n_chains', '--chains')})"
+        longer = f"{several}, or longer ones ({typed('n_steps', '--steps')})"
     if "tempering" in str(search) or "langevin" in str(search):
         return longer
-    return f'{longer} or search="tempering" (--search tempering)'
+    return f"{longer} or {typed_setting('search', 'tempering')}"
 
 
 def fallen_chains(traces: Mapping[str, NDArray[np.float64]]) -> int:

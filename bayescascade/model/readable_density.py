@@ -36,6 +36,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError, UnknownLevelError
+from bayescascade.base.typed_words import typed, typed_setting
 from bayescascade.base.validation import check_integer, check_weights
 from bayescascade.data.arrow_frames import as_frame
 from bayescascade.data.column import MISSING, UNKNOWN
@@ -185,8 +186,9 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
             codes = self.schema_.encode(X, first_row=first_row, unknown=found)
         except UnknownLevelError as error:
             raise error.advising(
-                "give all its levels when fitting (nominal=, ordinal=), or accept unknown ones "
-                'with unknown="rare" (--unknown rare)'
+                "give all its levels when fitting ("
+                + typed("nominal=, ordinal=", "--nominal, --ordinal")
+                + f"), or accept unknown ones with {typed_setting('unknown', 'rare')}"
             ) from None
         if found is not None:
             found.tell(_MEANINGS[how], unknown)

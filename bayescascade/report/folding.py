@@ -11,6 +11,7 @@ A folded page is a page, so that text and HTML are made of it as usual.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from bayescascade.base.typed_words import typed
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import (
     Block,
@@ -28,7 +29,6 @@ MOST_ROWS = 40
 
 _LITTLE = 1.5  # times as many rows are not folded
 _CUT = "...: some levels are left out"
-_ALL = "all: --full, in Python to_text(full=True)"
 
 
 def folded(page: Page, most_rows: int = MOST_ROWS) -> Page:
@@ -49,7 +49,7 @@ def _folded(block: Block, most_rows: int) -> Page:
         if len(shown) < len(tree.labels):
             return (_folded_tree(tree, shown), _note(block.fold, *_splits(tree, shown)))
         if tree is not block and list(tree.labels) != list(block.labels):
-            return (tree, Pieces([_CUT, _ALL], "dim"))
+            return (tree, Pieces([_CUT, _all()], "dim"))
     elif isinstance(block, PrintedTable) and block.fold is not None:
         shown = shown_rows(block, most_rows)
         if len(shown) < len(block.labels):
@@ -76,7 +76,11 @@ def _note(fold: Fold, hidden: set[int], n_folded: int, of_what: str) -> Pieces:
     total = sum(fold.weights)
     worth = sum(fold.weights[row] for row in hidden)
     share = f", with {share_text(min(1.0, worth / total))} of {fold.measure}" if total > 0 else ""
-    return Pieces([f"folded: {n_folded:,} of {of_what}{share}", _ALL], "dim")
+    return Pieces([f"folded: {n_folded:,} of {of_what}{share}", _all()], "dim")
+
+
+def _all() -> str:
+    return f"all: {typed('to_text(full=True)', '--full')}"
 
 
 def fold_words(fold: Fold, count: int, size: float, total: float, n_splits: int = 0) -> str:

@@ -112,7 +112,7 @@ def test_ctrl_c_prints_json_of_what_was_finished() -> None:
         ([TITANIC, "--plot", "p.txt"], "--plot must end in .png, .svg, .pdf, got p.txt"),
         ([TITANIC, SPARSE, "--drop", "y"], 'drop names the unknown column "y"; columns: class'),
         ([TITANIC, SPARSE, "--columns", "x1"], "--columns must name a column of every table, got "),
-        ([TITANIC, "--ordinal", "age"], "(--ordinal age:adult,child)"),
+        ([TITANIC, "--ordinal", "age"], "as in --ordinal age:adult,child"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_before_anything_is_learned(

@@ -76,7 +76,7 @@ def test_weights_that_are_all_zero(tmp_path: Path) -> None:
         (["--model", "rules", "--max-branches", "2"], "needs --model leaf or branch, got rules"),
         (["--model", "rules", "--max-size", "0"], "--max-size must be an integer >= 1, got 0"),
         (["--model", "rules", "--memory-limit", "-1"], "--memory-limit must be a finite number"),
-        (["--model", "rules", "--memory-limit", "1e-9"], "increase memory_limit"),
+        (["--model", "rules", "--memory-limit", "1e-9"], "increase --memory-limit"),
         (["--model", "branch", "--feature-inclusion", "1"], "> 0 and < 1, got 1.0"),
         (["--model", "bush"], "'bush' is not one of 'auto', 'leaf', 'branch'"),
         (["--max-branches", "1"], "--max-branches must be an integer >= 2, got 1"),
@@ -94,7 +94,7 @@ def test_weights_that_are_all_zero(tmp_path: Path) -> None:
         (["--continuous", "age_:3"], 'error: --continuous names the unknown column "age_" (did'),
         (["--weights", "n"], 'error: --weights names the unknown column "n"; columns: class, sex'),
         (["--drop", "class,sex,age,survived"], "at least one column must be used, got none"),
-        (["--ordinal", "age"], "(--ordinal age:adult,child)"),
+        (["--ordinal", "age"], "as in --ordinal age:adult,child"),
         (["--ordinal", "age:child"], 'the unknown level "adult" in row 1'),
         (["--ordinal", "age:a", "--ordinal", "age:b"], '--ordinal must name column "age" once'),
         (["--continuous", "age"], "--continuous must be NAME:BINS or NAME:EDGE,EDGE,..."),
@@ -122,12 +122,27 @@ def test_wrong_options(options: list[str], message: str, monkeypatch: pytest.Mon
         (["grow"], "No such command 'grow' (see bayescascade --help)"),
         (["--bogus"], "--bogus"),
         (["show"], "Missing argument 'MODEL.json'"),
+        (
+            ["boxes", TITANIC, "--target", "class"],
+            "error: --target must have two classes. Only binary classification is supported, "
+            'got 4 classes: "1st", "2nd", "3rd", "crew"',
+        ),
+        (["rados", "fit", "no/such.npz"], "error: no such file: no/such.npz"),
         (["show", "no/such.json"], "cannot read no/such.json: No such file or directory"),
         (["show", TITANIC], "titanic.csv is not a saved model, or is cut short: not JSON"),
     ],
 )
 def test_wrong_commands(arguments: list[str], message: str) -> None:
     assert_error(run(*arguments), message)
+
+
+def test_numbers_as_labels(tmp_path: Path) -> None:
+    """That some are missing is not what is wrong with them."""
+    path = tmp_path / "rows.csv"
+    path.write_text("age,sex\n" + "".join(f"{i / 4},m\n,f\n" for i in range(200, 300)))
+    found = run("classify", path, "--target", "age")
+    assert_error(found, "100 different numbers such as 50.25; numbers must be cut into classes")
+    assert "NaN" not in found.stderr
 
 
 @pytest.mark.parametrize(

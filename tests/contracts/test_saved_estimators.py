@@ -13,6 +13,7 @@ from bayescascade import (
     ModelFileError,
 )
 from bayescascade.base.texts import with_article
+from bayescascade.base.typed_words import words_of_commands
 from bayescascade.model.roles import Classifier, Density, Graphed, HasPicture, Predictor
 from tests.commands import command
 from tests.contracts.listed import ESTIMATORS, answers, fitted, rows
@@ -101,7 +102,9 @@ def test_commands_do_what_the_model_can(name, tmp_path):
     labels = ESTIMATORS[name].labels()
     model.save(path)
     rows().assign(label=labels).to_csv(data, index=False)
-    assert command("show", path) == str(model) + "\n"
+    with words_of_commands():
+        text = f"{model}\n"
+    assert command("show", path) == text
     assert json.loads(command("show", path, "--json"))
     is_density = isinstance(model, Density)
     given, drawn = command("show", path, "--given", "sex=male"), command("show", path, "--dot")

@@ -14,7 +14,7 @@ from tests.people import DECLARED
 BRIEF = {"n_steps": 60, "n_chains": 2, "random_state": 3, "search": "anneal+metropolis"}
 TOLD = (
     "R-hat must be at most 1.01 and ESS at least 400, see summary_; "
-    r"run longer chains \(n_steps, --steps\)"
+    r"run longer chains \(n_steps\)"
 )
 
 

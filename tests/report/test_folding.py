@@ -50,7 +50,7 @@ def test_a_long_tree_shows_its_strongest_splits(rng):
     assert len(leaves & shown) + sum(n for n, _ in told) == tree.n_leaves
     n_splits = sum(n for _, n in told)
     assert f"folded: {n_splits} of 100 splits, with " in text
-    assert "all: --full, in Python to_text(full=True)" in " ".join(text.split())
+    assert "all: to_text(full=True)" in " ".join(text.split())
     assert all(node == 0 or int(tree.tree.parent[node]) in shown for node in shown)
     strongest = np.argsort(-tree.gains, kind="stable")[:5].tolist()
     assert shown.issuperset(strongest)

@@ -99,7 +99,7 @@ def test_text_fits_and_warns_in_the_words_of_the_family() -> None:
         trace.diagnostics()["n_rules"].r_hat, abs=1e-3
     )
     assert any(line.startswith("warning: R-hat should be at most") for line in lines)
-    assert "longer chains (n_steps, --steps) or search" in " ".join(text.split())
+    assert "longer chains (n_steps) or search" in " ".join(text.split())
     assert any(line.startswith("accepted    grow 0.") for line in lines)
     assert "\nposterior   rules         " in text
     assert not any(word in text for word in ("leaf", "leaves", "cascade", "split"))

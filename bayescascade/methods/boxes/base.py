@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_integer
-from bayescascade.data.labels import class_number
+from bayescascade.data.labels import check_two_classes, class_number
 from bayescascade.data.levels import level_text, plain_level
 from bayescascade.data.matrix_sides import readable_sql
 from bayescascade.data.sql import sql_case, sql_literal
@@ -64,12 +64,7 @@ class BoxesClassifier(MatrixClassifier):
     ) -> RareRows:
         """Read rows to learn from, and find the rare class."""
         training = super()._read_rows(X, y, sample_weight)
-        if training.n_classes > 2:
-            shown = ", ".join(f'"{level_text(label)}"' for label in training.classes[:4].tolist())
-            raise DataError(
-                "y must have two classes. Only binary classification is supported, got "
-                f"{training.n_classes} classes, {shown}{', ...' if training.n_classes > 4 else ''}"
-            )
+        check_two_classes(training.classes)
         sums = np.bincount(training.labels, training.weights, 2)
         if not (sums > 0.0).all():
             raise DataError("sample_weight must be > 0 for a row of each class")

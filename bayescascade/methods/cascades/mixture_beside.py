@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.threads import n_threads_of, single_threaded
+from bayescascade.base.typed_words import typed
 from bayescascade.base.watch import check_time, watch_in_use
 from bayescascade.data.table import Table
 from bayescascade.methods.mixtures.choosing import NUMBERS, Chooser, climb_all
@@ -44,7 +45,7 @@ class MixtureBeside(NamedTuple):
             return ""
         return (
             f"a mixture of {self.n_components} classes scores {self.gain:.2f} (+- {self.error:.2f})"
-            " nats a row better on held-out rows: fit --model mixture, in Python CascadeMixture"
+            f" nats a row better on held-out rows: {typed('CascadeMixture', '--model mixture')}"
         )
 
     @classmethod

@@ -37,6 +37,8 @@ def read_rados(path: str | Path) -> Content:
     try:
         with contradictions_refused():
             return _read(Path(path))
+    except FileNotFoundError:
+        raise ModelFileError(f"no such file: {path}") from None
     except (OSError, EOFError, MemoryError, zipfile.BadZipFile) as error:
         reason = shortened(str(error))
         raise ModelFileError(f"{path}: cannot be read as rados: {reason}") from None

@@ -20,11 +20,11 @@ from bayescascade.data.given import GivenRows, check_width
 from bayescascade.data.labels import (
     TrainingRows,
     check_labels,
+    check_two_classes,
     classes_record,
     label_codes,
     read_classes,
 )
-from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.names import check_present
 from bayescascade.data.units import Units
@@ -144,12 +144,7 @@ def read_rows(
         return Rows(like, matrix, np.where(codes, 1.0, -1.0))
     encoder = MatrixEncoder.learn(given, CellPolicy(missing))
     training = TrainingRows.read(encoder, given, owner=OWNER)
-    if training.n_classes > 2:
-        shown = ", ".join(f'"{level_text(label)}"' for label in training.classes[:4].tolist())
-        raise DataError(
-            f"y must have two classes. Only binary classification is supported, got "
-            f"{training.n_classes} classes, {shown}{', ...' if training.n_classes > 4 else ''}"
-        )
+    check_two_classes(training.classes)
     matrix = np.asarray(training.rows, np.float64)
     n_columns = matrix.shape[1]
     center, units = np.zeros(n_columns), np.ones(n_columns)

@@ -5,23 +5,17 @@ row beyond the range that was learned from: it is in the outer bin of a continuo
 level that was never seen may be let pass: it satisfies no condition.
 """
 
-from typing import Final
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, UnknownLevelError
+from bayescascade.base.typed_words import typed, typed_setting
 from bayescascade.data.column import MISSING, UNKNOWN, Column
 from bayescascade.data.levels import check_numbers, to_numbers, without_codes
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_column, sql_condition
 from bayescascade.data.unknown import UnknownCells
-
-_REMEDIES: Final = {
-    "error": ': fill it, or fit with missing="level" (--missing level)',
-    "level": ': fill it, or accept it with unknown="ignore" (--unknown ignore)',
-}
 
 
 def encode_for_labels(
@@ -52,7 +46,7 @@ def encode_for_labels(
             row = first_row + int(np.argmax(is_missing))
             raise DataError(
                 f'column "{column.name}" has a missing cell (NaN) in row {row}, and had none in fit'
-                + _REMEDIES[missing]
+                + _remedy(missing)
             )
         if column.kind == "continuous":
             numbers = to_numbers(f'continuous column "{column.name}"', cells, first_row)
@@ -65,8 +59,9 @@ def encode_for_labels(
             found.note(column.name, cells, column_codes)
         except UnknownLevelError as error:
             raise error.advising(
-                "give all its levels when fitting (nominal=, ordinal=), or accept unknown ones "
-                'with unknown="ignore" (--unknown ignore)'
+                "give all its levels when fitting ("
+                + typed("nominal=, ordinal=", "--nominal, --ordinal")
+                + f"), or accept unknown ones with {typed_setting('unknown', 'ignore')}"
             ) from None
     found.tell("meets no condition", whole)
     codes[codes == UNKNOWN] = MISSING
@@ -88,3 +83,10 @@ def _is_refused(column: Column, missing: str, unknown: str) -> bool:
     """Return whether a missing cell of a column is an error."""
     is_unknown = missing == "level" and not column.has_missing_level
     return missing == "error" or (is_unknown and unknown == "error")
+
+
+def _remedy(missing: str) -> str:
+    """Return what to do about a missing cell where missing cells are an error, or a level."""
+    if missing == "error":
+        return f": fill it, or fit with {typed_setting('missing', 'level')}"
+    return f": fill it, or accept it with {typed_setting('unknown', 'ignore')}"

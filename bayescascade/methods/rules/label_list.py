@@ -19,6 +19,7 @@ from scipy.special import rel_entr, xlogy
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.texts import printable
+from bayescascade.base.typed_words import typed
 from bayescascade.base.validation import check_probability
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import class_number
@@ -255,7 +256,7 @@ class LabelList(ListedRules):
         """An explanation of the numbers in the table."""
         wide = [
             "probabilities of the classes: posterior means",
-            "intervals: see --json or to_dict()",
+            f"intervals: see {typed('to_dict()', '--json')}",
         ]
         narrow = ["probabilities: posterior means", "intervals: 95 % of the posterior"]
         return self._fitting((Pieces(wide, "dim"),), (Pieces(narrow, "dim"),))
