@@ -134,7 +134,7 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of each column in the gains of splits, (n_features_in_,); see `LeafCascade`."""
+        """Share of each column in the gains of splits, ``(n_features_in_,)``; see `LeafCascade`."""
         volumes = self.tree_.log_volumes  # which says if nothing is fitted
         return split_shares(self.schema_, self._counted, volumes, 1.0)
 
