@@ -250,7 +250,7 @@ class LearnedDensityTree(DensityParts):
         """Further explanations of the table."""
         if self.level_probabilities is None:
             return ()
-        return ("mostly: what stands out inside a leaf, and its probability",)
+        return ("mostly: more common in the leaf than if spread evenly; its probability",)
 
     def _table(self, columns: list[Numbers]) -> Page:
         """Return the tree; under an independent leaf are the levels that stand out inside it."""
