@@ -143,7 +143,7 @@ def test_every_option_reaches_the_estimator(tmp_path: Path) -> None:
         (["--target", "age", "--columns", "age"], "one column besides age must be used, got none"),
         (["--target", "age", "--min-support", "0.9"], "--min-support must be at most 0.786, the"),
         (["--target", "age", "--min-support", "1"], "must be a finite number >= 0 and < 1, got 1"),
-        (["--target", "age", "--memory-limit", "1e-9"], "increase memory_limit"),
+        (["--target", "age", "--memory-limit", "1e-9"], "increase --memory-limit"),
         (["--target", "age", "--model", "rules"], "No such option"),
         (["--target", "age", "--cv", "1"], "--cv must be 0, or an integer >= 2, got 1"),
     ],

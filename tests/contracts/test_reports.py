@@ -21,6 +21,7 @@ from bayescascade import (
     PrivateAdditiveNoiseModel,
 )
 from bayescascade.base.texts import with_article
+from bayescascade.base.typed_words import words_of_commands
 from bayescascade.model.diagnostics import Diagnostic
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.sentences import doubt_sentences, held_out_told
@@ -206,7 +207,8 @@ def test_the_command_writes_the_same_report(tmp_path):
     """Who has the file of a model needs no Python."""
     model, path = fitted("labels"), tmp_path / "model.json"
     model.save(path)
-    model.report(tmp_path / "python.html")
+    with words_of_commands():
+        model.report(tmp_path / "python.html")
     assert run("show", path, "--html", tmp_path / "shown.html").stdout == ""
     assert (tmp_path / "shown.html").read_bytes() == (tmp_path / "python.html").read_bytes()
     for name in ("labels", "forest", "leaf"):
@@ -214,9 +216,9 @@ def test_the_command_writes_the_same_report(tmp_path):
         model.save(path)
         labels = case.labels() if case.is_labeled else None
         rows().assign(**({} if labels is None else {"boat": labels})).to_csv(data, index=False)
-        model.report(
-            tmp_path / "python.html", held_out=rows() if labels is None else (rows(), labels)
-        )
+        held_out = rows() if labels is None else (rows(), labels)
+        with words_of_commands():
+            model.report(tmp_path / "python.html", held_out=held_out)
         target = () if labels is None else ("--target", "boat")
         options = ("show", path, "--html", tmp_path / "shown.html", "--held-out", data)
         assert run(*options, *target).stdout == ""
