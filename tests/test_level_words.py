@@ -89,7 +89,9 @@ def test_splits_on_many_levels_take_two_lines() -> None:
         i for i, line in enumerate(lines) if line.startswith("├─ place is Aaland, Aeland")
     )
     assert any("sex is f" in line for line in lines[branch + 1 : branch + 3])
-    assert any("some levels are left out" in line and "to_text(full=True)" in line for line in lines)
+    assert any(
+        "some levels are left out" in line and "to_text(full=True)" in line for line in lines
+    )
     full = " ".join(tree.to_text(full=True, width=80).replace("│", "").split())
     assert all(place in full for place in PLACES)
     assert all(place in tree._repr_html_() for place in PLACES)
