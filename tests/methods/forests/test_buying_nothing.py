@@ -74,7 +74,7 @@ def test_without_validation_rows_the_others_decide(model, few_rows, monkeypatch)
             bought[is_learnable] += fitted.choice_.is_better
             printed = " ".join(str(fitted).split())
             is_better = fitted.choice_.is_better
-            how = "better than buying nothing" if is_better else "not better by more than"
+            how = "better than buying nothing" if is_better else "not better than the most common"
             assert how in printed
             assert f"on {fitted.choice_.n_rows} {rows}" in printed
     assert bought[True] == len(SEEDS)
