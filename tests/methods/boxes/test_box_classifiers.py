@@ -42,10 +42,10 @@ def test_what_is_not_proved_is_not_called_exact(rng, monkeypatch):
     """Neither a search that was ended, by default after some work, nor a program's word."""
     X, y = rng.normal(size=(200, 5)), rng.random(200) < 0.4
     settings = {**EXACT, "n_boxes": 2, "side_cost": 0.1}
-    ended = BoxClassifier(**settings, time_limit=0.2).fit(X, y)
+    ended = BoxClassifier(**settings, time_limit=0.05).fit(X, y)
     assert ended.exact_.gap > 0.0
     assert "exact:" not in str(ended)
-    assert "stopped at the time limit" in str(ended)
+    assert "stopped at the time limit" in " ".join(str(ended).split())
     monkeypatch.setattr("bayescascade.methods.boxes.estimators._MOST_WORK", 2e7)
     by_default = BoxClassifier(**settings | {"n_boxes": 3}).fit(X[:60, :3], y[:60])
     text = " ".join(str(by_default).split())
