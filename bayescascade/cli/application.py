@@ -177,8 +177,8 @@ def _shown_once() -> Callable[..., None]:
     return show
 
 
-_COMPOUND = re.compile(r"(?<![\w\"'])[a-z]+(?:_[a-z]+)+\b")
-"""Names of parameters that are no words of a sentence, unless they are a user's, in quotes."""
+_COMPOUND = re.compile(r"(?<![\w\"'/\\.-])[a-z]+(?:_[a-z]+)+\b(?!\.\w|[/\\-])")
+"""Names of parameters that are no words of a sentence; a user's stand in quotes or in paths."""
 
 _OF_LABELS = {"y": "target"}
 """What commands call labels."""

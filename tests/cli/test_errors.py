@@ -284,3 +284,10 @@ def test_a_defect_of_the_program_is_not_hidden(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(rows, "read_table", fail)
     with pytest.raises(ZeroDivisionError):
         run("fit", TITANIC)
+
+
+def test_files_named_like_parameters_keep_their_names(tmp_path) -> None:
+    """An error that names another file than the user's sends them looking for it."""
+    path = tmp_path / "memory_limit.csv"
+    assert f"{path}" in run("fit", path).stderr
+    assert "memory_limit.csv" in run("fit", "memory_limit.csv").stderr
