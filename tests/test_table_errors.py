@@ -77,6 +77,7 @@ GOOD = {"a": ["x", "y", "x"], "b": [1, 2, 2]}
         ),
         ({"x": pd.date_range("2020", periods=3)}, {}, 'column "x" holds dates or times such as'),
         ({"x": [datetime.date(2020, 1, 1)]}, {}, 'column "x" holds dates or times such as 2020'),
+        ({"x": [datetime.time(9)]}, {}, "09:00:00: convert it to text or numbers, or drop it"),
         (
             {"age": ["child", "adult"]},
             {"ordinal": ["age"]},

@@ -154,7 +154,8 @@ class LevelCollector(Collector):
         try:
             factor = factorize(self.name, cells)
         except DatesError as error:
-            self._problem = UndeclaredError(str(error), {self.name: _dates_words("dates or times")})
+            words = _dates_words("dates or times") if error.has_parts else "times or durations"
+            self._problem = UndeclaredError(str(error), {self.name: words})
             if self.declared.kind is not None:
                 raise
             return

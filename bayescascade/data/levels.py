@@ -44,6 +44,10 @@ else:
 class DatesError(DataError):
     """A column holds dates or times, which are no levels."""
 
+    def __init__(self, message: str, has_parts: bool = False) -> None:
+        super().__init__(message)
+        self.has_parts = has_parts  # whether `ReadAs` can read it as year, month and weekday
+
 
 class Factor(NamedTuple):
     """A column as its distinct values and the position of each cell among them."""
@@ -76,11 +80,13 @@ def plain_level(name: str, value: object) -> Level:
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, (datetime.date, datetime.time, datetime.timedelta, pd.Period)):
-        raise DatesError(
-            f'column "{name}" holds dates or times such as {value}: '
-            "convert it to text or numbers, drop it, or read its parts "
-            f"({typed_setting('dates', 'parts', 'ReadAs')})"
+        holds = (
+            f'column "{name}" holds dates or times such as {value}: convert it to text or numbers'
         )
+        if not isinstance(value, datetime.date):  # times and durations have no such parts
+            raise DatesError(f"{holds}, or drop it")
+        parts = typed_setting("dates", "parts", "ReadAs")
+        raise DatesError(f"{holds}, drop it, or read its parts ({parts})", has_parts=True)
     if isinstance(value, float) and not math.isfinite(value):
         raise DataError(f'column "{name}" must hold finite numbers, got {value}')
     if isinstance(value, (bool, int, float)):
