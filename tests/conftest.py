@@ -7,13 +7,16 @@ import os
 import sys
 import zlib
 
+# threads of BLAS and OpenMP cost small problems more than they save; NumPy reads this when imported
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "agg")  # no windows
+
 import numpy as np
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 from bayescascade.base import jit, notices
-
-os.environ.setdefault("MPLBACKEND", "agg")  # no windows
 
 
 @pytest.fixture(autouse=True)

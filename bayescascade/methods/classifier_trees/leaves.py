@@ -8,6 +8,7 @@ from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from bayescascade.base.threads import single_threaded
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.scaling import Standard
 from bayescascade.methods.classifier_trees.sums import Sums
@@ -145,7 +146,7 @@ def newton(rows: Numbers, is_second: Bools, weights: Numbers) -> tuple[Numbers, 
 def _by_scikit_learn(rows: Numbers, labels: Places, weights: Numbers) -> tuple[Numbers, Numbers]:
     """Return slopes and intercepts of rows of positive weight."""
     model = LogisticRegression(C=_STRENGTH, max_iter=_MOST_STEPS, tol=_TOLERANCE)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), single_threaded():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(rows, labels, sample_weight=weights)
     return model.coef_, model.intercept_

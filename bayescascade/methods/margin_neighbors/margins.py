@@ -19,6 +19,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.threads import single_threaded
 from bayescascade.data.splitting import split_by_class
 
 Numbers = NDArray[np.float64]
@@ -138,7 +139,8 @@ def fit_additive(estimator: Any, cells: Numbers, labels: Ints, sizes: Numbers) -
     """Return a clone fitted to standardized cells (n, p), as a sum."""
     model = clone(estimator)
     given = {} if (sizes == sizes[0]).all() else {"sample_weight": sizes}
-    model.fit(cells, labels, **given)
+    with single_threaded():
+        model.fit(cells, labels, **given)
     return Additive.of(model, cells, sizes)
 
 
