@@ -1,0 +1,259 @@
+"""Compiled sweeps of every family are the same chains as their plain moves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import samplers
+from bayescascade.methods.rules.kernels import layout
+from bayescascade.methods.rules.posterior import RuleListPosterior
+from bayescascade.methods.rules.rule_list import RuleList
+from tests.methods.cascades import problems as cascades
+from tests.methods.cascades.problems import INCLUSION, LEAF
+from tests.methods.rules import problems as rules
+from tests.statistical.chi_square import fits
+from tests.statistical.spaces import Space, each, lists, trees
+from tests.statistical.tiny_spaces import (
+    BOUGHT,
+    BUDGETS,
+    BY_BRANCHES,
+    CORE,
+    CUT_PAIR,
+    CUTS,
+    DEEP,
+    GROUPED,
+    LEVELS,
+    LIST_BINS,
+    LISTS,
+    LONG_LISTS,
+    MIXED_WAYS,
+    MULTIWAY,
+    MULTIWAY_INCLUSION,
+    OPTIONS,
+    PAIR,
+    SUPPORTED,
+    SYMMETRIC,
+    THREE_CLASSES,
+    THREE_CUTS,
+    TREES,
+    TWO,
+    WEIGHED,
+    large_states,
+)
+
+N_STEPS = 1500
+FEWER_STEPS = 600  # of a move alone, which leads to fewer states
+MANY_STEPS = {("graft",): 10_000}  # few are accepted, and a factor of 2 must be seen
+
+
+def is_plain_step(
+    space: Space, state, rng, names=None, beta=1.0, broken=False, posterior=None, wrong_beta=None,
+    n_steps=None,
+):  # fmt: skip
+    """Whether compiled steps from a state pass for plain ones."""
+    states, chances = space.step(state, names or space.names, beta, broken)
+    index = {state: i for i, state in enumerate(states)}
+    posterior = posterior or space.posterior()
+    heated = beta if wrong_beta is None else wrong_beta
+    n_steps = n_steps or (4000 if broken else FEWER_STEPS if names else N_STEPS)
+    drawn = (posterior.advance(rng, state, 1, heated)[0] for _ in range(n_steps))
+    try:
+        return fits([index[state] for state in drawn], chances)
+    except KeyError:  # it went where no plain step leads
+        return False
+
+
+@each(*TREES, BY_BRANCHES, *OPTIONS, *LEVELS[:2], trees(cascades.ORDINAL, LEAF), MIXED_WAYS,
+      trees(cascades.TERNARY_THREE_WAY, INCLUSION), *LISTS, *BUDGETS, *CUTS, *BOUGHT,
+      quick=(*CORE, BY_BRANCHES, SUPPORTED))  # fmt: skip
+def test_compiled_steps_are_the_plain_ones(space, rng):
+    """The compiled sweep is a second program for the moves: it must be the same chain."""
+    for state in space.some_states(rng):
+        assert is_plain_step(space, state, rng), state
+
+
+@each(*LONG_LISTS, quick=LONG_LISTS[1:])
+def test_compiled_steps_from_longer_lists_are_the_plain_ones(space, rng):
+    """A hundred candidates of several sizes, as in use."""
+    for state in large_states(space, rng, 3):
+        assert is_plain_step(space, state, rng), state
+
+
+@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, TWO, GROUPED, WEIGHED, CUT_PAIR, DEEP, THREE_CUTS,
+      BOUGHT[1], quick=(MULTIWAY, SUPPORTED, WEIGHED, BOUGHT[1]))  # fmt: skip
+@pytest.mark.parametrize(
+    "beta", [0.4, *(pytest.param(b, marks=pytest.mark.slow) for b in (0.0, 3.0))]
+)
+def test_compiled_steps_know_the_temperature(space, beta, rng):
+    """Annealing would otherwise cool something else."""
+    for state in space.some_states(rng, 3):
+        assert is_plain_step(space, state, rng, beta=beta), state
+
+
+@pytest.mark.slow
+@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, quick=(MULTIWAY, PAIR))
+def test_broken_steps_are_told_apart(space, rng):
+    """The tests above must be able to fail: without Hastings terms, and at another temperature."""
+    assert not all(is_plain_step(space, s, rng, broken=True) for s in space.some_states(rng, 8))
+    best = space.states[int(np.argmax(space.log_densities()))]
+    assert not is_plain_step(space, best, rng, beta=0.3, wrong_beta=2.0)
+
+
+# Where a step is accepted with certainty its ratio may be anything: these make it uncertain, for
+# steps to more rules and conditions, and for steps to fewer.
+RATES = {
+    "short": {"expected_rules": 0.2, "expected_size": 0.2},
+    "long": {"expected_rules": 8.0, "expected_size": 4.0},
+    "few": {"expected_rules": 0.4, "expected_size": 6.0},
+}
+UNSEEN_LISTS = {
+    problem.name: [lists(rules.unseen(problem), f"-{n}", **rates) for n, rates in RATES.items()]
+    for problem in (rules.PAIR, rules.SUPPORTED)
+}
+
+
+def states_for_moves(space: Space, rng):
+    """Return short lists whose rules are of one and of two conditions; other states at random."""
+    if space.states[0] != RuleList():
+        return space.some_states(rng)
+    sizes = space.posterior().antecedents.sizes
+    short = [state for state in space.states if 1 <= state.n_rules <= 2]
+    patterns = {tuple(int(sizes[rule]) for rule in state.rules): state for state in short}
+    assert {(1,), (2,), (1, 1), (1, 2), (2, 1)} <= set(patterns)
+    return list(patterns.values())
+
+
+@pytest.mark.slow
+@each(MULTIWAY, MULTIWAY_INCLUSION, *(s for three in UNSEEN_LISTS.values() for s in three),
+      CUT_PAIR, THREE_CUTS, DEEP, quick=(MULTIWAY, UNSEEN_LISTS["pair"][2], CUT_PAIR))  # fmt: skip
+def test_each_move_alone_is_the_plain_one(space, rng, monkeypatch):
+    """With all moves together a rare one could be wrong unnoticed."""
+    for names in space.groups:
+        with monkeypatch.context() as patch:
+            posterior = space.restricted(names, patch)
+            for state in [*states_for_moves(space, rng), *telling_states(space, names, 1.0)]:
+                assert is_plain_step(
+                    space, state, rng, names, posterior=posterior, n_steps=MANY_STEPS.get(names)
+                ), (names, state)
+
+
+# How likely edits of a rule on columns of two and three levels propose another, and it this one.
+# They exchange, add or drop a condition, each a third of the time; what comes is on either column.
+EDITS = {
+    "a=0": {"a=1": (1 / 12, 1 / 12), "b=0": (1 / 18, 1 / 12), "b=1": (1 / 18, 1 / 12),
+            "b=2": (1 / 18, 1 / 12), "a=0 b=0": (1 / 18, 1 / 6), "a=0 b=1": (1 / 18, 1 / 6),
+            "a=0 b=2": (1 / 18, 1 / 6)},
+    "b=0": {"b=1": (1 / 18, 1 / 18), "b=2": (1 / 18, 1 / 18), "a=0": (1 / 12, 1 / 18),
+            "a=1": (1 / 12, 1 / 18), "a=0 b=0": (1 / 12, 1 / 6), "a=1 b=0": (1 / 12, 1 / 6)},
+    "a=0 b=0": {"a=0": (1 / 6, 1 / 18), "b=0": (1 / 6, 1 / 12), "a=1 b=0": (1 / 24, 1 / 24),
+                "a=0 b=1": (1 / 36, 1 / 36), "a=0 b=2": (1 / 36, 1 / 36)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("start", "expected_size"),
+    [("a=0", 0.3), ("b=0", 0.3), ("a=0 b=0", 3.0)],
+)
+def test_edits_of_a_rule_have_the_chances_computed_by_hand(start, expected_size, rng, monkeypatch):
+    """Two programs for a ratio could share a mistake; the broken twin takes all edits for even."""
+    monkeypatch.setattr(RuleListPosterior, "tries", dict.fromkeys(layout.MOVES, 0.0) | {"edit": 1})
+    problem = rules.Problem("edits", ("nominal",) * 2, (2, 3), 2, n_classes=2, faint=True)
+    posterior = problem.posterior(expected_size=expected_size)
+    names = [" ".join(f"{'ab'[c.column]}={c.low}" for c in one) for one in posterior.antecedents]
+    rule = RuleList((names.index(start),))
+    steps = [posterior.advance(rng, rule, 1, 1.0)[0].rules[0] for _ in range(2500)]
+
+    def chances(is_even):
+        prior = {1: 1 / 5, 2: expected_size / 2 / 6}  # of a rule of a size: 5 of one, 6 of two
+        found = np.zeros(len(names))
+        for other, (there, back) in EDITS[start].items():
+            gain = prior[len(other.split())] / prior[len(start.split())]
+            found[names.index(other)] = min(there, gain * (there if is_even else back))
+        found[names.index(start)] = 1.0 - found.sum()  # else it stays
+        return found
+
+    assert fits(steps, chances(is_even=False))
+    assert not fits(steps, chances(is_even=True))
+
+
+@each(TWO, WEIGHED, *BOUGHT, quick=(WEIGHED, BOUGHT[1]))
+def test_each_move_on_trees_with_costs_is_the_plain_one(space, rng, monkeypatch):
+    """As above, where a step is accepted less surely."""
+    for names in space.groups:
+        with monkeypatch.context() as patch:
+            posterior = space.restricted(names, patch)
+            for state in space.some_states(rng):
+                assert is_plain_step(space, state, rng, names, 0.4, posterior=posterior), names
+
+
+@pytest.mark.parametrize(
+    ("spaces", "beta"),
+    [([WEIGHED], 0.4), ([CUT_PAIR], 1.0), (BOUGHT, 1.0), (UNSEEN_LISTS["pair"], 1.0),
+     *(pytest.param(spaces, beta, marks=pytest.mark.slow) for spaces, beta in
+       (([TWO], 0.4), ([DEEP], 1.0), ([THREE_CUTS], 1.0), (UNSEEN_LISTS["supported"], 1.0)))],
+    ids=lambda value: value[0].name if isinstance(value, list) else "",
+)  # fmt: skip
+def test_each_move_without_hastings_term_is_told_apart(spaces, beta, rng, monkeypatch):
+    """The tests above must be able to fail, for each move that has such a term."""
+    for names in set(spaces[0].groups) - SYMMETRIC:
+        assert any(is_told_apart(space, names, beta, rng, monkeypatch) for space in spaces), names
+
+
+def telling_states(space: Space, names, beta):
+    """Return the three states from which a lost Hastings term changes most."""
+    right, wrong = (space.matrix(names, beta, broken) for broken in (False, True))
+    return [space.states[i] for i in np.abs(wrong - right).sum(axis=1).argsort()[-3:]]
+
+
+def is_told_apart(space: Space, names, beta, rng, monkeypatch):
+    """Whether compiled steps of these moves are not their broken twins', from some state."""
+    with monkeypatch.context() as patch:
+        posterior = space.restricted(names, patch)
+        return not all(
+            is_plain_step(space, state, rng, names, beta, True, posterior)
+            for state in telling_states(space, names, beta)
+        )
+
+
+@each(MULTIWAY, BY_BRANCHES, LIST_BINS, THREE_CLASSES, quick=(MULTIWAY, THREE_CLASSES))
+def test_compiled_and_plain_blocks_agree_on_acceptance(space, rng):
+    """Acceptance is reported per move, whichever engine ran."""
+    state = space.states[int(np.argmax(space.log_densities()))]
+    _, counts = space.posterior().advance(rng, state, 20_000, 1.0)
+    chain, moves = samplers.init(state, space), space.moves(space.names)
+    accepted, tried = dict.fromkeys(moves, 0), dict.fromkeys(moves, 0)
+    chances = np.array(list(space.weights.values())) / sum(space.weights.values())
+    for name in rng.choice(space.names, size=1500, p=chances):
+        chain, info = samplers.step(rng, chain, space, moves[name])
+        tried[name] += 1
+        accepted[name] += info.accepted
+    assert tuple(counts.proposed) == space.names
+    for name, chance in zip(space.names, chances, strict=True):
+        fast = counts.accepted[name] / counts.proposed[name]
+        # successive steps are correlated: 5 standard errors of a tenth of the steps
+        error = np.sqrt(0.25 * (10 / tried[name] + 10 / counts.proposed[name]))
+        assert abs(fast - accepted[name] / tried[name]) < 5 * error
+        assert abs(counts.proposed[name] - 20_000 * chance) < 5 * np.sqrt(20_000 * chance)
+
+
+@each(CUT_PAIR, THREE_CUTS, quick=(CUT_PAIR,))
+def test_compiled_steps_stay_below_the_bound(space, rng, monkeypatch):
+    """The near-optimal prunings are those of a bound; within it, steps are in balance too."""
+    objectives = -space.log_densities() * space.wrong["temperature"] / 2.0
+    bound = float(np.sort(objectives)[len(objectives) // 2])
+    bound += space.posterior().describe(space.states[int(objectives.argmin())])["objective"]
+    bound -= objectives.min()
+    bounded = replace(space, posterior=lambda: space.posterior(max_objective=bound), _known={})
+    chances = space.probabilities() * [bounded.log_density(s) > -np.inf for s in space.states]
+    assert 0 < np.count_nonzero(chances) < len(space.states)
+    for names in space.groups:
+        flow = chances[:, None] * bounded.matrix(names)
+        np.testing.assert_allclose(flow, flow.T, atol=1e-14)
+        with monkeypatch.context() as patch:
+            posterior = bounded.restricted(names, patch)
+            for start in np.flatnonzero(chances)[::6]:
+                assert is_plain_step(bounded, space.states[start], rng, names, posterior=posterior)
+    free = space.posterior()
+    ends = [free.advance(rng, space.states[0], 50, 0.0)[0] for _ in range(50)]
+    assert any(bounded.log_density(state) == -np.inf for state in ends)  # if nothing holds it
