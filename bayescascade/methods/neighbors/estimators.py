@@ -12,17 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from bayescascade.base.errors import DataError, ModelFileError, ParameterError, warn_user
-from bayescascade.base.saved_arrays import read_array
+from bayescascade.base.errors import DataError, ParameterError, warn_user
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.labels import TrainingRows, check_labels, label_codes
 from bayescascade.data.levels import level_text
 from bayescascade.data.units import Units
 from bayescascade.methods.neighbors.learned import Compressed, Rule
-from bayescascade.methods.neighbors.minibatches import around, climb_by_minibatches, climb_each
+from bayescascade.methods.neighbors.minibatches import climb_each, refined
 from bayescascade.methods.neighbors.parameters import AUTO, CompressionParameters
-from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.prototypes import Floats, State
 from bayescascade.methods.neighbors.reports import (
     CANNOT_TELL,
@@ -32,6 +30,7 @@ from bayescascade.methods.neighbors.reports import (
     prior_texts,
 )
 from bayescascade.methods.neighbors.starting import choose_start, counts_of_classes
+from bayescascade.methods.neighbors.tally import Tally
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.matrix_explorer import MatrixExplorer
 from bayescascade.model.record import NOT_SAVED
@@ -177,9 +176,7 @@ class NeighborCompressionClassifier(
 
     prior_scale_: float | None = field(init=False)
     _n_choosing: int | None = field(init=False)  # held-out rows that chose it; None if given
-    # rows of each class, and those of them taken wrong
-    _sizes: NDArray[np.int64] = field(init=False)
-    _wrong: NDArray[np.int64] = field(init=False)
+    _tally: Tally = field(init=False)
     _units: Units = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override] # rows have no weights
@@ -228,22 +225,19 @@ class NeighborCompressionClassifier(
                 counts=counts,
                 how=self.start,
                 rule=self._rule,
-                **self._options(),
+                metric=self.metric,
+                rank=self.rank,
+                prior_scale=self.prior_scale,
+                dtype=self.dtype,
+                n_threads=n_threads_of(self.n_jobs),
             )
             is_late = watch.is_up
-        self._units, start, best, is_stopped = chosen
-        self.prior_scale_ = best.prior_scale
-        self._n_choosing = start.n_held_out if self.prior_scale == AUTO else None
-        posterior = PrototypePosterior(
-            self._units.scaled(rows),
-            self.classes_[labels],
-            counts,
-            fixed_metric=None if self.joint else best.metric,
-            **self._options() | {"prior_scale": best.prior_scale},
-        )
-        drawn = [best.points, *(start.draw() for _ in range(self.n_chains - 1))]
-        starts = [posterior.layout.state(points, best.metric) for points in drawn]
-        if self.optimizer == "minibatch" and not is_stopped:
+        self._units, is_stopped = chosen.units, chosen.is_stopped
+        self.prior_scale_ = chosen.best.prior_scale
+        self._n_choosing = chosen.start.n_held_out if self.prior_scale == AUTO else None
+        posterior = chosen.posterior(self.classes_[labels], is_metric_fixed=not self.joint)
+        starts = chosen.states(posterior.layout, self.n_chains)
+        if self._by_minibatches and not is_stopped:
             share = 1.0 if self.search == "ascent" else 0.5
             starts, is_stopped, timed_out = climb_each(
                 posterior, starts, rng, watch, share, **self._batches(self.max_iter)
@@ -251,7 +245,6 @@ class NeighborCompressionClassifier(
             is_late |= timed_out
         if is_stopped:  # by Ctrl-C: neither further climbs nor draws; a checkpoint stays
             search = replace(search, search="ascent", max_iter=0, checkpoint=None, resume=False)
-        self._sizes = sizes
         found = self._explore(
             posterior, training, search, starts=starts, default_steps=_STEPS, n_blocks=_KEPT
         )
@@ -260,11 +253,10 @@ class NeighborCompressionClassifier(
         self.run_ = replace(found.run_, interrupted=is_interrupted, timed_out=is_late)
         after = self.time_limit if is_late else None
         self.summary_ = replace(found.summary_, interrupted=is_interrupted, stopped_after=after)
-        by_minibatches = self.optimizer == "minibatch"
         n_iterations = found.run_.extras["n_iterations"]
-        self.n_iter_ = self.max_iter if by_minibatches else max(1, *n_iterations)
+        self.n_iter_ = self.max_iter if self._by_minibatches else max(1, *n_iterations)
         taken = self._rule.classified(self._best, rows)
-        self._wrong = np.bincount(labels[taken != labels], minlength=len(sizes))
+        self._tally = Tally.of(labels, taken, len(sizes))
         if WORSE in self._objections:
             warn_user(ConvergenceWarning(WORSE))
 
@@ -291,45 +283,35 @@ class NeighborCompressionClassifier(
         check_integer("n_epochs", n_epochs, minimum=1)
         checked = check_labels(y, "y", type(self).__name__)
         labels = label_codes(checked, self.classes_, "labels to refine by")
-        rows, best = np.asarray(self._matrix(X), np.float64), self._best
+        rows = np.asarray(self._matrix(X), np.float64)
         if len(labels) != len(rows):
             raise DataError(f"y must have a label per row of X, {len(rows)}, got {len(labels)}")
-        counts = np.bincount(best.labels)
-        posterior = around(
-            best.scaled(self._units),
-            self._sizes / counts,
-            self._units.scaled(rows),
+        self._best = refined(
+            self._best,
+            self._units,
+            self._tally.rows,
+            rows,
             checked,
+            self._checked().rng(),
             classes=self.classes_,
             dtype=self.dtype,
             n_threads=n_threads_of(self.n_jobs),
+            batches=self._batches(n_epochs),
         )
-        state, _ = climb_by_minibatches(
-            posterior, posterior.center, self._checked().rng(), **self._batches(n_epochs)
-        )
-        points = self._units.unscaled(posterior.layout.points(state))
-        self._best, self._draws = Compressed(points, best.labels, best.factor), []
+        self._draws = []
         taken = self._rule.classified(self._best, rows)
-        self._wrong = self._wrong + np.bincount(labels[taken != labels], minlength=counts.size)
-        self._sizes = self._sizes + np.bincount(labels, minlength=counts.size)
-        self.n_rows_ = int(self._sizes.sum())
+        self._tally += Tally.of(labels, taken, len(self.classes_))
+        self.n_rows_ = self._tally.n_rows
         return self
 
     def _checked(self) -> Search:
         """Return how to search; raises ParameterError if a parameter is out of its range."""
         self.declares.check(self)
-        climbed = self.optimizer == "minibatch"
-        return self._search(**{"optimizer": "lbfgs", "max_iter": 0} if climbed else {})
+        return self._search(**{"optimizer": "lbfgs", "max_iter": 0} if self._by_minibatches else {})
 
-    def _options(self) -> dict[str, Any]:
-        """Return the parameters of the posterior that are parameters here, too."""
-        return {
-            "metric": self.metric,
-            "rank": self.rank,
-            "prior_scale": self.prior_scale,
-            "dtype": self.dtype,
-            "n_threads": n_threads_of(self.n_jobs),
-        }
+    @property
+    def _by_minibatches(self) -> bool:
+        return self.optimizer == "minibatch"
 
     def _batches(self, n_epochs: int) -> dict[str, Any]:
         """Return how to climb by minibatches."""
@@ -450,7 +432,7 @@ class NeighborCompressionClassifier(
         return self._facts()[:-1]
 
     def _told(self) -> list[str]:
-        part = share_text(self.n_kept_ / int(self._sizes.sum()))
+        part = share_text(self.n_kept_ / self._tally.n_rows)
         kept = f"{count_of(self.n_kept_, 'prototype')}, {part} of the rows"
         is_own = self._best.factor.ndim == 1 and np.ptp(self._best.factor) > 0.0
         told = [kept, f"metric {self.metric}"]
@@ -463,24 +445,22 @@ class NeighborCompressionClassifier(
         return (*super()._how_made(), *(Pieces([text]) for text in chosen))
 
     def _page(self) -> Page:
-        return class_page(self.classes_, self._sizes, self._wrong, self._best.labels)
+        return class_page(self.classes_, self._tally, self._best.labels)
 
     def _found_pieces(self) -> list[str]:
-        wrong = share_text(self._wrong.sum() / self._sizes.sum())
+        wrong = share_text(self._tally.wrong_share)
         return [*super()._found_pieces(), f"{wrong} of these rows misclassified"]
 
     @property
     def _objections(self) -> list[str]:
-        is_worse = self._wrong.sum() > self._sizes.sum() - self._sizes.max()
-        return [*self.summary_.warnings, *([WORSE] if is_worse else [])]
+        return [*self.summary_.warnings, *([WORSE] if self._tally.is_worse else [])]
 
     # -- files -------------------------------------------------------------------------------------
 
     def _own_record(self) -> dict[str, Any]:
         return {
             "prior": {"scale": self.prior_scale_, "n_choosing": self._n_choosing},
-            "rows": self._sizes.tolist(),
-            "wrong": self._wrong.tolist(),
+            **self._tally.to_record(),
             **self._units.record(),
         }
 
@@ -492,14 +472,9 @@ class NeighborCompressionClassifier(
             check_integer("n_choosing", self._n_choosing, 0)
         if self.prior_scale_ is not None or self._n_choosing is not None:
             check_real("prior scale", self.prior_scale_, above=0.0)
-        n_classes = len(self.classes_)
-        self._sizes, self._wrong = (
-            read_array(record, name, (n_classes,), np.int64) for name in ("rows", "wrong")
-        )
-        self.n_rows_ = int(self._sizes.sum())  # which older files say only so
+        self._tally = Tally.from_record(record, len(self.classes_))
+        self.n_rows_ = self._tally.n_rows  # which older files say only so
         self._units = Units.from_record(record, len(self._encoder.source))
-        if (self._sizes < 1).any() or (self._wrong > self._sizes).any():
-            raise ModelFileError("a saved model's rows must be counted for each class")
 
     def _read_learned(self, record: Mapping[str, Any]) -> Compressed:
         return Compressed.from_record(record, len(self._encoder.source), len(self.classes_))

@@ -6,7 +6,7 @@ number by about the same part of how far rows of a class are apart, less and les
 is the mean of the last half of the states, as a single one still jumps.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import samplers
 from bayescascade.base.watch import Watch, check_time
+from bayescascade.data.units import Units
 from bayescascade.methods.neighbors.learned import Compressed
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
@@ -46,6 +47,27 @@ def around(
         prior_scale=1.0,
         **how,
     )
+
+
+def refined(
+    learned: Compressed,
+    units: Units,
+    n_rows: NDArray[np.int64],
+    rows: Floats,
+    labels: NDArray[Any],
+    rng: np.random.Generator,
+    batches: Mapping[str, Any],
+    **how: Any,
+) -> Compressed:
+    """Return prototypes moved by further rows, in the units of the rows; see `around` for `how`.
+
+    They represent ``n_rows`` rows of each class, (n_classes,), so far.
+    """
+    sureness = n_rows / np.bincount(learned.labels)
+    posterior = around(learned.scaled(units), sureness, units.scaled(rows), labels, **how)
+    state, _ = climb_by_minibatches(posterior, posterior.center, rng, **batches)
+    points = units.unscaled(posterior.layout.points(state))
+    return Compressed(points, learned.labels, learned.factor)
 
 
 def climb_each(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.data.levels import level_text
+from bayescascade.methods.neighbors.tally import Tally
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import Numbers, Page, PrintedTable
@@ -35,20 +36,15 @@ WORSE = (
 """What is objected to prototypes that are of no use."""
 
 
-def class_page(
-    classes: NDArray[Any],
-    sizes: NDArray[np.int64],
-    wrong: NDArray[np.int64],
-    labels: NDArray[np.int64],
-) -> Page:
+def class_page(classes: NDArray[Any], tally: Tally, labels: NDArray[np.int64]) -> Page:
     """Return each class with its rows, prototypes, and rows misclassified.
 
-    classes, sizes and wrong (n_classes,); labels (n_prototypes,), positions of classes.
+    classes (n_classes,); labels (n_prototypes,), positions of classes.
     """
     columns = [
-        Numbers("rows", count_texts(sizes.tolist())),
+        Numbers("rows", count_texts(tally.rows.tolist())),
         Numbers("prototypes", count_texts(np.bincount(labels).tolist())),
-        Numbers("misclassified", list(map(share_text, (wrong / sizes).tolist()))),
+        Numbers("misclassified", list(map(share_text, (tally.wrong / tally.rows).tolist()))),
     ]
     return (PrintedTable([level_text(label) for label in classes.tolist()], columns, "class"),)
 

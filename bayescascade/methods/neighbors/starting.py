@@ -33,7 +33,7 @@ from bayescascade.data.units import Units
 from bayescascade.methods.neighbors.learned import Compressed, Rule
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
-from bayescascade.methods.neighbors.prototypes import Floats
+from bayescascade.methods.neighbors.prototypes import Floats, Layout, State
 from bayescascade.model.ascent import ascend
 
 _NARROW, _WIDE = 2.0, 16.0  # prior scales that are compared; the first also chooses the units
@@ -122,6 +122,18 @@ class Chosen(NamedTuple):
     start: "Start"  # draws further starts in these units
     best: Tried
     is_stopped: bool  # whether Ctrl-C ended the choice
+
+    def posterior(self, labels: NDArray[Any], is_metric_fixed: bool) -> PrototypePosterior:
+        """Return the posterior of all rows, of the classes `labels`, with the chosen prior."""
+        metric = self.best.metric if is_metric_fixed else None
+        return self.start.posterior(
+            slice(None), labels, fixed_metric=metric, prior_scale=self.best.prior_scale
+        )
+
+    def states(self, layout: Layout, n_starts: int) -> list[State]:
+        """Return the best prototypes that were found, and new ones, all in the best metric."""
+        drawn = [self.best.points, *(self.start.draw() for _ in range(n_starts - 1))]
+        return [layout.state(points, self.best.metric) for points in drawn]
 
 
 def choose_start(
@@ -253,7 +265,7 @@ class Start:
     @cached_property
     def _numbers(self) -> Floats:
         """The metric's numbers that are best for prototypes that have not moved."""
-        posterior = self._posterior(self._seen)
+        posterior = self.posterior(self._seen, self._labels[self._seen])
         layout = posterior.layout
         unit = layout.metric_like(posterior.reference)
         first = [self._scaled(unit, factor) for factor in _FACTORS]
@@ -271,7 +283,9 @@ class Start:
     def _climbed_in(self, step: int, prior_scale: float | None) -> Tried:
         """Return what a climb in one metric comes to."""
         metric = self._scaled(self._numbers, _STEP**step)
-        posterior = self._posterior(self._seen, fixed_metric=metric, prior_scale=prior_scale)
+        posterior = self.posterior(
+            self._seen, self._labels[self._seen], fixed_metric=metric, prior_scale=prior_scale
+        )
         layout = posterior.layout
         state = _climbed(posterior, layout.state(self._points, metric))
         found = Compressed(layout.points(state), layout.labels, layout.factor(metric))
@@ -283,9 +297,11 @@ class Start:
         score = (int(is_right.sum()), pulls.log_likelihood)
         return Tried(score, step, metric, found.points, prior_scale, is_right)
 
-    def _posterior(self, chosen: NDArray[np.int64], **more: Any) -> PrototypePosterior:
-        options = self._options | more
-        return PrototypePosterior(self._rows[chosen], self._labels[chosen], self._counts, **options)
+    def posterior(
+        self, chosen: slice | NDArray[np.int64], labels: NDArray[Any], **more: Any
+    ) -> PrototypePosterior:
+        """Return the posterior of some rows and their labels, with some other options."""
+        return PrototypePosterior(self._rows[chosen], labels, self._counts, **self._options | more)
 
     def _dealt(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the rows that learn and those held out, of which each class leaves enough."""

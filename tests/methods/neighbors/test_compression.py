@@ -270,7 +270,7 @@ def test_refining_learns_what_is_new(tmp_path):
         one.refine(moved, y, n_epochs=20)
         assert np.mean(one.predict(moved) == y) > before + 0.05
         np.testing.assert_array_equal(one.prototype_labels_, labels)
-        assert one._sizes.sum() == 600
+        assert one.n_rows_ == 600
     with pytest.raises(DataError, match='y must have the classes of y, got "d" in row 1'):
         model.refine(X[:2], ["d", "a"])
     model.refine(X[y == "b"], y[y == "b"])  # not all classes are needed
