@@ -40,13 +40,7 @@ TITANIC = {
 }
 
 # Goh (2018), section 3.4.1: x1, x2, x3 -> rows.
-SPARSE_TREE = {
-    (1, 2, 1): 100,
-    (1, 2, 2): 100,
-    (2, 1, 1): 100,
-    (2, 1, 2): 400,
-    (2, 2, 2): 300,
-}
+SPARSE_TREE = {(1, 2, 1): 100, (1, 2, 2): 100, (2, 1, 1): 100, (2, 1, 2): 400, (2, 2, 2): 300}
 
 ROWS_OF_SQUARES = ("top", "middle", "bottom")
 COLUMNS_OF_SQUARES = ("left", "center", "right")
@@ -142,10 +136,7 @@ HOUSEBREAK_LEAVES: tuple[tuple[float, dict[str, tuple[str, ...]]], ...] = (
             "means_of_entry": ("forceful", "picked_lock", "other"),
         },
     ),
-    (
-        0.01,
-        {"premise": ("residence",), "resident_inside": ("yes",), "ransacked": ("yes",)},
-    ),
+    (0.01, {"premise": ("residence",), "resident_inside": ("yes",), "ransacked": ("yes",)}),
     (
         0.12,
         {

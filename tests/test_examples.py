@@ -9,15 +9,7 @@ import nbformat
 import numpy as np
 import pytest
 
-from tests.documents import (
-    ENVIRONMENT,
-    NOTEBOOKS,
-    PAGES,
-    ROOT,
-    examples_of,
-    executed,
-    printed,
-)
+from tests.documents import ENVIRONMENT, NOTEBOOKS, PAGES, ROOT, examples_of, executed, printed
 
 _NUMBER = re.compile(r"\s*-?\d[\d,]*(?:\.\d+)?")  # with the spaces that align it
 

@@ -43,9 +43,7 @@ _SLOW = [each for each in DENSITIES.values() if not each.is_quick]
 @with_cluster
 @with_options(option_of("random_state", HOW))
 @click.option(
-    "--plot",
-    metavar="FILE",
-    help="Draw score against size of each density: .png, .svg or .pdf.",
+    "--plot", metavar="FILE", help="Draw score against size of each density: .png, .svg or .pdf."
 )
 @learning
 def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:

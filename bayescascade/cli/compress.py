@@ -52,11 +52,7 @@ def compress(data: str, **options: Any) -> tuple[Task, Lesson]:
     path, target, share = options["prototypes"], options["target"], options["test_share"]
     files = {"--out": "prototypes", "--save": "out"}
     task = set_up(
-        "NeighborCompressionClassifier",
-        {"DATA": data},
-        options,
-        CompressionParameters,
-        files=files,
+        "NeighborCompressionClassifier", {"DATA": data}, options, CompressionParameters, files=files
     )
     from bayescascade.cli.rows import open_rows
 

@@ -95,9 +95,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def outputs_of(
-    options: dict[str, Any],
-    inputs: Mapping[str, str | None],
-    files: Mapping[str, str] = _FILES,
+    options: dict[str, Any], inputs: Mapping[str, str | None], files: Mapping[str, str] = _FILES
 ) -> Task:
     """Take the options on outputs and columns out of a command's; no file is read yet.
 

@@ -18,9 +18,7 @@ _NAMED = {"labels": "target", "weights": "weights"}
 
 _FILE_OPTIONS = (
     click.option(
-        "--sep",
-        metavar="CHAR",
-        help='Delimiter of text files, or "tab". Default: detected.',
+        "--sep", metavar="CHAR", help='Delimiter of text files, or "tab". Default: detected.'
     ),
     click.option(
         "--encoding",

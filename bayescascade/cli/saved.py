@@ -11,13 +11,7 @@ import click
 from bayescascade.cli.deciding import decision_of, with_decision
 from bayescascade.cli.loading import ROWS_OPTION, UNKNOWN_OPTION, in_role, load_model, open_for
 from bayescascade.cli.options import FULL_OPTION, JSON_OPTION, Integer, parse_given
-from bayescascade.cli.output import (
-    check_outputs,
-    echo,
-    save_figure,
-    save_plot,
-    write_texts,
-)
+from bayescascade.cli.output import check_outputs, echo, save_figure, save_plot, write_texts
 from bayescascade.cli.reading import with_reading
 
 _DEFAULT_TOP = 10

@@ -362,6 +362,5 @@ def _cut(text: str, width: int) -> str:
 def _failure(problem: str, acquisition: Acquisition) -> AcquisitionError:
     done = f"{len(acquisition.steps)} features had been acquired for {acquisition.total_cost:g}"
     return AcquisitionError(
-        f"{problem}; {done}: use `resume` of the error's `acquisition` to continue",
-        acquisition,
+        f"{problem}; {done}: use `resume` of the error's `acquisition` to continue", acquisition
     )

@@ -22,11 +22,7 @@ from bayescascade.data.column import MISSING, Column
 from bayescascade.data.given import GivenRows
 from bayescascade.data.levels import Cells, level_text, plain_level
 from bayescascade.data.names import check_known
-from bayescascade.data.schema import (
-    CodedTable,
-    Rows,
-    Schema,
-)
+from bayescascade.data.schema import CodedTable, Rows, Schema
 from bayescascade.data.unknown import UnknownCells
 
 Floats = NDArray[np.float64]
@@ -205,10 +201,7 @@ def _fill_modes(density: Conditional, codes: Codes, first_row: int) -> None:
     columns, asked = density.schema_.columns, []
     patterns, members = np.unique(codes == MISSING, axis=1, return_inverse=True)
     for number, is_missing in enumerate(patterns.T):
-        rows, missing = (
-            np.flatnonzero(members.reshape(-1) == number),
-            np.flatnonzero(is_missing),
-        )
+        rows, missing = (np.flatnonzero(members.reshape(-1) == number), np.flatnonzero(is_missing))
         n_combinations = math.prod(_n_known(columns[j]) for j in missing)
         groups = missing[:, np.newaxis]
         if missing.size > 0 and n_combinations <= _MOST_COMBINATIONS:

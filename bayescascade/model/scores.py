@@ -180,9 +180,7 @@ class WeightedMean:
         return math.sqrt(self._squares / (self.weight - 1.0) / self.weight)
 
 
-def _different_rows(
-    values: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _different_rows(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return different rows, and which of them each row is: by hashes, not by sorting them all."""
     position = np.zeros(len(values), np.int64)
     for column in values.T:

@@ -133,11 +133,7 @@ def _gap(model: PrivateAdditiveNoiseModel, tested: list[Causes]) -> float:
 
 
 def _chance(
-    model: PrivateAdditiveNoiseModel,
-    epsilon: float,
-    tested: list[Causes],
-    n_rows: int,
-    gap: float,
+    model: PrivateAdditiveNoiseModel, epsilon: float, tested: list[Causes], n_rows: int, gap: float
 ) -> tuple[float, float]:
     """Return the probability that scores are published, and that their order then is right."""
     settings, passed = model._protection(epsilon), 1.0

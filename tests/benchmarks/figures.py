@@ -51,10 +51,7 @@ class Figure:
 
 def figures_table(figures: Sequence[Figure]) -> list[str]:
     """Return the lines of a table of figures."""
-    rows = [
-        ("figure", "measured", "target", "x baseline"),
-        *(figure.cells() for figure in figures),
-    ]
+    rows = [("figure", "measured", "target", "x baseline"), *(figure.cells() for figure in figures)]
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     lines = []
     for name, *others in rows:

@@ -28,11 +28,7 @@ from bayescascade.methods.sensors.smooth import alternated, smooth
 from bayescascade.methods.sensors.training import Lesson, opened, trained
 from tests.benchmarks.figures import parser, say
 
-FILES = {
-    "pendigits": "pendigits.csv",
-    "mnist_10k": "mnist_10k.csv.gz",
-    "isolet": "isolet.csv.gz",
-}
+FILES = {"pendigits": "pendigits.csv", "mnist_10k": "mnist_10k.csv.gz", "isolet": "isolet.csv.gz"}
 BUDGETS = {
     "pendigits": (2.5, 2.8, 3.2, 3.9, 5.0, 5.5),
     "mnist_10k": (2.5, 3.2, 4.3, 5.5, 8.0),

@@ -59,14 +59,9 @@ def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRe
     [
         (("fit", TITANIC, "--leaf", "uniform", *SAMPLED, "--steps", 8_000), "tree"),
         pytest.param(
-            ("fit", TITANIC, "--model", "rules", "--steps", 2_000),
-            "list",
-            marks=pytest.mark.slow,
+            ("fit", TITANIC, "--model", "rules", "--steps", 2_000), "list", marks=pytest.mark.slow
         ),
-        (
-            ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 2_000, "--cv", 0),
-            "list",
-        ),
+        (("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 2_000, "--cv", 0), "list"),
     ],
     ids=["fit", "rules", "classify"],
 )

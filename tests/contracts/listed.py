@@ -180,11 +180,7 @@ ESTIMATORS = {
         True,
     ),
     "prune": Case(BudgetPruneClassifier, {**_PRUNED, "budget": 5.0}, True),
-    "tree": Case(
-        BudgetTreeClassifier,
-        {"costs": COSTS, **CHAINS},
-        True,
-    ),
+    "tree": Case(BudgetTreeClassifier, {"costs": COSTS, **CHAINS}, True),
     "classifiers": Case(
         SubmodularTreeClassifier, {"costs": COSTS, "budget": 6.0, "random_state": 0}, True
     ),
@@ -209,9 +205,7 @@ ESTIMATORS = {
         True,
     ),
     "gate": Case(
-        AdaptiveClassifier,
-        {"n_trees": 5, "learner": "linear", "budget": 6.0, **GATED},
-        True,
+        AdaptiveClassifier, {"n_trees": 5, "learner": "linear", "budget": 6.0, **GATED}, True
     ),
     "boosted gate": Case(
         AdaptiveClassifier,

@@ -15,11 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import confusion_matrix
 
 import bayescascade
-from bayescascade import (
-    BayesCascadeError,
-    DataError,
-    ParameterError,
-)
+from bayescascade import BayesCascadeError, DataError, ParameterError
 from bayescascade.model import record as saved
 from bayescascade.model.readable_model import ReadableModel
 from bayescascade.model.roles import Classifier, Density, Predicted

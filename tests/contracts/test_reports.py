@@ -14,12 +14,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 import bayescascade
-from bayescascade import (
-    AdditiveNoiseModel,
-    LeafCascade,
-    ParameterError,
-    PrivateAdditiveNoiseModel,
-)
+from bayescascade import AdditiveNoiseModel, LeafCascade, ParameterError, PrivateAdditiveNoiseModel
 from bayescascade.base.texts import with_article
 from bayescascade.base.typed_words import words_of_commands
 from bayescascade.model.diagnostics import Diagnostic

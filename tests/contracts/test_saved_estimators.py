@@ -9,9 +9,7 @@ import pandas as pd
 import pytest
 
 import bayescascade
-from bayescascade import (
-    ModelFileError,
-)
+from bayescascade import ModelFileError
 from bayescascade.base.texts import with_article
 from bayescascade.base.typed_words import words_of_commands
 from bayescascade.model.roles import Classifier, Density, Graphed, HasPicture, Predictor

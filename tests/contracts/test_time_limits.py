@@ -14,12 +14,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import bayescascade
-from bayescascade import (
-    BranchCascade,
-    BudgetPruneClassifier,
-    LeafCascade,
-    explore,
-)
+from bayescascade import BranchCascade, BudgetPruneClassifier, LeafCascade, explore
 from tests.contracts.listed import ESTIMATORS, gibbs
 
 LIMIT, GRACE = 1.0, 5.0  # seconds: machines differ by a factor of three

@@ -14,12 +14,7 @@ from bayescascade.report.folding import folded, shown_nodes
 from bayescascade.report.html import to_html
 from bayescascade.report.page import Fold, Guided, Numbers, Pieces, PrintedTable, render
 from tests.report.lists import random_rules, wide_schema
-from tests.report.trees import (
-    density_tree,
-    random_density,
-    titanic_tree,
-    with_independent_leaves,
-)
+from tests.report.trees import density_tree, random_density, titanic_tree, with_independent_leaves
 
 VOTES = Schema(tuple(Column(f"vote {i}", "nominal", ("n", "y")) for i in range(17)))
 STREETS = Schema(

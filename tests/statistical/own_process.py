@@ -10,11 +10,7 @@ def printed_lines(script: str, directory: Path, **environment: str) -> list[str]
     """Return what a script prints in a directory, with variables added to the environment."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script],
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            **environment,
-        },
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment},
         capture_output=True,
         text=True,
         check=False,

@@ -151,10 +151,7 @@ EDITS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("start", "expected_size"),
-    [("a=0", 0.3), ("b=0", 0.3), ("a=0 b=0", 3.0)],
-)
+@pytest.mark.parametrize(("start", "expected_size"), [("a=0", 0.3), ("b=0", 0.3), ("a=0 b=0", 3.0)])
 def test_edits_of_a_rule_have_the_chances_computed_by_hand(start, expected_size, rng, monkeypatch):
     """Two programs for a ratio could share a mistake; the broken twin takes all edits for even."""
     monkeypatch.setattr(RuleListPosterior, "tries", dict.fromkeys(layout.MOVES, 0.0) | {"edit": 1})

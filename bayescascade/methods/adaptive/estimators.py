@@ -17,12 +17,7 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.adaptive.base import GatedClassifier
 from bayescascade.methods.adaptive.boosted import boosted_learner
 from bayescascade.methods.adaptive.boosted_scores import BoostedScores
-from bayescascade.methods.adaptive.fitting import (
-    fit_any,
-    fit_budgeted,
-    losses_of,
-    own_estimator,
-)
+from bayescascade.methods.adaptive.fitting import fit_any, fit_budgeted, losses_of, own_estimator
 from bayescascade.methods.adaptive.full import OfAny, OfBudgeted, OfForest
 from bayescascade.methods.adaptive.gated import Gated, Scores
 from bayescascade.methods.adaptive.linear import LinearLearner

@@ -19,10 +19,7 @@ class BoostedParameters(BudgetedParameters):
         none="both are tried",
     )
     tradeoff: Real[Any] = Real(
-        None,
-        "Nats per row that a unit of cost is worth",
-        minimum=0.0,
-        none="several are tried",
+        None, "Nats per row that a unit of cost is worth", minimum=0.0, none="several are tried"
     )
     n_boosted = Integer(
         150,

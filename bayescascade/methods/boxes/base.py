@@ -206,10 +206,7 @@ class BoxesClassifier(MatrixClassifier):
         ]  # fmt: skip
 
     def _cannot_tell(self) -> Sequence[str]:
-        return [
-            "Rates, and rows that sides keep out, are counted on the training rows.",
-            *OF_ROWS,
-        ]
+        return ["Rates, and rows that sides keep out, are counted on the training rows.", *OF_ROWS]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_best")

@@ -17,10 +17,7 @@ _OUTSIDE = "0.92"  # gray
 
 
 def plot_union(
-    learned: LearnedBoxes,
-    encoder: MatrixEncoder,
-    ends: Floats,
-    ax: "Axes | None",
+    learned: LearnedBoxes, encoder: MatrixEncoder, ends: Floats, ax: "Axes | None"
 ) -> "Axes":
     """Draw a bar for each column that a box closes; ends (2, n_columns): least and greatest."""
     union, bars, (least, greatest) = learned.union, [], ends

@@ -32,15 +32,7 @@ from bayescascade.methods.cascades.parameters import AutoParameters
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.sampled import HasDraws
 from bayescascade.model.search import Search, Seed, default_steps, seed_sequence
-from bayescascade.report.page import (
-    BLANK,
-    Heading,
-    Numbers,
-    Page,
-    Pieces,
-    PrintedTable,
-    count_of,
-)
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 
 _OF_FIT = ("summary_", "run_", "exact_", "posterior_", "log_posterior_")
 _OF_CASCADE = (*_OF_FIT, "leaf_", "feature_importances_", "leaf_choice_")

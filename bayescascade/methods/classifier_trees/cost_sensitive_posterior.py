@@ -291,10 +291,7 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
     def describe(self, state: Floats) -> Mapping[str, float]:
         """Return the expected loss, and the terms that are added to it."""
         unit = -self.temperature / self.n_rows
-        return {
-            "loss": unit * self.log_likelihood(state),
-            "price": unit * self.log_prior(state),
-        }
+        return {"loss": unit * self.log_likelihood(state), "price": unit * self.log_prior(state)}
 
     def legend(self) -> TraceLegend:
         """Return the legend of the traces."""

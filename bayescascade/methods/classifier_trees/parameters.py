@@ -41,9 +41,7 @@ class CostWeightedParameters(BudgetedParameters):
     penalties = Other(None, "Penalties to try in place of a path of 30")
     refit = Flag(True, "Fit the chosen features again, without the penalty")
     basis = Choice(
-        "linear",
-        "Columns as they are, or also steps at their quantiles",
-        words=("linear", "bins"),
+        "linear", "Columns as they are, or also steps at their quantiles", words=("linear", "bins")
     )
     missing = missing_choice()
     unknown = unknown_choice(ignore="counts as the mean of its column")
@@ -53,10 +51,7 @@ class CostSensitiveTreeParameters(BudgetedParameters):
     """Of `CostSensitiveTreeClassifier`."""
 
     tradeoff = Real(
-        None,
-        "Squared loss that a unit of cost is worth",
-        minimum=0.0,
-        none="several are tried",
+        None, "Squared loss that a unit of cost is worth", minimum=0.0, none="several are tried"
     )
     max_depth = Integer(3, "Maximum number of nodes on a path", minimum=1, maximum=8)
     loss_at = Choice("all", "Nodes whose loss counts", words=("all", "leaves"))
@@ -65,9 +60,7 @@ class CostSensitiveTreeParameters(BudgetedParameters):
     temperature = Real(1.0, "Divisor of the objective of all rows, in the posterior", above=0.0)
     max_iter = Integer(200, "Maximum number of iterations of a gradient ascent", minimum=1)
     basis = Choice(
-        "linear",
-        "Columns as they are, or also steps at their quantiles",
-        words=("linear", "bins"),
+        "linear", "Columns as they are, or also steps at their quantiles", words=("linear", "bins")
     )
     missing = missing_choice()
     unknown = unknown_choice(ignore="counts as the mean of its column")

@@ -137,12 +137,7 @@ class Node:
         return self._certified(max(both, key=lambda one: one[1].sum()), budget)
 
     def greedy(
-        self,
-        budget: float,
-        *,
-        by_price: bool,
-        skips: bool,
-        among: NDArray[np.bool_] | None = None,
+        self, budget: float, *, by_price: bool, skips: bool, among: NDArray[np.bool_] | None = None
     ) -> tuple[Places, Numbers]:
         """Return the features bought in order and their gains, of those open or `among` some.
 
@@ -195,12 +190,7 @@ class Node:
         return candidates, self._has + values
 
     def _every_set(
-        self,
-        squares: Numbers,
-        candidates: Places,
-        budget: float,
-        most_work: float,
-        values: Numbers,
+        self, squares: Numbers, candidates: Places, budget: float, most_work: float, values: Numbers
     ) -> NDArray[np.bool_] | None:
         """Return which candidates are in the best set, (k,), and fill in `values`."""
         n = candidates.size

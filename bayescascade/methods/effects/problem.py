@@ -7,12 +7,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weights
-from bayescascade.methods.effects.adjustment import (
-    Nuisance,
-    doubly_robust,
-    nuisance,
-    propensities,
-)
+from bayescascade.methods.effects.adjustment import Nuisance, doubly_robust, nuisance, propensities
 from bayescascade.methods.effects.losses import Arms, effective_size, of_target, target_weights
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.methods.effects.reading import TreatedRows

@@ -80,10 +80,7 @@ class ForestClassifier(BudgetedClassifier):
         return training
 
     def _become(
-        self,
-        forest: Forest,
-        validation_rows: NDArray[np.float32],
-        watch: Watch | None = None,
+        self, forest: Forest, validation_rows: NDArray[np.float32], watch: Watch | None = None
     ) -> None:
         """Be fitted to a forest, and measure what it costs on rows of a matrix.
 

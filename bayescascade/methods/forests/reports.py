@@ -25,9 +25,7 @@ from bayescascade.report.axes import class_color
 from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.layout import wrap
 from bayescascade.report.numbers import count_texts, probability_text
-from bayescascade.report.page import (
-    count_of,
-)
+from bayescascade.report.page import count_of
 
 if TYPE_CHECKING:
     pass

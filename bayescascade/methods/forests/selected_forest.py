@@ -197,10 +197,7 @@ class SelectedForestClassifier(ForestClassifier):
 
 
 def _selected(
-    items: CostItems,
-    budget: float | None,
-    loss: Callable[[Features], float],
-    loss_of_none: float,
+    items: CostItems, budget: float | None, loss: Callable[[Features], float], loss_of_none: float
 ) -> list[int]:
     """Return the features bought, in order; raises BudgetError if none is within the budget."""
     limit = float(items.costs.sum()) if budget is None else budget

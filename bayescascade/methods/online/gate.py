@@ -32,18 +32,8 @@ from bayescascade.methods.online.experts import (
 from bayescascade.methods.online.played import Decision, Played
 from bayescascade.methods.online.posterior import posterior_of
 from bayescascade.methods.online.rates import RATES, game_of, regret_bound
-from bayescascade.methods.online.reports import (
-    expert_table,
-    heading_of,
-    legend_of,
-    notes_of,
-)
-from bayescascade.methods.online.saved import (
-    FORMAT,
-    VERSION,
-    restore_stream,
-    stream_record,
-)
+from bayescascade.methods.online.reports import expert_table, heading_of, legend_of, notes_of
+from bayescascade.methods.online.saved import FORMAT, VERSION, restore_stream, stream_record
 from bayescascade.methods.online.stream import Outcome, Stream, part_of
 from bayescascade.model.posterior import GibbsPosterior
 from bayescascade.model.record import contradictions_refused

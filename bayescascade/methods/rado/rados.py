@@ -438,10 +438,7 @@ class Rados(Printed):
         )
         return (
             Heading(
-                [
-                    self.title,
-                    f"{count_of(len(self), 'rado')} of {count_of(self.n_rows, 'row')}",
-                ]
+                [self.title, f"{count_of(len(self), 'rado')} of {count_of(self.n_rows, 'row')}"]
             ),
             Pieces([count_of(self.values.shape[1], "column"), each]),
             *(Pieces([text]) for text in self.reading.encoder.missing_texts),

@@ -23,10 +23,7 @@ from bayescascade.base.typed_words import typed
 from bayescascade.base.validation import check_probability
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import class_number
-from bayescascade.data.levels import (
-    level_text,
-    plain_level,
-)
+from bayescascade.data.levels import level_text, plain_level
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_literal
 from bayescascade.methods.rules.antecedents import Antecedent

@@ -13,12 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import SVC
 
 import bayescascade
-from bayescascade import (
-    AdaptiveClassifier,
-    FeatureCosts,
-    ParameterError,
-    explore,
-)
+from bayescascade import AdaptiveClassifier, FeatureCosts, ParameterError, explore
 from bayescascade.costs.norms import CostNorms
 from bayescascade.methods.adaptive import alternating, boosting
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated

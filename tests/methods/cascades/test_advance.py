@@ -13,12 +13,7 @@ from bayescascade.methods.cascades.kernel_arrays import WorkSpaces
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree
 from tests import reference
-from tests.methods.cascades.problems import (
-    LEVELS,
-    MULTIWAY,
-    random_table,
-    record_of,
-)
+from tests.methods.cascades.problems import LEVELS, MULTIWAY, random_table, record_of
 
 KINDS = ("nominal", "ordinal", "continuous")
 

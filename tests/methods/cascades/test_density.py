@@ -14,12 +14,7 @@ from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.models import empirical_probabilities, independent_probabilities
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from tests import reference
-from tests.methods.cascades.problems import (
-    BINS,
-    FRACTIONAL,
-    MULTIWAY,
-    each,
-)
+from tests.methods.cascades.problems import BINS, FRACTIONAL, MULTIWAY, each
 
 DENSITIES = ("posterior_mean", "empirical")
 

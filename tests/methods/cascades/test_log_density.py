@@ -9,10 +9,7 @@ from numpy.testing import assert_allclose
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.exact import solve
 from bayescascade.methods.cascades.kernel_arrays import log_stirling_numbers
-from bayescascade.methods.cascades.posterior import (
-    BranchPosterior,
-    LeafPosterior,
-)
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree
 from tests import reference
 from tests.methods.cascades.problems import (

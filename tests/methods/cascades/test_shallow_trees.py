@@ -17,12 +17,7 @@ from bayescascade.methods.cascades.posterior import BranchPosterior
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 from bayescascade.methods.cascades.tree import Tree
 from tests.methods.cascades.problems import Problem
-from tests.methods.cascades.slow_dependence import (
-    TemperedTrees,
-    depth,
-    log_sum,
-    tree_log_density,
-)
+from tests.methods.cascades.slow_dependence import TemperedTrees, depth, log_sum, tree_log_density
 from tests.methods.rules.lists import cells_of
 from tests.reference import log_process
 from tests.statistical.chi_square import fits

@@ -7,12 +7,7 @@ import pytest
 
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.tree import (
-    Tree,
-    block_codes,
-    full_block,
-    pack_block,
-)
+from bayescascade.methods.cascades.tree import Tree, block_codes, full_block, pack_block
 from tests import reference
 from tests.methods.cascades.problems import ORDINAL, TERNARY
 
@@ -107,9 +102,7 @@ def test_broken_invariants_are_named(field, value, words):
 def test_nodes_must_stand_in_preorder():
     """Equal trees must be equal arrays, or a tree would be counted as two."""
     breadth_first = Tree.from_nodes(
-        [0, 1, -1, -1, -1],
-        [-1, 0, 0, 1, 1],
-        [0, 0b101, 0b010, 0 | 1 << 32, 1 | 4 << 32],
+        [0, 1, -1, -1, -1], [-1, 0, 0, 1, 1], [0, 0b101, 0b010, 0 | 1 << 32, 1 | 4 << 32]
     )
     assert problems(breadth_first) == ["nodes must stand in preorder"]
 

@@ -7,11 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import bayescascade
-from bayescascade import (
-    CostSensitiveTreeClassifier,
-    CostWeightedLogisticClassifier,
-    FeatureCosts,
-)
+from bayescascade import CostSensitiveTreeClassifier, CostWeightedLogisticClassifier, FeatureCosts
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.costs.norms import CostNorms
 from bayescascade.methods.classifier_trees.logistic import LogisticProblem

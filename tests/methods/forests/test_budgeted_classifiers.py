@@ -16,11 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayescascade
-from bayescascade import (
-    BudgetedForestClassifier,
-    FeatureCosts,
-    PolynomialImpurity,
-)
+from bayescascade import BudgetedForestClassifier, FeatureCosts, PolynomialImpurity
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.data.given import GivenRows
 from tests.forgeries import JUNK, at, places

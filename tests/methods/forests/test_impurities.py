@@ -93,11 +93,7 @@ def test_bad_parameters(impurity, parameters, message):
         ([], [], "got 0 rows for 0 coefficients"),
         ([-1.0], [[1, 1]], r"coefficients\[0\] must be a finite number >= 0, got -1.0"),
         ([0.0], [[1, 1]], "coefficients must not be all zero"),
-        (
-            [1.0],
-            [[2, 0]],
-            r"exponents\[0\] must be positive for at least two",
-        ),
+        ([1.0], [[2, 0]], r"exponents\[0\] must be positive for at least two"),
         ([1.0], [[1, 0.5]], r"exponents\[0\]\[1\] must be an integer >= 0, got 0.5"),
         ([1.0, 1.0], [[1, 1], [1, 1, 0]], r"exponents\[1\] must have 2 entries"),
     ],

@@ -6,11 +6,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade import (
-    BudgetPruneClassifier,
-    FeatureCosts,
-    cost_accuracy_curve,
-)
+from bayescascade import BudgetPruneClassifier, FeatureCosts, cost_accuracy_curve
 from bayescascade.data.given import GivenRows
 from bayescascade.methods.forests.forest import Forest
 from tests.benchmarks.pruning_baselines import (

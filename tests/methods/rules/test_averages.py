@@ -7,10 +7,7 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
 from bayescascade.methods.rules import averages
-from bayescascade.methods.rules.averages import (
-    average_intervals,
-    mixture_quantiles,
-)
+from bayescascade.methods.rules.averages import average_intervals, mixture_quantiles
 from bayescascade.methods.rules.label_list import LabelList
 from tests.methods.rules.lists import BINS, cells_of, random_rules
 

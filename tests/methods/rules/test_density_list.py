@@ -173,11 +173,7 @@ def incomes():
             Column("income", "continuous", (), (0.0, 10.0, 30.0, 100.0), has_missing_level=True),
         )
     )
-    rules = (
-        (Condition(0, 1, 2), Condition(1, 0, 2)),
-        (Condition(2, 0, 2),),
-        (Condition(2, 3, 4),),
-    )
+    rules = ((Condition(0, 1, 2), Condition(1, 0, 2)), (Condition(2, 0, 2),), (Condition(2, 3, 4),))
     counts = np.array([10.0, 5.0, 3.0, 2.0])
     return LearnedDensityList(schema, rules, counts, counts / 20)
 

@@ -12,11 +12,9 @@ def sums(rows, owner, w, b, V, a, cloud, activation, alive=None):
             z = b[k] + sum(w[j] * row[j] for j in range(len(row)) if owner[j] == k)
             lives = alive is None or bool(alive[i][k])
             speaks.append(z > 0 and lives)
-            gate = {
-                "step": float(z > 0),
-                "sigmoid": 1 / (1 + math.exp(-z)),
-                "relu": max(z, 0.0),
-            }[activation] * lives
+            gate = {"step": float(z > 0), "sigmoid": 1 / (1 + math.exp(-z)), "relu": max(z, 0.0)}[
+                activation
+            ] * lives
             for m in range(len(cloud)):
                 sent = a[k][m] + sum(V[j][m] * row[j] for j in range(len(row)) if owner[j] == k)
                 total[m] += gate * sent

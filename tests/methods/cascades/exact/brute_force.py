@@ -144,11 +144,7 @@ class BruteForce:
     def log_normalizer_with(self, row):
         """Return the log of the sum over all trees with one row more."""
         record = self.problem.record
-        more = {
-            **record,
-            "rows": [*record["rows"], row],
-            "weights": [*record["weights"], 1.0],
-        }
+        more = {**record, "rows": [*record["rows"], row], "weights": [*record["weights"], 1.0]}
         parameters = self.model.parameters
         nested = self.problem.nested
         values = np.array([self.model.twin(tree, more, **parameters) for tree in nested])

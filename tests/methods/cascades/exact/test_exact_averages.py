@@ -17,13 +17,7 @@ from bayescascade.methods.cascades.posterior import LeafPosterior
 from tests import reference
 from tests.exact_reference import log_gamma
 from tests.interrupts import interrupted
-from tests.methods.cascades.exact.brute_force import (
-    LEVELS,
-    NO_DATA,
-    WIDE_BINS,
-    brute_force,
-    cases,
-)
+from tests.methods.cascades.exact.brute_force import LEVELS, NO_DATA, WIDE_BINS, brute_force, cases
 from tests.methods.cascades.exact.test_exact_cost import random_table
 from tests.methods.cascades.problems import (
     BINARY,

@@ -28,11 +28,7 @@ from bayescascade.methods.cascades.exact.kernels.choices import choose_splits
 from bayescascade.methods.cascades.exact.kernels.terms import list_log_gamma
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.plan import SearchPlan
-from bayescascade.methods.cascades.exact.rounding import (
-    TILT,
-    PassRounding,
-    of_sums_without_rows,
-)
+from bayescascade.methods.cascades.exact.rounding import TILT, PassRounding, of_sums_without_rows
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 from bayescascade.model import guard

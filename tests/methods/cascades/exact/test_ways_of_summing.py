@@ -125,10 +125,7 @@ def test_an_interrupt_in_a_thread_stops_them_all(monkeypatch):
 
 TABLE = random_table((3, 3, 2, 4))
 LESS = ExactCost.of(BranchPosterior(TABLE)).memory_bytes - 1  # than fits
-WAYS = {
-    "branch": (BranchPosterior, solve),
-    "leaf": (LeafPosterior, partial(solve_by_tilts, rng=0)),
-}
+WAYS = {"branch": (BranchPosterior, solve), "leaf": (LeafPosterior, partial(solve_by_tilts, rng=0))}
 
 
 def summed(name, **limits):
