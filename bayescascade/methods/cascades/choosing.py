@@ -137,12 +137,7 @@ class Chooser:
             self._climb(found.changed(prior="generative", stop=_STOPS[0]))
 
     def _climb(self, candidate: Candidate) -> Candidate | None:
-        """Return it with the leaf concentration of most evidence, a power of 2; None if too dear.
-
-        With the generative prior, the best `stop` of a few is chosen too, and for uniform leaves
-        their concentration. The candidate is only weighed unchanged if that takes a good part of
-        the effort, or if it is far behind the best.
-        """
+        """Return it with the leaf concentration, or `stop`, of most evidence; None if too dear."""
         name, usual = "leaf_concentration", 1.0
         if candidate.kind[0] == "uniform":
             name, usual = "concentration", 2.0

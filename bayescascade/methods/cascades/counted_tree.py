@@ -214,13 +214,10 @@ def density_intervals(
     codes: NDArray[np.int32],
     level: float,
 ) -> Floats:
-    """Return equal-tailed credible intervals of the density at rows, (n_rows, 2) float64.
+    """Return equal-tailed credible intervals of the density at each row, (n_rows, 2) float64.
 
-    At each row by itself, the density is inside with posterior probability `level`, in (0, 1).
-    There is at least one tree, with counts of levels if the model's leaves are independent; shares
-    (n_trees,) float64 > 0: posterior probabilities of the trees, as far as they were drawn, which
-    sum to 1; codes (p, n_rows) int32: where a cell is missing, -1, it is the density of the cells
-    that are there.
+    level in (0, 1); shares (n_trees,) float64 > 0: posterior probabilities of the trees, of sum 1;
+    codes (p, n_rows) int32, -1 where missing, which is integrated out.
     """
     level = check_probability("level", level, strict=True)
     ends = ((1 - level) / 2, (1 + level) / 2)
@@ -283,11 +280,7 @@ def _draw_log_levels(rng: np.random.Generator, schema: Schema, parameters: Float
 
 
 def _draw_log_gammas(rng: np.random.Generator, shapes: Floats, n: int) -> Floats:
-    """Draw logarithms of gamma variates, (n, n_shapes) float64.
-
-    A gamma variate of a small shape ``a`` is 0 in floats; its logarithm is that of one of shape
-    ``a + 1`` times a uniform number to the power of ``1 / a``.
-    """
+    """Draw logarithms of gamma variates, (n, n_shapes) float64; small ones would be 0."""
     size = (n, shapes.shape[0])
     drawn: Floats = np.log(rng.standard_gamma(shapes + 1, size))
     drawn -= rng.standard_exponential(size) / shapes

@@ -285,11 +285,7 @@ def _eliminate(log_weights: Floats) -> list[tuple[Floats, Floats]]:
 
 
 def _draw_tree(stages: Sequence[tuple[Floats, Floats]], rng: np.random.Generator) -> Floats:
-    """Draw edges of a tree in proportion to its weight, (k, k) below the diagonal.
-
-    Vertices are put back one by one. Edges that stood for paths through the vertex go. One edge,
-    drawn in proportion to its share, then joins it to each part that is left: there is no cycle.
-    """
+    """Draw a tree in proportion to its weight, (k, k), by putting vertices back one by one."""
     edges = np.zeros((len(stages) + 1, len(stages) + 1))
     for last, (log_shares, kept) in enumerate(reversed(stages), start=1):
         edges[:last, :last] *= rng.random(kept.shape) < kept

@@ -163,8 +163,7 @@ def _best_split(
 def weakest_links(tree: Tree, errors: Floats) -> Floats:
     """Return the complexity from which on each node is a leaf or gone, (n_nodes,) float64 >= 0.
 
-    It is 0 at leaves, and nowhere more than at the parent. errors (n_nodes,) float64: ``R(t)``, at
-    every node at least the sum of its children's.
+    errors (n_nodes,) float64: ``R(t)``, at every node at least the sum of its children's.
     """
     links = np.full(tree.n_nodes, np.inf)
     links[tree.leaves] = 0.0

@@ -207,11 +207,9 @@ def weighed(
 ) -> tuple[Candidate | None, float]:
     """Return the candidate with its log evidence and its best tree's leaves, and the passes' time.
 
-    The candidate is None where the sum over all trees is not known to two decimals. Sums by numbers
-    of leaves begin with few leaves, which is what `Candidate.nanoseconds` counts; if trees of more
-    leaves matter, there are passes over all boxes. Their time, in nanoseconds of one core, follows
-    from their number of operations. The memory limit is in bytes. Raises TooLargeError if it takes
-    more memory or time than was foreseen.
+    The candidate is None where the sum over all trees is not known to two decimals. Sums begin with
+    few leaves (`Candidate.nanoseconds`); if trees of more leaves matter, there are passes over all
+    boxes, whose nanoseconds follow from their operations.
     """
     started = perf_counter()
     posterior, spent = candidate.cascade()._make_posterior(table), 0.0

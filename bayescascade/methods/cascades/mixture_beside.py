@@ -61,8 +61,7 @@ def weigh_mixture(
     """Return how a mixture scores beside a cascade; None if none can score better by enough.
 
     Each fold is (learned, held out), and settings are chosen within the first; of_cascade (n_held,)
-    float64: log densities of the held-out rows, in the folds' order. The seed is that of folds
-    within the first, and of starts.
+    float64: log densities of the held-out rows, in the folds' order.
     """
     weights = np.concatenate([held.weights for _, held in folds])
     most = sum(_most_log_density(held) for _, held in folds)

@@ -211,9 +211,8 @@ class LeafModel(CascadeModel):
 class BranchModel(CascadeModel):
     """Model II: a Poisson on the branches of every node, a Dirichlet at every split.
 
-    The other fields are those of `CascadeModel`. `feature_inclusion`, in (0, 1), is the probability
-    ``gamma`` that a column is used at all; None leaves the factor out, as the generative prior
-    needs.
+    `feature_inclusion`, in (0, 1), is the probability ``gamma`` that a column is used at all; None
+    leaves the factor out, as the generative prior needs.
     """
 
     expected_branches: float = BranchParameters.expected_branches.default
@@ -329,9 +328,8 @@ def independent_probabilities(
 ) -> Floats:
     """Return the probability of every level inside each box as an independent leaf, (n, L) float64.
 
-    That is ``(n_jc + a) / (n_l + a m_j)``, and 0 for levels not left; the parameters are those of
-    `independent_log_inside`. With ``a = leaf_concentration = 0`` it is the share of the rows, or of
-    the width where there are none.
+    That is ``(n_jc + a) / (n_l + a m_j)``, and 0 for levels not left. With ``a = 0`` it is the
+    share of the rows, or of the width where there are none.
     """
     starts = level_starts(schema)
     left = levels_left(schema, boxes)

@@ -32,9 +32,8 @@ def weigh_products(
 ) -> tuple[Floats, Floats]:
     """Return log evidences of leaves (n,), and log densities of rows (m,), but for the widths.
 
-    Leaf i holds the table's ``rows[edges[i]:edges[i + 1]]`` of `learned`, (rows, edges), and
-    `scored` has columns in the same way, (codes (p, m), edges); `left` are the columns that the
-    leaves do not fix.
+    Leaf i holds the table's ``rows[edges[i]:edges[i + 1]]`` of `learned`, `scored` has columns in
+    the same way; `left` are the columns that the leaves do not fix.
     """
     (rows, edges), (codes, code_edges) = learned, scored
     rows = rows[edges[0] : edges[-1]]  # those before are in none of the leaves

@@ -55,10 +55,8 @@ def fitting_trees(
 ) -> tuple[int, list[int]]:
     """Return how many columns paths may fix, and which, so that it takes some seconds.
 
-    All of them; or, where paths could then fix fewer than three, those with the largest sums of
-    mutual information with others, of which paths may fix three. A given `max_depth` is used with
-    all columns. Raises ParameterError if all trees of that depth take more than hours, or
-    `memory_limit` bytes.
+    All of them; or, where paths could then fix fewer than three, those of most mutual information
+    with others, of which paths may fix three. A given `max_depth` is used with all columns.
     """
     table = posterior.table
     can_split = np.flatnonzero(table.schema.n_levels > 1)

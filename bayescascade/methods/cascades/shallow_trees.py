@@ -142,9 +142,8 @@ class ShallowTrees:
     def _find_boxes(self) -> None:
         """Find the boxes with rows, subset by subset, and add for every subset one without rows.
 
-        Sets, of every subset, its first box (and the number of all), and the subset of one column
-        more (-1: none); of every box, its subset, weight, log marginal likelihood as a leaf, and
-        the box where one level more is fixed; and the boxes that fix as many columns.
+        Sets, of every subset, its first box and the subset of one column more (-1: none); of every
+        box, its subset, weight, log evidence and the box where one level more is fixed.
         """
         table, weights, n_subsets = self.table, self.table.weights, len(self._subsets)
         in_rows = self._log_widths[table.codes + self._starts[:-1, np.newaxis]].sum(axis=0)
@@ -327,10 +326,7 @@ class ShallowTrees:
     def _locate(
         self, codes: NDArray[np.int32], those: Sequence["ShallowTrees"]
     ) -> tuple[NDArray[np.int32], Floats]:
-        """Return the box of each subset that holds each row, and log probabilities to end there.
-
-        (n_subsets, n) int32 and (len(those), n_subsets, n) float64; averaged over all trees.
-        """
+        """Return each row's box in every subset, and log probabilities to end there, averaged."""
         shape, alpha = (len(self._subsets), codes.shape[1]), self.posterior.model.concentration
         boxes, reached = np.zeros(shape, np.int32), np.zeros((len(those), *shape))
         reached[:, 0] = 1.0

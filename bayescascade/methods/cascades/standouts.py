@@ -37,10 +37,9 @@ class Standout(NamedTuple):
 def standouts(density: Any, leaf: int) -> list[Standout]:
     """Return the sets of levels that most rows of a leaf have, the most telling first.
 
-    Of each column that is the set with the largest ``q - u``, contiguous for ordered columns and of
-    at most three levels for nominal ones; told if most rows have one of them and it is worth at
-    least 0.1 nats (of two levels of equal width: from 0.73 on), and 3 nats over all of the leaf's
-    rows, for a few rows may be alike by chance. Nothing for a uniform leaf.
+    Of each column the set with the largest ``q - u``, contiguous if ordered and else of at most
+    three; told if worth at least 0.1 nats, and 3 nats over all of the leaf's rows, for a few rows
+    may be alike by chance.
     """
     if density.level_probabilities is None:
         return []

@@ -141,9 +141,8 @@ def count_trees(
 ) -> TreeCounts:
     """Return the numbers of trees that a table's columns allow.
 
-    The parameters are those of `LeafPosterior`; without `max_leaves`, trees have up to as many
-    leaves as there are cells. Raises TooLargeError if that takes too long, or too much memory; the
-    message says what would fit.
+    The parameters are those of `LeafPosterior`; without `max_leaves`, up to as many leaves as
+    cells.
     """
     by_levels = partitions == "levels"
     whole, levels = _whole(schema, by_levels), _whole(schema, True)

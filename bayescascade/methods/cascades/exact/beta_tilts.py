@@ -94,8 +94,7 @@ class _Nodes:
     def tilts_and_logs(self) -> tuple[list[float], Floats]:
         """Return the tilts, largest contribution first, and the logs of their coefficients.
 
-        The coefficients are scaled to sum to ``w_K`` at the guess, because rounding of large log
-        gammas must not change the weight of a step.
+        These sum to ``w_K`` at the guess: rounding of log gammas must not change a step's weight.
         """
         order = sorted(self._worths, key=lambda place: -self._worths[place])
         found = [self._of(place) for place in order]

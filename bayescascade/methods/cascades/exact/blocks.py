@@ -15,11 +15,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The blocks of one column's levels, the whole column last.
-
-    A pair `first`, `rest` is a partition of a block in two. There are none of blocks of more than
-    two levels where each level goes its own way.
-    """
+    """The blocks of one column's levels, the whole last; `first`, `rest` part a block in two."""
 
     codes: Sequence[Integers]  # levels of each block, ascending; of shapes, only sizes are right
     words: NDArray[np.uint64]  # (n_blocks,): the blocks as trees have them; zeros of shapes

@@ -31,11 +31,7 @@ _SHORT, _DEARER = 1e7, 8  # terms of all boxes, half a second; and how much less
 
 @dataclass(frozen=True, slots=True)
 class ExactCost:
-    """The size of an exact solution, known before it starts.
-
-    A term is a pair of parts that a split makes, or work that takes as long, some 50 ns of one
-    core.
-    """
+    """The size of an exact solution in terms: pairs of parts that a split makes, some 50 ns."""
 
     n_boxes: int  # boxes to be evaluated
     n_terms: int  # at most, of one pass over the boxes; solving takes two passes
@@ -45,10 +41,7 @@ class ExactCost:
 
     @classmethod
     def of(cls, posterior: "CascadePosterior", max_leaves: int | None = None) -> "ExactCost":
-        """Return what solving takes, in milliseconds for any table.
-
-        `max_leaves` as in `solve`; where `solve` would choose a bound, the first that it would try.
-        """
+        """Return what solving takes, in milliseconds; `max_leaves` is that of `solve`."""
         return cls.of_plan(SearchPlan.of(posterior, first_cap(posterior, max_leaves)))
 
     @classmethod
@@ -239,9 +232,7 @@ def cheapest_boxes(
 ) -> tuple[ExactCost, Boxes]:
     """Return the cost of a pass and the boxes of a plan, counted; `in_use` in bytes.
 
-    The boxes are those that hold data if all boxes take long and far longer, or more than is
-    allowed; if those do not fit either, all boxes in files in `scratch`, if given. If nothing fits,
-    it raises TooLargeError, whose message says what would fit.
+    Boxes that hold data, if all take far longer or do not fit; else all, in files in `scratch`.
     """
     cost = ExactCost.of_plan(plan)
     fits = cost.fits(memory_limit - in_use, work_limit)

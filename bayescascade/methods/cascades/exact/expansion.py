@@ -147,9 +147,8 @@ class Expansion:
     ) -> tuple[float, float]:
         """Return the sum by coefficients times sums of tilts, and a bound on its error.
 
-        ``factors_of(known, wanted, scale)`` returns coefficients (m,) such that ``factors @ known``
-        is near `wanted`; known (m, n) float64, wanted (n,) float64, from which `scale`, nats, is
-        taken out.
+        ``factors_of(known, wanted, scale)`` returns (m,) such that ``factors @ known`` is near
+        `wanted`; known (m, n), wanted (n,) less `scale`, nats.
         """
         passes, k = self._passes, self._passes.k
         center, origin = tilts[0], passes.sums[tilts[0]]
@@ -188,11 +187,7 @@ class Expansion:
         return found
 
     def cover(self, log_least: float, rng: np.random.Generator) -> bool:
-        """Try tilts elsewhere until what lies there is negligible; return whether any was tried.
-
-        Where ``ln w_K`` is convex, a bound must come down at numbers of leaves far from the
-        probable ones. Probable numbers are given up, because their bounds cannot come down.
-        """
+        """Try tilts elsewhere until what lies there is negligible; return whether any was tried."""
         passes = self._passes
         wanted = np.log(NEGLIGIBLE) - _MARGIN + log_least - passes.log_w
         is_open, n_tried = np.ones(passes.k.size, np.bool_), 0

@@ -270,9 +270,8 @@ class Root:
     def log_densities(self, log_values: Floats, total: float) -> Floats:
         """Return, for every entry of the root, the log of the sum of its trees' densities.
 
-        log_values (n_entries,) float64: logs of the root's entries, up to a constant; total >= 0:
-        weight of all rows. The result is less `log_common`, because so large a number would leave
-        no digits for the differences.
+        log_values (n_entries,) float64: logs of the root's entries, up to a constant; total >= 0.
+        It is less `log_common`, which would leave no digits for the differences.
         """
         if isinstance(self.model, BranchModel):  # the root is no branch, and has no share of one
             weighted: Floats = log_values + gammaln(self.model.concentration)

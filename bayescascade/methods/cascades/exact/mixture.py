@@ -36,14 +36,11 @@ class Mixture:
 
 
 def mix(passes: Passes, tilts: Floats, log_least: float, log_most: Floats) -> Mixture:
-    """Return the mixture of tilts of which most draws are accepted.
+    """Return the mixture of tilts of which most draws are accepted, by a linear program.
 
-    Of a tree of K leaves the mixture's probability over the posterior's is ``sum_i a_i r_Ki``; a
-    draw is accepted where the least of these over K is 1, and less where they are more. A linear
-    program finds the shares that make the least the largest.
-
-    tilts (m,) float64: those summed over already; log_least: least log of the sum over all trees,
-    nats; log_most (K,) float64: most log of the sum over trees of K leaves, but for ``w_K``, nats.
+    A draw of a tree of K leaves is accepted where ``sum_i a_i r_Ki`` is least over K. tilts (m,)
+    float64; log_least: least log of the sum over all trees, nats; log_most (K,) float64: most log
+    of the sum over trees of K leaves, but for ``w_K``, nats.
     """
     log_mass = passes.log_w + log_most - log_least  # of the posterior, at most
     order = np.argsort(log_mass)

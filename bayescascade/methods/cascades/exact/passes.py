@@ -48,10 +48,8 @@ _real = partial(check_real, "a pass's numbers")
 class PassLog:
     """Results of tilted passes, kept in a section of a checkpoint, or nowhere if that is None.
 
-    `origin` is the exponent of the first pass, to which other logs are relative; None before it.
-    `maxima` has, by tilt, the log worth of the best tree, nats, and that tree; `sums` the log of
-    the sum over all trees and the numbers of leaves of trees drawn. A section that is damaged, or
-    of another fingerprint, raises CheckpointError.
+    `origin` is the exponent of the first pass, to which other logs are relative; `maxima` has, by
+    tilt, the best tree and its log worth, nats; `sums` the log of the sum, and drawn trees' leaves.
     """
 
     def __init__(
@@ -109,9 +107,8 @@ class PassLog:
 class Passes:
     """Tilted passes.
 
-    Beside its parameters it has `root`, `bounds`, `k` (n,) int64, the numbers of leaves that are
-    listed, from 1 on, and `log_w` (n,) float64, their ``ln w_K`` less `Root.log_common`. `sums`
-    has, by tilt, the log of the sum over all trees, less that of the origin.
+    `k` (n,) int64 are numbers of leaves, `log_w` (n,) float64 their ``ln w_K``, and `sums`, by
+    tilt, the logs of the sums over all trees; the last two less `Root.log_common` and the origin.
     """
 
     posterior: "CascadePosterior"

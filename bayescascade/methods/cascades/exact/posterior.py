@@ -64,24 +64,16 @@ def solve(
 ) -> "SummedPosterior":
     """Sum over all trees.
 
-    The result is an `ExactPosterior`, which averages densities of rows, too, unless only boxes that
-    hold data are kept: of the branch model with `partitions` "levels", where all boxes do not fit
-    or take far longer. It does not depend on `n_jobs`, which counts workers as joblib does.
-
-    `max_leaves` >= 1 bounds the trees of a leaf model without a bound of its own; the posterior is
-    then that of these trees. None: of all trees. Those summed over have up to twice the leaves
-    expected or 12, and then more, until those of more leaves are proved to have a probability below
-    1e-9 together, and none of them to be the most probable; see `tail`.
-
-    `memory_limit` is in bytes, `work_limit` in terms of one pass over the boxes, see `ExactCost`;
-    its default takes one core half a day. `progress` takes the share of the work done, in [0, 1].
-    Boxes of a branch model that do not fit `memory_limit` go to the directory `scratch`, in files
-    without names, which are gone with the result.
-
-    ParameterError: a parameter is out of its range, or nothing can be written to `scratch`.
-    TooLargeError: the solution takes more than is allowed; the message says what would fit. It is
-    raised at once, unless it shows only on the way that trees of more leaves matter.
-    SummationStopped: Ctrl-C came after the pass that finds the best tree, before the one that sums.
+    The result averages densities of rows, too, unless only boxes that hold data are kept: of the
+    branch model with `partitions` "levels", where all do not fit or take far longer.
+    `max_leaves` >= 1 bounds the trees of a leaf model. None: of all trees; those summed over have
+    up to twice the leaves expected or 12, and more, until those beyond are proved to have a
+    probability below 1e-9 together, and none to be the most probable; see `tail`.
+    `memory_limit` is in bytes, `work_limit` in terms of one pass, see `ExactCost`; its default
+    takes one core half a day. `progress` takes the share done. Boxes of a branch model that do not
+    fit go to files without names in `scratch`. TooLargeError: the solution takes more than is
+    allowed; it is raised at once, unless trees of more leaves prove to matter. SummationStopped:
+    Ctrl-C came after the best tree was found.
     """
     if max_leaves is not None:
         check_integer("max_leaves", max_leaves, minimum=1)

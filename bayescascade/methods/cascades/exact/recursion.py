@@ -63,10 +63,8 @@ _FEWEST_TASKS = 32  # for each of them
 class Recursion:
     """The values of all boxes of a lattice, in memory or, if given, in `scratch`.
 
-    counts: of all boxes, float64, or uint16 of many boxes, at the places of
-    ``lattice.plan.count_index()``; one zero for shapes. `shapes` has the values of the boxes'
-    shapes, and is None if this lattice is one of shapes. `memory_limit` > 0, bytes, is of all
-    arrays, in case exponents have to be longer than the plan has them.
+    counts: of all boxes, float64 or uint16, at the places of ``lattice.plan.count_index()``; one
+    zero for shapes, whose `shapes` is None. `memory_limit` > 0, bytes, is of all arrays.
     """
 
     def __init__(
@@ -120,10 +118,8 @@ class Recursion:
     ) -> None:
         """Evaluate all boxes, or some; `n_jobs` counts workers as joblib does and changes no value.
 
-        `closed` is a column, in the lattice's order, that is never split; boxes that narrow it are
-        left as they are. Every leaf counts `tilt` nats more. `progress` takes shares done, in [0,
-        1]. It raises TooLargeError if exponents do not fit two bytes, and longer ones not
-        `memory_limit` or the scratch.
+        `closed`, a column in the lattice's order, is never split. Every leaf counts `tilt` nats
+        more. `progress` takes shares done. TooLargeError if exponents of more bytes do not fit.
         """
         lattice, plan = self.lattice, self.lattice.plan
         index, count_index, arrays = self.index.arrays, self.count_index.arrays, lattice.arrays
@@ -194,9 +190,7 @@ class Recursion:
     def choose(
         self, rng: np.random.Generator, digits: Integers, entries: Integers
     ) -> tuple[Integers, Integers, Integers]:
-        """Choose how to go on in boxes, for the entries that subtrees must come to.
-
-        By sums: in proportion to what the trees behind a choice are worth; by maxima: the best.
+        """Choose how to go on in boxes: in proportion to the trees' worth, or by maxima the best.
 
         digits (n, p); entries (n,). Returned, int64: columns split (n,), -1 for a leaf; numbers of
         branches (n,); and blocks and entries of the branches (n, 2, most), by lowest level.
@@ -336,11 +330,7 @@ def _all_lines(
     n_jobs: int | None,
     scratch: Scratch | None = None,
 ) -> None:
-    """Run a kernel on all lines of open boxes, in pieces, in several threads if there are many.
-
-    A box needs those that keep less of one column: boxes that keep the same blocks of the first
-    columns are a task, which waits for those of fewer levels in these blocks together.
-    """
+    """Run a kernel on all lines of open boxes, in pieces; boxes wait for those of fewer levels."""
     open_blocks = [
         np.flatnonzero(flags[start:stop]).tolist()
         for start, stop in zip(lattice.arrays.starts[:-1], lattice.arrays.starts[1:], strict=True)

@@ -128,9 +128,8 @@ def of_sums_without_rows(plan: SearchPlan) -> float:
 def _n_additions(plan: SearchPlan) -> float:
     """Return how many additions any term of a box goes through, at most.
 
-    For each column they are as many as its whole block has two-way partitions, for each number of
-    branches, and where entries are many, for each pair of them. The short way adds up all
-    partitions one by one.
+    For each column, as many as its whole block has two-way partitions, for each number of branches,
+    and each pair of many entries; the short way adds up all partitions one by one.
     """
     pairs = 0.0
     for q, nominal in zip(plan.n_levels, plan.is_nominal, strict=True):

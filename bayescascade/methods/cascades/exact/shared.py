@@ -51,9 +51,8 @@ class SharedBoxes:
     """The boxes that hold two or more distinct rows; it does what `Recursion` does for all boxes.
 
     The lattice is of partitions by levels, with one entry a box. codes (n_columns, N) uint16: the
-    distinct rows, columns in the lattice's order; weights (N,) float64. Attributes: `shapes` is the
-    same without rows, `n_boxes` counts boxes of two or more rows as far as they were counted, and
-    `n_visits` their rows, once for every column that is left whole.
+    distinct rows; weights (N,) float64. `shapes` is the same without rows, `n_visits` counts rows
+    of boxes, once for every column that is left whole.
     """
 
     def __init__(

@@ -126,9 +126,8 @@ def log_prior_mass(
 ) -> tuple[float, float]:
     """Return the log of the sum over all trees without data, whatever their leaves, and its error.
 
-    The lattice and the terms are of a plan with one entry a box, for the leaf model; `root`, `most`
-    and `bounds` as in `Tail`. From `cap` leaves on, it checks whether more are needed. It raises
-    TooLargeError if it takes more than `memory_limit` bytes.
+    `root`, `most` and `bounds` as in `Tail`; from `cap` leaves on, it checks whether more are
+    needed.
     """
 
     def log_mass(cap: int) -> tuple[float, float]:

@@ -62,11 +62,7 @@ def solve_or_tilt(
     checkpoint: str | Path | None = None,
     resume: bool = False,
 ) -> "tuple[SummedPosterior | StoppedPosterior | TiltedPosterior, list[Tree]]":
-    """Solve a posterior, by tilts where `solve` does not fit; return that, and draws from it.
-
-    Parameters and errors are those of `solve` and `solve_by_tilts`. `draw_progress` is called
-    before trees are drawn. Ctrl-C ends either early once it has a tree.
-    """
+    """Solve a posterior, by tilts where `solve` does not fit; return that, and draws from it."""
     rng = np.random.default_rng(rng)
     try:
         exact = solve(
@@ -122,23 +118,13 @@ def solve_by_tilts(
 ) -> "TiltedPosterior":
     """Find the most probable tree of a leaf model, and sum over all trees, by a few dozen passes.
 
-    The model has no bound on leaves. Ctrl-C ends it early, from the first pass on: the best tree is
-    then what was found, with the gap that is left. Only draws depend on
-    `rng`, or the seed of one, but for rounding; nothing depends on `n_jobs`, workers as joblib
-    counts them.
-
-    `memory_limit` is in bytes, `work_limit` in terms of one pass over the boxes, see `ExactCost`.
-    `progress` takes the number of passes made, the share of the next, and the best tree so far.
-    `n_draws` >= 0 independent draws are made on the way, mostly without passes of their own. Boxes
-    that do not fit `memory_limit` go to the directory `scratch`, in files without names, which are
-    gone with the result. `checkpoint` is a file that keeps what every pass found, as soon as it is
-    made. With `resume` only passes that the checkpoint does not have are made, and the few that
-    draws are from; the result is that of a search never interrupted.
-
-    ParameterError: the model is no leaf model, or bounds the number of leaves; or a parameter is
-    out of its range, or nothing can be written to `scratch`. TooLargeError: a pass takes more than
-    is allowed; the message says what would fit. CheckpointError: the checkpoint cannot be read or
-    written, is of another posterior, or holds an unfinished run that is not to be resumed.
+    Ctrl-C ends it early, from the first pass on, with the gap that is left. Only draws depend on
+    `rng`, but for rounding; nothing depends on `n_jobs`.
+    `memory_limit` is in bytes, `work_limit` in terms of one pass, see `ExactCost`. `progress` takes
+    the number of passes made, the share of the next, and the best tree so far. `n_draws` >= 0
+    independent draws are made on the way. Boxes that do not fit go to files without names in
+    `scratch`. `checkpoint` keeps what every pass found; with `resume` only other passes are made,
+    with the result of a search never interrupted.
     """
     model = posterior.model
     if not isinstance(model, LeafModel) or model.max_leaves is not None:

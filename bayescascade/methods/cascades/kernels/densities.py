@@ -113,10 +113,7 @@ def log_gamma(model, count):
 
 @inner_kernel
 def log_splits(table, model, work, node, split, block):
-    """Log of how many splits a node's box allows, -inf for none; `split` has only `block` left.
-
-    0 where the prior does not ask for it.
-    """
+    """Log of how many splits a node's box allows, -inf for none; 0 where the prior does not ask."""
     if not model.is_generative:
         return 0.0
     best, total, n_open = -np.inf, 0.0, 0

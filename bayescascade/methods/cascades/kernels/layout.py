@@ -85,13 +85,10 @@ class Workspace(NamedTuple):
     """A tree being changed, of C nodes at most, with Q levels in the widest column.
 
     A node's rows are ``rows[start:end]``, so a move touches the rows of one node only; its children
-    are linked in the order of their blocks' lowest codes. ``histogram[node]`` holds the weight of
-    every level of every column among the node's rows; it is filled when first wanted and kept until
-    the rows change, so most proposals to grow or prune cost no pass over rows at all. With
-    independent leaves B = Q + 2, and those from C on are scratch, for the branches of a split
-    proposed; else B = 0.
-
-    All of it is handed on from kernel to kernel, which takes longer the more arrays there are.
+    are linked in the order of their blocks' lowest codes. ``histogram[node]`` has the weight of
+    every level among its rows, filled when wanted and kept until they change: most proposals cost
+    no pass over rows. With independent leaves B = Q + 2, those from C on scratch for proposed
+    branches; else B = 0.
     """
 
     nodes: Array  # (C, N_FIELDS) int64

@@ -188,11 +188,7 @@ def change_above(rng, table, model, work, beta, node):
 
 @inner_kernel
 def exchange(rng, table, model, work, beta, parent, child):
-    """Exchange the splits of a parent and one child that has as many branches.
-
-    The split in place at both nodes is a set of blocks in order; the child stays the same branch
-    by rank, and so does everything else, so the move is its own inverse.
-    """
+    """Exchange the splits of a parent and a child of as many branches, which is its own inverse."""
     nodes = work.nodes
     b = nodes[parent, at.N_CHILDREN]
     if nodes[child, at.N_CHILDREN] != b:

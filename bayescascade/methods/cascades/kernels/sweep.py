@@ -41,14 +41,10 @@ def sweep(
 ) -> int:
     """Run steps on ``exp(beta * log density)`` from the tree in the work space; return how many.
 
-    They are fewer than `n_steps` only when the work space is nearly full. The tree may be laid out,
-    or left there by other steps if weights are whole. It may grow as if the work space had room for
-    `capacity` nodes, which is no more than it has.
-
-    move_cdf (6,) float64: cumulative selection probabilities of MOVES; proposed, accepted (6,)
-    int64: counts, added to; summary (3,) float64, written: the log density reached, that of the
-    best tree visited, and its number of nodes. That tree, which may be the first one, is left in
-    `best_tree`, as large as the work space.
+    They are fewer only when the work space is nearly full: it has room for `capacity` nodes. The
+    tree may be left there by other steps if weights are whole. move_cdf (6,) float64: cumulative
+    probabilities of MOVES; proposed, accepted (6,) int64: counts, added to; summary (3,) float64:
+    log density reached, that of the best tree, and its nodes. That tree is left in `best_tree`.
     """
     nodes, sizes = work.nodes, work.sizes
     trees.refresh(table, model, work)

@@ -75,11 +75,10 @@ def load(
 
 @inner_kernel
 def refresh(table, model, work):
-    """Make a tree that steps have changed what `load` would make of it, but for its nodes' numbers.
+    """Make a tree that steps have changed what `load` would make of it, but for nodes' numbers.
 
-    Lists are ordered anew, as nodes are drawn by their places, and what depends on the way there in
-    its last bits is derived again: the moves that keep all leaves do not. Sums of weights have to
-    be exact, so weights whole. It changes nothing after `load`.
+    Lists are ordered anew, and what depends on the way there in its last bits is derived again.
+    Sums of weights have to be exact, so weights whole.
     """
     nodes, reals = work.nodes, work.reals
     for which in range(at.FREE):
@@ -439,10 +438,7 @@ def restore(work, size):
 
 @inner_kernel
 def replace_below(table, model, work, top, saved_size):
-    """Derive a changed subtree from its top's rows; returns the change of its values' sum.
-
-    The subtree before must have been kept by `save`; the one now is left in `work.subtree`.
-    """
+    """Derive a changed subtree, kept by `save`, from its top's rows; return the change in value."""
     size = collect(work, top)
     for i in range(size):
         if work.nodes[work.subtree[i], at.FEATURE] >= 0:

@@ -169,11 +169,7 @@ def count_boxes(
     is_first: bool,
     n_lines: int,
 ) -> bool:
-    """Count the rows of the boxes of some lines; return whether lines are left.
-
-    A box holds what two boxes hold that share out one column of it; only where those have no
-    entries must it be counted already, by `count_rows`.
-    """
+    """Count the rows of the boxes of some lines from two parts of each; return if some are left."""
     if is_first:
         first_line(lattice, index, is_open, work, n_fixed)
     last = work.digits.shape[0] - 1
@@ -241,9 +237,8 @@ def evaluate_boxes(
 ) -> bool:
     """Evaluate the open boxes of some lines, in order; return whether lines are left.
 
-    A box's entries are the sum (or largest) over all trees below it of what they are worth: one for
-    each number of leaves, one for each set of columns used, or one in all; see `TermArrays.shift`.
-    Boxes without rows are copied from those of their shape if `shapes` has any.
+    A box's entries are the sum (or largest) over all trees below it, see `TermArrays.shift`. Boxes
+    without rows are copied from those of their shape if `shapes` has any.
     """
     if is_first:
         first_line(lattice, index, is_open, work, n_fixed)

@@ -57,10 +57,9 @@ def share_out(
 ) -> bool:
     """Share out what comes to the boxes of some lines, the largest first; return if lines are left.
 
-    tables: empty if the short way does not apply; values: sums; is_alike (N,) bool: whether a
-    block's levels count alike where there are no rows; flows float64, of all entries, in place:
-    what comes to the root's is shared out, and what stays in a box as a leaf becomes the first of
-    its entries; row_flows: zeros, as many as work.sums.
+    tables: empty if the short way does not apply; is_alike (N,) bool: whether a block's levels
+    count alike without rows; flows float64, of all entries, in place: what stays in a box as a leaf
+    becomes its first entry; row_flows: zeros, as many as work.sums.
     """
     last = work.digits.shape[0] - 1
     start, stop = lattice.starts[last], lattice.starts[last + 1]

@@ -125,10 +125,8 @@ def tabulate(
 ) -> None:
     """Write what boxes without rows are worth, and those of one distinct row, to `outside`.
 
-    These depend on the row's weight and, for every column, on numbers of levels and widths of the
-    whole column and of the row's own level: rows with the same are one pattern, and the columns of
-    a pattern with the same, which have equal steps, count only by how many of them are left whole.
-    A pattern's worths stand in mixed radix of these numbers.
+    Rows of the same weight, levels and widths are one pattern; columns of a pattern with the same
+    count only by how many are left whole. A pattern's worths stand in mixed radix of these numbers.
     """
     p = shared.codes.shape[0]
     for pattern in range(shared.rows.shape[0]):
