@@ -100,7 +100,7 @@ def online(scheme: Scheme) -> Figure:
 
 
 def sensors(scheme: Scheme) -> Figure:
-    """Draw how often each camera speaks about each digit."""
+    """Draw how often each camera sends for each digit."""
     X, y = load_digits(return_X_y=True)
     corners = {
         f"{side} {end}": [8 * row + column for row in rows for column in columns]
@@ -109,12 +109,12 @@ def sensors(scheme: Scheme) -> Figure:
     }
     X, X_test, y, y_test = train_test_split(X, y, random_state=0)
     model = GatedSensorsClassifier(sensors=corners, budget=2, random_state=0).fit(X, y)
-    speaks = np.asarray(model.speaks(X_test), dtype=float)
+    sends = np.asarray(model.sends(X_test), dtype=float)
     figure = Figure(figsize=(7.6, 2.3))
     axes = plain_axes(figure, scheme, (0.12, 0.22, 0.85, 0.75))
     for camera in range(len(corners)):
         for digit in range(10):
-            share = speaks[y_test == digit, camera].mean()
+            share = sends[y_test == digit, camera].mean()
             axes.add_patch(Rectangle((digit - 0.45, camera - 0.4), 0.9, 0.8, lw=0,
                                      fc=scheme.denser, alpha=0.1 + 0.75 * share))  # fmt: skip
             axes.text(digit, camera, f"{share:.0%}", ha="center", va="center", color=scheme.text)

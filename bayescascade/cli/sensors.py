@@ -28,7 +28,7 @@ _CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
     metavar="FILE.csv",
     required=True,
     help="A file with name,cost,group: a row for each column, with its sensor as the group, and "
-    "rows for sensors, with their costs of speaking (default 1).",
+    "rows for sensors, with their costs of sending (default 1).",
 )
 @BUDGETS_OPTION
 @test_share_option("Share of the rows for the test; a quarter of the others chooses settings.")
@@ -42,7 +42,7 @@ def sensors(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn sensors that send only if their own readings show that they are needed.
 
     The file (.csv, .csv.gz, .parquet) has the labels in the column --target. Each sensor of
-    --sensors decides from its own columns whether it speaks (sends), which has a cost. The cost and
+    --sensors decides from its own columns whether it sends, which has a cost. The cost and
     error of each budget's classifier on held-out rows are printed. Ctrl-C ends it early; finished
     classifiers are printed.
     """

@@ -1,4 +1,4 @@
-"""What gated sensors get right at each mean cost, beside sets that always speak.
+"""What gated sensors get right at each mean cost, beside sets that always send.
 
     BAYESCASCADE_DATA=folder python -m tests.benchmarks.sensors [--data-sets pendigits ...]
     python -m tests.benchmarks.sensors --recovery
@@ -6,7 +6,7 @@
 A third of the rows tests; splits are by seed. Sensors are the 8 points of a pen (pendigits), 16
 tiles of 7 x 7 pixels (mnist_10k), or 8 spans of 77 columns (isolet, whose last one has one more);
 each costs 1. For each budget: accuracy and mean cost of the test rows of the best within it, of
-sensors that always speak alone, and of gates alone. With `--by-name`, OPT-Direct soft and with the
+sensors that always send alone, and of gates alone. With `--by-name`, OPT-Direct soft and with the
 hard gates that count, and the relaxation. Then the nearest neighbor by each sensor, and their vote.
 `--recovery` needs no data: how often the weights of (7.1) are found from random starts.
 """
@@ -90,7 +90,7 @@ def curve(name, splits, sensors, features) -> None:
             rows.append(row)
         told.append(rows)
     seconds = (time.process_time() - began) / len(splits)
-    say("budget   best within: right, cost   always speak: right, cost   gates: right, cost")
+    say("budget   best within: right, cost   always send: right, cost   gates: right, cost")
     for budget, row in zip(BUDGETS[name], np.mean(told, axis=0), strict=True):
         cells = (f"{row[k]:.4f}  {row[k + 1]:5.2f}" for k in (0, 2, 4))
         say(f"{budget:6.1f}   " + "        ".join(cells))

@@ -38,7 +38,7 @@ def test_a_curve_is_printed_and_a_single_budget_is_saved(files):
     assert saved.exit_code == 0, saved.stderr
     assert "wrist" in run("show", files / "m.json").stdout
     lines = run("predict", files / "m.json", files / "rows.csv", "--explain").stdout
-    assert "speak" in lines
+    assert "send" in lines
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What gated sensors do, of classes and of numbers: fit, budgets, who speaks, page and file."""
+"""What gated sensors do, of classes and of numbers: fit, budgets, who sends, page and file."""
 
 import copy
 import math
@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ModelFileError
+from bayescascade.base.former import former
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_real
@@ -119,7 +120,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def fit(  # type: ignore[override] # it takes no weights
         self, X: Any, y: Any, X_val: Any = None, y_val: Any = None
     ) -> Self:
-        """Train gates at several costs, and sets of sensors that always speak; keep the best.
+        """Train gates at several costs, and sets of sensors that always send; keep the best.
 
         Parameters
         ----------
@@ -209,7 +210,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         signals = trial.everything.signals
         if trial.validation is not None:
             signals = self._maker.made(trial.validation)
-        model._measure(model._net.speaks(signals))
+        model._measure(model._net.sends(signals))
         return model
 
     # -- what was tried ----------------------------------------------------------------------------
@@ -224,7 +225,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def posterior_(self) -> GatePosterior:
         """The Gibbs posterior over gates and predictors, with the chosen tradeoff.
 
-        If sensors always speak, the tradeoff is 0. Not in saved models.
+        If sensors always send, the tradeoff is 0. Not in saved models.
         """
         check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
         tradeoff = 0.0 if math.isnan(self._found.thrift) else self._found.thrift
@@ -250,17 +251,19 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def _means(self) -> Floats | None:
         return self._maker.means if "_maker" in self.__dict__ else None
 
-    def _measure(self, speaks: Bools) -> None:
-        self.sensor_shares_ = speaks.mean(axis=0)
+    def _measure(self, sends: Bools) -> None:
+        self.sensor_shares_ = sends.mean(axis=0)
         self.validation_cost_ = float(self.sensor_shares_ @ self._sensors.costs)
 
-    # -- who speaks --------------------------------------------------------------------------------
+    # -- who sends ---------------------------------------------------------------------------------
 
-    def _spoken(self, rows: Matrix) -> Bools:
-        return self._net.speaks(self._maker.made(rows))
+    def _sent(self, rows: Matrix) -> Bools:
+        return self._net.sends(self._maker.made(rows))
 
-    def speaks(self, X: Any) -> pd.DataFrame | Bools:
-        """Return which sensors speak for each row, (n_rows, n_sensors) bool.
+    speaks = former("speaks", "sends")
+
+    def sends(self, X: Any) -> pd.DataFrame | Bools:
+        """Return which sensors send for each row, (n_rows, n_sensors) bool.
 
         The result is a DataFrame with a column per sensor if the columns of `X` have names.
 
@@ -275,15 +278,15 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
             row.
         """
         rows = GivenRows.of(X)
-        speaks = self._spoken(self._matrix(rows))
+        sends = self._sent(self._matrix(rows))
         if not self._encoder.is_named:
-            return speaks
-        return pd.DataFrame(speaks, index=rows.index, columns=list(self._sensors.names))
+            return sends
+        return pd.DataFrame(sends, index=rows.index, columns=list(self._sensors.names))
 
     def activation_cost(self, X: Any) -> Floats:
-        """Return the cost of the sensors that speak for each row, (n_rows,) float64.
+        """Return the cost of the sensors that send for each row, (n_rows,) float64.
 
-        Parameters and errors: see `speaks`.
+        Parameters and errors: see `sends`.
         """
         return self._row_costs(self._matrix(X))
 
@@ -292,14 +295,14 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return self.activation_cost(X)
 
     def _row_costs(self, rows: Matrix) -> Floats:
-        costs: Floats = self._spoken(rows) @ self._sensors.costs
+        costs: Floats = self._sent(rows) @ self._sensors.costs
         return costs
 
-    def _speaking_words(self, rows: Matrix) -> list[str]:
-        """Return who speaks of each row, in words."""
+    def _sending_words(self, rows: Matrix) -> list[str]:
+        """Return who sends for each row, in words."""
         names = self._sensors.names
-        told = (list(compress(names, row)) for row in self._spoken(rows).tolist())
-        return [f"{', '.join(one)} {'speak' if one[1:] else 'speaks'}" if one else "all are silent"
+        told = (list(compress(names, row)) for row in self._sent(rows).tolist())
+        return [f"{', '.join(one)} {'send' if one[1:] else 'sends'}" if one else "all are silent"
                 for one in told]  # fmt: skip
 
     # -- what was learned --------------------------------------------------------------------------
@@ -312,15 +315,17 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
 
     @property
     def sensor_costs_(self) -> Floats:
-        """The cost of each sensor if it speaks, (n_sensors,)."""
+        """The cost of each sensor if it sends, (n_sensors,)."""
         check_is_fitted(self)
         return self._sensors.costs
 
     @property
-    def always_speaks_(self) -> bool:
-        """Whether a set of sensors that always speak was better than gates."""
+    def always_sends_(self) -> bool:
+        """Whether a set of sensors that always send was better than gates."""
         check_is_fitted(self)
         return self._found.kind == "always"
+
+    always_speaks_ = former("always_speaks_", "always_sends_")
 
     @property
     def tradeoff_(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Sensors: which columns each has, and the cost of speaking once."""
+"""Sensors: which columns each has, and the cost of sending once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -38,9 +38,9 @@ _ROUNDS = 200
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
-    """Classifies rows by sensors with gates; a sensor speaks only for rows that need it.
+    """Classifies rows by sensors with gates; a sensor sends only for rows that need it.
 
-    A sensor sees only its own columns. By these, its gate decides whether it speaks. If it speaks,
+    A sensor sees only its own columns. By these, its gate decides whether it sends. If it sends,
     it sends one number for each class, and pays its cost. The cloud adds up the numbers of all
     sensors.
 
@@ -50,19 +50,19 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
         Columns of each sensor, by names or positions. A column may be in at most one sensor.
         Columns without a sensor are not read. None: each column is a sensor.
     costs : mapping of str to float, sequence of float, or None
-        Cost of each sensor if it speaks. Sensors that are not in a mapping cost 1. None: 1 each.
+        Cost of each sensor if it sends. Sensors that are not in a mapping cost 1. None: 1 each.
 
     Attributes
     ----------
     sensor_names_ : list of str
     sensor_costs_, sensor_shares_ : (n_sensors,) float64
-        Cost of each sensor if it speaks, and share of the rows for which it speaks.
+        Cost of each sensor if it sends, and share of the rows for which it sends.
     validation_cost_ : float
         Mean cost of the rows of `X_val`, otherwise of the training rows.
     held_out_error_, held_out_cost_ : float
         Error and mean cost of the chosen model, on the validation rows.
-    always_speaks_ : bool
-        Whether a set of sensors that always speak was better than gates.
+    always_sends_ : bool
+        Whether a set of sensors that always send was better than gates.
     gap_ : float or None
         Bound on how far predictors are from the optimum for these gates, nats per row. None if they
         were not fitted again after training.
@@ -74,7 +74,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     Notes
     -----
     Nan (2018), 7.1; `methods.sensors.models` has the formulas and the departures. Hard gates are
-    trained with the slope of soft gates, for a path of tradeoffs. Sets of sensors that always speak
+    trained with the slope of soft gates, for a path of tradeoffs. Sets of sensors that always send
     are also tried. Held-out rows choose among all candidates within the budget.
 
     References
@@ -90,7 +90,7 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     >>> y = np.where(X[:, 0] > 0, X[:, 1] > 0, X[:, 3] > 0)
     >>> sensors = {"left": [0, 1], "right": [2, 3]}
     >>> model = GatedSensorsClassifier(sensors=sensors, budget=1.5, random_state=0).fit(X, y)
-    >>> bool(model.activation_cost(X).mean() <= 1.5), model.speaks(X).shape
+    >>> bool(model.activation_cost(X).mean() <= 1.5), model.sends(X).shape
     (True, (600, 2))
     """
 
@@ -138,10 +138,10 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
         return chances_of(self._net.outputs(self._maker.made(rows)))
 
     def _reasons(self, X: Any) -> list[str]:
-        return self._speaking_words(self._matrix(X))
+        return self._sending_words(self._matrix(X))
 
     def _block_words(self, rows: Matrix) -> Mapping[str, Sequence[object]]:
-        return {"speaks": self._speaking_words(rows)}
+        return {"sends": self._sending_words(rows)}
 
     @property
     def commonest_class_(self) -> Any:  # a label
@@ -189,9 +189,9 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc] # untyped base
-    """Predicts numbers by sensors with gates; a sensor speaks only for rows that need it.
+    """Predicts numbers by sensors with gates; a sensor sends only for rows that need it.
 
-    Sensors and budgets are as in `GatedSensorsClassifier`. A sensor that speaks sends one number.
+    Sensors and budgets are as in `GatedSensorsClassifier`. If a sensor sends, it sends one number.
 
     Parameters
     ----------
@@ -199,19 +199,19 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
         Columns of each sensor, by names or positions. A column may be in at most one sensor.
         Columns without a sensor are not read. None: each column is a sensor.
     costs : mapping of str to float, sequence of float, or None
-        Cost of each sensor if it speaks. Sensors that are not in a mapping cost 1. None: 1 each.
+        Cost of each sensor if it sends. Sensors that are not in a mapping cost 1. None: 1 each.
 
     Attributes
     ----------
     sensor_names_ : list of str
     sensor_costs_, sensor_shares_ : (n_sensors,) float64
-        Cost of each sensor if it speaks, and share of the rows for which it speaks.
+        Cost of each sensor if it sends, and share of the rows for which it sends.
     validation_cost_ : float
         Mean cost of the rows of `X_val`, otherwise of the training rows.
     held_out_error_, held_out_cost_ : float
         Error (a share of the variance) and mean cost of the chosen model, on the validation rows.
-    always_speaks_ : bool
-        Whether a set of sensors that always speak was better than gates.
+    always_sends_ : bool
+        Whether a set of sensors that always send was better than gates.
     gap_ : float or None
         Bound on how far predictors are from the optimum for these gates, in half squared errors of
         numbers with variance 1.
@@ -223,7 +223,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
     Notes
     -----
     Nan (2018), (7.1)-(7.3). With ``method="smooth"`` and no budget, the numbers of sensors are
-    multiplied by sigmoid(z), as in (7.1). Then each sensor speaks a little for each row, and the
+    multiplied by sigmoid(z), as in (7.1). Then each sensor sends a little for each row, and the
     cost counts rows with z > 0, as in (7.2). With a budget, gates are hard for all methods.
 
     Examples
@@ -307,7 +307,7 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
 
     def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
         del intervals
-        told = {"speaks": self._speaking_words(rows)} if explain else {}
+        told = {"sends": self._sending_words(rows)} if explain else {}
         return Predicted(told, values=self._values(rows), costs=self._row_costs(rows))
 
     # -- what is printed and saved -----------------------------------------------------------------

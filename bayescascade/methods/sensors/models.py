@@ -1,6 +1,6 @@
-"""Gated sensors: who speaks, what the cloud makes of it, and the losses (Nan 2018, 7.1).
+"""Gated sensors: who sends, what the cloud makes of it, and the losses (Nan 2018, 7.1).
 
-Sensor k sees features x_k. Its gate's score is z_k = w_k' x_k + b_k, and it speaks where z_k > 0;
+Sensor k sees features x_k. Its gate's score is z_k = w_k' x_k + b_k, and it sends where z_k > 0;
 then it sends h_k = V_k' x_k + a_k, one number for each output, else one bit. The cloud adds up:
 
     s = a_0 + sum_k phi(z_k) h_k,
@@ -82,8 +82,8 @@ class GatedNet:
             z[:, self.sensor_of[j]] += signals.features[:, j] * gates[j]
         return z
 
-    def speaks(self, signals: Signals) -> Bools:
-        """Return which sensors speak, (n, K)."""
+    def sends(self, signals: Signals) -> Bools:
+        """Return which sensors send, (n, K)."""
         found: Bools = (self.scores(signals) > 0) & signals.alive
         return found
 

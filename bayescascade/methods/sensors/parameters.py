@@ -12,7 +12,7 @@ class SensorParameters(RunParameters):
     sensors = Other(
         None, "Columns of each sensor, by its name", none="each column is a sensor of its own"
     )
-    costs = Other(None, "Cost of each sensor if it speaks", none="1 each")
+    costs = Other(None, "Cost of each sensor if it sends", none="1 each")
     budget = Real(None, "Limit on the mean cost of a row", minimum=0.0, none="smallest error")
     features = Choice(
         "linear",

@@ -1,4 +1,4 @@
-"""The Gibbs posterior over gates and predictors: likelihood, ridge, and what speaking costs.
+"""The Gibbs posterior over gates and predictors: likelihood, ridge, and what sending costs.
 
     log density = log likelihood - ridge / 2 ``|theta|^2`` - gate_ridge / 2 ``|(w, b)|^2``
                   - tradeoff n (mean cost of a row)
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from bayescascade.base.errors import ParameterError
+from bayescascade.base.former import former
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights
 from bayescascade.methods.sensors.signals import Floats, Signals
@@ -26,7 +27,7 @@ from bayescascade.model.continuous import ContinuousPosterior
 
 
 class GatePosterior(ContinuousPosterior):
-    """Posterior over gates and predictors of sensors, by fit and by the cost of speaking.
+    """Posterior over gates and predictors of sensors, by fit and by the cost of sending.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class GatePosterior(ContinuousPosterior):
     >>> features = np.array([[-1.0, 0.5], [1.0, -0.5]])
     >>> posterior = GatePosterior(features, [0, 1], [0, 1], 2, tradeoff=0.1)
     >>> state = np.zeros(posterior.n_numbers)
-    >>> round(posterior.log_density(state), 4)  # both speak by half: 2 log 2 + 0.1 * 2
+    >>> round(posterior.log_density(state), 4)  # both send by half: 2 log 2 + 0.1 * 2
     -1.5863
     """
 
@@ -214,11 +215,13 @@ class GatePosterior(ContinuousPosterior):
         """Return the mean loss (nats) and the mean cost of a row, with hard gates."""
         return {
             "loss": -self.log_likelihood(state) / len(self.targets),
-            "cost": float((self.speaking(state) * self.costs).sum()),
+            "cost": float((self.sending(state) * self.costs).sum()),
         }
 
-    def speaking(self, state: Floats) -> Floats:
-        """Return the share of rows for which each sensor speaks, with hard gates, (n_sensors,)."""
+    speaking = former("speaking", "sending")
+
+    def sending(self, state: Floats) -> Floats:
+        """Return the share of rows for which each sensor sends, with hard gates, (n_sensors,)."""
         z = fast_scores(self.parts(state), self.signals)
         found: Floats = ((z > 0) & self.signals.alive).mean(axis=0)
         return found
@@ -231,10 +234,10 @@ class GatePosterior(ContinuousPosterior):
         states : iterable of (n_numbers,) float64
             Draws, such as those of ``explore(posterior, "langevin").run_``.
         least_share : float in [0, 1]
-            A sensor is needed in a draw if it speaks for at least this share of the rows.
+            A sensor is needed in a draw if it sends for at least this share of the rows.
         """
         least = check_real("least_share", least_share, minimum=0.0, maximum=1.0)
-        shares = np.array([self.speaking(state) for state in states])
+        shares = np.array([self.sending(state) for state in states])
         if not len(shares):
             raise ParameterError("states must be at least one draw, got none")
         found: Floats = (shares >= least).mean(axis=0)

@@ -1,4 +1,4 @@
-"""OPT-Relax: shares q of who should speak, and gates that follow them (Nan 2018, 7.1.5).
+"""OPT-Relax: shares q of who should send, and gates that follow them (Nan 2018, 7.1.5).
 
     min over V, a, w, b, q of  mean loss(sum_k q_k h_k) + kl_weight / n sum KL(q_k, sigmoid(z_k))
     with 0 <= q <= 1 and  mean of sum_k c_k q_k  <=  share sum_k c_k,
@@ -58,7 +58,7 @@ class ShareProblem(NamedTuple):
         return found + self.kl_weight * (logits - self.scores)
 
     def vertex(self, slope: Floats) -> Floats:
-        """Return the point of least inner product with a slope: who speaks, perhaps one in part."""
+        """Return the point of least inner product with a slope: who sends, perhaps one in part."""
         gains = np.where(self.alive > 0, -slope, 0.0)
         costs = np.broadcast_to(self.costs, slope.shape)
         worth = np.where(gains > 0, gains / np.maximum(costs, 1e-300), 0.0).ravel()

@@ -19,8 +19,8 @@ HOW_TO_READ = (
         "columns, and sends only if its gate decides that it is needed.",
     ),
     ("columns", "the number of its columns"),
-    ("cost", "the cost of speaking once"),
-    ("speaks", "the share of the rows about which it speaks"),
+    ("cost", "the cost of sending once"),
+    ("sends", "the share of the rows for which it sends"),
     ("spent", "the mean cost per row"),
 )
 """Terms of the page, or nothing, and what they mean."""
@@ -30,11 +30,11 @@ def found_texts(model: Any) -> list[list[str]]:
     """Return what was chosen, and how well it does on the rows that chose it."""
     found, total = model._found, float(model._sensors.costs.sum())
     spent, all_of_them, judged = cost_texts([model.validation_cost_, total, found.cost])
-    how = "sensors that always speak" if found.kind == "always" else model._method_text
+    how = "sensors that always send" if found.kind == "always" else model._method_text
     told = [how] if model.tradeoff_ is None else [how, f"{model._thrift_word} {found.thrift:.3g}"]
     if model.gap_ is not None:
         told.append(f"predictors within {found.gap:.1g} nats of their optimum")
-    costs = [f"cost {spent} a row on average", f"{all_of_them} if all speak"]
+    costs = [f"cost {spent} a row on average", f"{all_of_them} if all send"]
     if model.budget is not None:
         costs.append(f"budget {model.budget:.12g}")
     chosen = [f"validation rows: {model._error_text(found.error)} at cost {judged}"]
@@ -53,7 +53,7 @@ def sensor_table(sensors: Sensors, shares: Floats) -> Page:
     columns = [
         Numbers("columns", [str(sensors.columns[k].size) for k in order]),
         Numbers("cost", cost_texts([sensors.costs[k] for k in order])),
-        Numbers("speaks", [share_text(float(shares[k])) for k in order]),
+        Numbers("sends", [share_text(float(shares[k])) for k in order]),
         Numbers("spent", cost_texts([spent[k] for k in order])),
     ]
     fold = Fold([float(spent[k]) for k in order], "the mean cost", ("sensor", "sensors"))

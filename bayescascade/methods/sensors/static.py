@@ -1,4 +1,4 @@
-"""Sensors that always speak: greedy sets, against which gates have to be better.
+"""Sensors that always send: greedy sets, against which gates have to be better.
 
 Starting from none, the sensor is added that lowers the loss on the rows that judge most for what it
 costs. Least squares, of which any set takes the same sums, name the few that are worth a fit.
@@ -21,7 +21,7 @@ _ITERATIONS = 40
 
 
 def greedy_sets(lesson: Lesson, judging: Lesson) -> Iterator[tuple[Weights, Refit]]:
-    """Yield sensors that always speak and their predictors, each time one sensor more."""
+    """Yield sensors that always send and their predictors, each time one sensor more."""
     n_sensors, alive = lesson.costs.size, lesson.signals.alive
     weights = Weights.zeros(lesson.signals.sensor_of.size, n_sensors, lesson.targets.shape[1])
     named = _Named(lesson, judging)
@@ -35,8 +35,8 @@ def greedy_sets(lesson: Lesson, judging: Lesson) -> Iterator[tuple[Weights, Refi
         fits = {}
         for k in left[: _FITTED if lesson.loss.is_of_classes else 1]:
             tried = always([*chosen, k], weights)
-            found = refitted(lesson, spoken(tried, alive), weights.theta, _ITERATIONS)
-            tests = designed(judging.signals, spoken(tried, judging.signals.alive)) @ found.theta
+            found = refitted(lesson, sent(tried, alive), weights.theta, _ITERATIONS)
+            tests = designed(judging.signals, sent(tried, judging.signals.alive)) @ found.theta
             fits[k] = tried, found, float(judging.loss.rows(tests, judging.targets).mean())
         added = min(fits, key=lambda k, f=fits, at=loss: (f[k][2] - at) / floor[k])  # type: ignore[misc]
         tried, found, loss = fits[added]
@@ -73,6 +73,6 @@ def always(chosen: list[int], start: Weights) -> Weights:
     return start._replace(gates=np.zeros_like(start.gates), offsets=offsets)
 
 
-def spoken(weights: Weights, alive: Bools) -> Floats:
-    """Return the gates of rows, (n, K), of sensors that always speak."""
+def sent(weights: Weights, alive: Bools) -> Floats:
+    """Return the gates of rows, (n, K), of sensors that always send."""
     return ((weights.offsets > 0) & alive).astype(np.float64)

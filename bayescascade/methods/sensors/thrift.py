@@ -13,10 +13,10 @@ def fast_scores(weights: Weights, signals: Signals) -> Floats:
     return z
 
 
-def fast_speaks(weights: Weights, signals: Signals) -> Bools:
-    """Return who speaks, (n, K), by `fast_scores`."""
-    speaks: Bools = (fast_scores(weights, signals) > 0) & signals.alive
-    return speaks
+def fast_sends(weights: Weights, signals: Signals) -> Bools:
+    """Return who sends, (n, K), by `fast_scores`."""
+    sends: Bools = (fast_scores(weights, signals) > 0) & signals.alive
+    return sends
 
 
 def within(weights: Weights, signals: Signals, costs: Floats, budget: float) -> Weights:
@@ -26,11 +26,11 @@ def within(weights: Weights, signals: Signals, costs: Floats, budget: float) -> 
     fitted, so that the budget is kept, which least squares from projected scores does not do.
     """
     z = fast_scores(weights, signals)
-    speaks = (z > 0) & signals.alive
-    excess = float((speaks @ costs).sum()) - budget * len(z)
+    sends = (z > 0) & signals.alive
+    excess = float((sends @ costs).sum()) - budget * len(z)
     if excess <= 1e-9 * max(budget, 1.0) * len(z):
         return weights
-    rows, sensors = np.nonzero(speaks)
+    rows, sensors = np.nonzero(sends)
     scores = z[rows, sensors]
     order = np.argsort(scores, kind="stable")
     saved = np.cumsum(costs[sensors[order]])

@@ -24,7 +24,7 @@ RATE = 0.005
 GATE_RATE = 3.0
 """Of `RATE`: gates of images of digits are better by .5 % of rows than with 1."""
 
-_OPEN = 2.0  # what gates' offsets begin at: nearly all speak
+_OPEN = 2.0  # what gates' offsets begin at: nearly all send
 
 
 class Lesson(NamedTuple):

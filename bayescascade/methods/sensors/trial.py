@@ -11,8 +11,8 @@ from bayescascade.base.watch import Watch
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.methods.sensors.models import Bools, GatedNet, Weights
 from bayescascade.methods.sensors.refitting import refitted
-from bayescascade.methods.sensors.static import spoken
-from bayescascade.methods.sensors.thrift import fast_speaks, within
+from bayescascade.methods.sensors.static import sent
+from bayescascade.methods.sensors.thrift import fast_sends, within
 from bayescascade.methods.sensors.training import Lesson
 from bayescascade.methods.sensors.trying import NEAR, Candidate, Train
 
@@ -54,7 +54,7 @@ class Trial(NamedTuple):
             weights = dict(self._again(best, ways_of).beside)[SOFT]
             return replace(best, net=replace(best.net, weights=weights))
         if best.kind == "always":
-            found = refitted(lesson, spoken(weights, lesson.signals.alive), weights.theta)
+            found = refitted(lesson, sent(weights, lesson.signals.alive), weights.theta)
         else:
             if not math.isnan(best.thrift):
                 weights = self._trained_on(best, self._again(best, ways_of))
@@ -68,14 +68,14 @@ class Trial(NamedTuple):
         return replace(best, net=net, gap=found.gap)
 
     def _trained_on(self, best: Candidate, ways: Ways) -> Weights:
-        """Return gates trained on with all rows, less thrifty where they speak too seldom then.
+        """Return gates trained on with all rows, less thrifty where they send too seldom then.
 
         More steps make gates more silent at the same tradeoff; aimed at is what a row cost before.
         """
         lesson, thrift = self.everything, best.thrift
         for _ in range(_AGAIN):
             weights = ways.train(lesson, thrift, best.net.weights)
-            cost = float((fast_speaks(weights, lesson.signals) @ lesson.costs).mean())
+            cost = float((fast_sends(weights, lesson.signals) @ lesson.costs).mean())
             if cost >= NEAR * best.cost or cost == 0.0:
                 break
             thrift *= (cost / best.cost) ** 2 if ways.is_price else best.cost / cost

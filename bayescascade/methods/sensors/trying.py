@@ -1,6 +1,6 @@
-"""What is tried for some budgets: sets that always speak, and gates along a path of thrift.
+"""What is tried for some budgets: sets that always send, and gates along a path of thrift.
 
-The path goes on from gates that nearly all speak, each trained from the one before, until the mean
+The path goes on from gates that nearly all send, each trained from the one before, until the mean
 cost is next to nothing, so that any budget can be asked for later. Of each two candidates are kept:
 predictors as they were trained, and fitted anew. Where none is near below a budget, gates between
 its neighbors on the path are trained, too. Rows that nothing is learned from judge.
@@ -20,7 +20,7 @@ from bayescascade.costs.limits import is_within, too_low
 from bayescascade.methods.sensors.models import GatedNet, Weights, designed
 from bayescascade.methods.sensors.refitting import Refit, refitted
 from bayescascade.methods.sensors.static import greedy_sets
-from bayescascade.methods.sensors.thrift import fast_speaks
+from bayescascade.methods.sensors.thrift import fast_sends
 from bayescascade.methods.sensors.training import Lesson, error_of
 
 NEAR = 0.95
@@ -45,7 +45,7 @@ class Candidate:
     kind : {"gates", "gates, fitted anew", "always"}
     net : GatedNet
     thrift : float
-        The tradeoff or, for the relaxation, the share of all costs. NaN if sensors always speak.
+        The tradeoff or, for the relaxation, the share of all costs. NaN if sensors always send.
     error, cost : float
         Error rate or mean squared error, and mean cost of a row.
     gap : float
@@ -94,9 +94,9 @@ class Trying(NamedTuple):
         """Return a candidate with its error and cost."""
         judging = self.judging
         net = GatedNet(weights, judging.signals.sensor_of, self._activation_of(kind))
-        speaks = fast_speaks(weights, judging.signals)
+        sends = fast_sends(weights, judging.signals)
         outputs = designed(judging.signals, net.gates(judging.signals)) @ weights.theta
-        cost = float((speaks @ judging.costs).mean())
+        cost = float((sends @ judging.costs).mean())
         loss = float(judging.loss.rows(outputs, judging.targets).mean())
         return Candidate(kind, net, thrift, error_of(judging, outputs), cost, gap, loss)
 
@@ -104,7 +104,7 @@ class Trying(NamedTuple):
         return "step" if kind == "always" else self.activation
 
     def static(self) -> Iterator[Candidate]:
-        """Yield greedy sets that always speak."""
+        """Yield greedy sets that always send."""
         for weights, found in greedy_sets(self.lesson, self.judging):
             yield self.judged("always", weights, float("nan"), found.gap)
 
@@ -163,7 +163,7 @@ def best_within(candidates: Sequence[Candidate], budget: float | None) -> Candid
 
 
 def best_ridge(lesson: Lesson, judging: Lesson) -> float:
-    """Return the ridge by which predictors do best on rows that judge where all sensors speak."""
+    """Return the ridge by which predictors do best on rows that judge where all sensors send."""
     alive = lesson.signals.alive.astype(np.float64)
     start = Weights.zeros(lesson.signals.sensor_of.size, lesson.costs.size, lesson.targets.shape[1])
     theta, found = start.theta, {}

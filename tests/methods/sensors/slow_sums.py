@@ -4,23 +4,23 @@ import math
 
 
 def sums(rows, owner, w, b, V, a, cloud, activation, alive=None):
-    """Return who speaks and the outputs of each row: (7.1) and what is counted in (7.3)."""
-    spoken, outputs = [], []
+    """Return who sends and the outputs of each row: (7.1) and what is counted in (7.3)."""
+    all_sends, outputs = [], []
     for i, row in enumerate(rows):
-        total, speaks = list(cloud), []
+        total, sends = list(cloud), []
         for k in range(len(b)):
             z = b[k] + sum(w[j] * row[j] for j in range(len(row)) if owner[j] == k)
             lives = alive is None or bool(alive[i][k])
-            speaks.append(z > 0 and lives)
+            sends.append(z > 0 and lives)
             gate = {"step": float(z > 0), "sigmoid": 1 / (1 + math.exp(-z)), "relu": max(z, 0.0)}[
                 activation
             ] * lives
             for m in range(len(cloud)):
                 sent = a[k][m] + sum(V[j][m] * row[j] for j in range(len(row)) if owner[j] == k)
                 total[m] += gate * sent
-        spoken.append(speaks)
+        all_sends.append(sends)
         outputs.append(total)
-    return spoken, outputs
+    return all_sends, outputs
 
 
 def cross_entropy(outputs, labels):

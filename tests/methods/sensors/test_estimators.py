@@ -1,4 +1,4 @@
-"""Gated sensors from rows to who speaks: budgets, missing cells, errors and files."""
+"""Gated sensors from rows to who sends: budgets, missing cells, errors and files."""
 
 import json
 
@@ -39,18 +39,22 @@ def model():
 
 
 def test_half_of_the_sensors_do(model):
-    """No set that always speaks can be right for as little."""
+    """No set that always sends can be right for as little."""
     X, y = rows(seed=1)
     assert model.score(X, y) > 0.95
-    speaks = model.speaks(X)
-    assert list(speaks.columns) == list(SENSORS)
-    assert (speaks["wrist"] == (X["ax"] > 0)).mean() > 0.95
-    assert (speaks["ankle"] == (X["bx"] > 0)).mean() > 0.95
-    assert speaks["chest"].mean() < 0.1
+    sends = model.sends(X)
+    assert list(sends.columns) == list(SENSORS)
+    assert (sends["wrist"] == (X["ax"] > 0)).mean() > 0.95
+    assert (sends["ankle"] == (X["bx"] > 0)).mean() > 0.95
+    assert sends["chest"].mean() < 0.1
     cost = model.activation_cost(X)
-    np.testing.assert_array_equal(cost, speaks.sum(axis=1))
+    np.testing.assert_array_equal(cost, sends.sum(axis=1))
     assert cost.mean() <= 1.2 * 1.05
-    assert not model.always_speaks_
+    assert not model.always_sends_
+    with pytest.warns(FutureWarning, match="is now sends"):
+        assert model.speaks(X).equals(sends)
+    with pytest.warns(FutureWarning, match="is now always_sends_"):
+        assert model.always_speaks_ == model.always_sends_
     static = [one for one in model.path_ if one.kind == "always" and one.cost <= 1.2]
     assert min(one.error for one in static) > 0.2
     assert "wrist" in str(model)
@@ -71,13 +75,13 @@ def test_budgets_are_met_on_rows_held_out(model):
     assert curve.nothing.error > errors[0]
 
 
-def test_sets_that_always_speak_win_where_they_are_better():
-    """One sensor knows all, and no gate could know when it need not speak."""
+def test_sets_that_always_send_win_where_they_are_better():
+    """One sensor knows all, and no gate could know when it need not send."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
     y = X[:, 0] > 0
     made = GatedSensorsClassifier(budget=1.0, random_state=0, n_steps=3, tradeoff=5.0).fit(X, y)
-    assert made.always_speaks_
+    assert made.always_sends_
     assert made.sensor_shares_.tolist() == [1.0, 0.0]
     assert made.gap_ < 1e-3
     assert made.tradeoff_ is None
@@ -109,12 +113,12 @@ def test_a_sensor_with_a_missing_cell_is_silent(model):
     X, y = rows(seed=3)
     broken = X.copy()
     broken.loc[::2, "ay"] = np.nan
-    speaks = model.speaks(broken)
-    assert not speaks["wrist"][::2].any()
-    pd.testing.assert_frame_equal(speaks[1::2], model.speaks(X)[1::2])
+    sends = model.sends(broken)
+    assert not sends["wrist"][::2].any()
+    pd.testing.assert_frame_equal(sends[1::2], model.sends(X)[1::2])
     assert 0.6 < model.score(broken, y) < model.score(X, y)
     refit = GatedSensorsClassifier(budget=1.5, **HOW).fit(broken, y)
-    assert not refit.speaks(broken)["wrist"][::2].any()
+    assert not refit.sends(broken)["wrist"][::2].any()
     with pytest.raises(DataError, match='"ay"'):
         GatedSensorsClassifier(missing="error", **HOW).fit(broken, y)
 
@@ -164,7 +168,7 @@ def test_other_ways_by_name(how, tmp_path):
     made.save(tmp_path / "m.json")
     loaded = bayescascade.load(tmp_path / "m.json")
     np.testing.assert_array_equal(loaded.predict_proba(X), made.predict_proba(X))
-    np.testing.assert_array_equal(loaded.speaks(X), made.speaks(X))
+    np.testing.assert_array_equal(loaded.sends(X), made.sends(X))
     assert str(loaded) == str(made)
     assert loaded.get_params()["sensors"] == SENSORS
     with pytest.raises(Exception, match="not read from a file"):
@@ -204,14 +208,14 @@ def test_the_seed_decides_and_interruptions_keep_what_was_tried(monkeypatch):
     monkeypatch.setattr(estimators, "trained", stop)
     ended = GatedSensorsClassifier(budget=1.2, **HOW).fit(X, y)
     assert ended.is_interrupted_
-    assert ended.always_speaks_
+    assert ended.always_sends_
     assert "interrupted" in str(ended)
 
 
 def test_the_posterior_is_of_what_was_learned(model):
     posterior, state = model.posterior_, model.state()
     assert posterior.tradeoff == model.tradeoff_
-    np.testing.assert_allclose(posterior.speaking(state), model.sensor_shares_)
+    np.testing.assert_allclose(posterior.sending(state), model.sensor_shares_)
     found = explore(posterior, "langevin", n_steps=50, n_chains=1, starts=[state], until="steps",
                     random_state=0)  # fmt: skip
     assert np.isfinite(found.log_density)

@@ -12,7 +12,7 @@ from bayescascade.methods.sensors.relaxed import ShareProblem, divergence, relax
 from bayescascade.methods.sensors.signals import Signals
 from bayescascade.methods.sensors.smooth import _Projected, alternated, projected, smooth
 from bayescascade.methods.sensors.static import always, greedy_sets
-from bayescascade.methods.sensors.thrift import fast_scores, fast_speaks, within
+from bayescascade.methods.sensors.thrift import fast_scores, fast_sends, within
 from bayescascade.methods.sensors.training import Lesson, _Slopes, opened, trained
 from tests.contracts.listed import slopes
 from tests.methods.sensors import slow_sums
@@ -52,7 +52,7 @@ def test_sums_by_hand():
         np.array([2.0]), np.array([-1.0]), np.array([[3.0]]), np.array([[1.0]]), np.array([0.5])
     )
     net = GatedNet(weights, np.array([0]))
-    assert net.speaks(signals).tolist() == [[True], [False]]
+    assert net.sends(signals).tolist() == [[True], [False]]
     assert net.outputs(signals).tolist() == [[4.5], [0.5]]
     relu = GatedNet(weights, np.array([0]), "relu")
     assert relu.outputs(signals).tolist() == [[4.5], [0.5]]
@@ -65,8 +65,8 @@ def test_sums_are_those_row_by_row(activation):
     """Also of a sensor that is dead, which counts as silent."""
     signals, weights = signals_of(dead=True), weights_of()
     net = GatedNet(weights, OWNER, activation)
-    spoken, outputs = slow_sums.sums(signals.features, OWNER, *weights, activation, signals.alive)
-    assert net.speaks(signals).tolist() == spoken
+    sent, outputs = slow_sums.sums(signals.features, OWNER, *weights, activation, signals.alive)
+    assert net.sends(signals).tolist() == sent
     assert_allclose(net.outputs(signals), outputs)
     labels = np.arange(30) % 3
     assert_allclose(SOFTMAX.rows(np.array(outputs), np.eye(3)[labels]),
@@ -119,8 +119,8 @@ def test_straight_through_passes_the_derivative_by_the_gate():
     outputs = GatedNet(sure, OWNER).outputs(lesson.signals)
     errors = (chances_of(outputs) - lesson.targets) / 30
     assert_allclose(slope.cloud, errors.sum(axis=0), atol=1e-5)
-    spoke = fast_speaks(sure, lesson.signals)[:, 1]
-    ridged = errors[spoke].sum(axis=0) + sure.constants[1] / 30
+    sent = fast_sends(sure, lesson.signals)[:, 1]
+    ridged = errors[sent].sum(axis=0) + sure.constants[1] / 30
     assert_allclose(slope.constants[1], ridged, atol=1e-5)
 
 
@@ -128,7 +128,7 @@ def test_straight_through_passes_the_derivative_by_the_gate():
 def test_refits_are_minima_and_their_gaps_hold(n_classes):
     """The gap bounds what another optimizer finds, also after a few iterations."""
     lesson = lesson_of(n_classes=n_classes)
-    gates = fast_speaks(weights_of(), lesson.signals).astype(float)
+    gates = fast_sends(weights_of(), lesson.signals).astype(float)
     start = np.zeros((9, lesson.targets.shape[1]))
     best = refitted(lesson, gates, start)
     assert best.gap < 1e-6
@@ -153,14 +153,14 @@ def test_gates_are_kept_within_a_budget():
     over = []
     for seed in range(5):
         weights = weights_of(1, seed)
-        least = (fast_speaks(weights, signals) @ costs).mean()
+        least = (fast_sends(weights, signals) @ costs).mean()
         for budget in least * np.array([0.3, 0.6, 0.9]):
             kept = within(weights, signals, costs, budget)
-            cost = (fast_speaks(kept, signals) @ costs).mean()
+            cost = (fast_sends(kept, signals) @ costs).mean()
             assert cost <= budget
             assert cost > budget - 0.01  # no more is silenced than must be
             over.append(
-                (fast_speaks(projected(weights, signals, costs, budget), signals) @ costs).mean()
+                (fast_sends(projected(weights, signals, costs, budget), signals) @ costs).mean()
                 / budget
             )
     assert max(over) > 1.2
@@ -197,7 +197,7 @@ def test_training_finds_who_is_needed():
     always_best = refitted(lesson, np.ones((2000, 2)), start.theta)
     design = np.column_stack([x, np.ones((2000, 3))])
     assert right > ((design @ always_best.theta).argmax(axis=1) == y).mean() + 0.05
-    assert fast_speaks(gated, signals).mean() < 0.9
+    assert fast_sends(gated, signals).mean() < 0.9
 
 
 # -- the relaxation --------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_relaxed_gates_follow_their_shares():
     signals = Signals(x, np.ones((500, 2), bool), np.array([0, 0, 1, 1]))
     lesson = Lesson(signals, np.eye(2)[y], SOFTMAX, np.ones(2), 1.0)
     found = relaxed(lesson, 0.6, opened(lesson, rng))
-    assert fast_speaks(found, signals).mean() < 0.9
+    assert fast_sends(found, signals).mean() < 0.9
     outputs = GatedNet(found, signals.sensor_of).outputs(signals)
     assert (outputs.argmax(axis=1) == y).mean() > 0.7
 
@@ -322,14 +322,14 @@ def test_densities_are_likelihood_ridge_and_cost(n_classes):
     state = rng.normal(size=hard.n_numbers)
     weights = hard.parts(state)
     assert_allclose(hard.joined(weights), state)
-    spoken, outputs = slow_sums.sums(x, OWNER, *weights, "step")
+    sent, outputs = slow_sums.sums(x, OWNER, *weights, "step")
     if n_classes is None:
         likelihood = -sum((o[0] - t) ** 2 for o, t in zip(outputs, targets, strict=True)) / 2 / 0.25
     else:
         likelihood = -sum(slow_sums.cross_entropy(outputs, targets))
     squares = 0.7 * np.sum(weights.theta**2)
     squares += 0.2 * (np.sum(weights.gates**2) + np.sum(weights.offsets**2))
-    cost = (np.array(spoken) @ costs).sum()
+    cost = (np.array(sent) @ costs).sum()
     expected = likelihood - 0.5 * squares - 0.3 * cost
     assert hard.log_density(state) == pytest.approx(expected)
     assert hard.describe(state)["cost"] == pytest.approx(cost / 12)
