@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,7 +213,14 @@ class OnlineGate(Printed):
         self._stream.begin(training.rows, training.labels)
         return self
 
-    def play(self, X: Any, ask: Callable[[int], Any] | None = None, *, dear: Any = None) -> Played:
+    def play(
+        self,
+        X: Any,
+        ask: Callable[[int], Any] | None = None,
+        *,
+        expensive_model: Any = None,
+        dear: Any = None,
+    ) -> Played:
         """Play rows in order, and ask for labels that are worth their cost.
 
         Parameters
@@ -221,19 +229,24 @@ class OnlineGate(Printed):
         ask : callable
             ``ask(i)`` returns the label of row i, counted from 0. It is called only if the gate
             asks.
+        expensive_model : fitted classifier, optional
+            Its predictions are the labels, in place of `ask`.
         dear : fitted classifier, optional
-            An expensive classifier whose predictions are the labels, in place of `ask`.
+            Former name of `expensive_model`.
 
         Returns
         -------
         Played
             The decisions. After Ctrl-C, only those of the rounds that were played.
         """
-        if (ask is None) == (dear is None):
-            raise ParameterError("ask or dear must be given, and not both")
-        rows = self._rows(X)
         if dear is not None:
-            ask = lambda i: dear.predict(_part(X, i))[0]  # noqa: E731
+            warn("dear is now expensive_model", FutureWarning, stacklevel=2)
+            expensive_model = dear if expensive_model is None else expensive_model
+        if (ask is None) == (expensive_model is None):
+            raise ParameterError("ask or expensive_model must be given, and not both")
+        rows = self._rows(X)
+        if expensive_model is not None:
+            ask = lambda i: expensive_model.predict(_part(X, i))[0]  # noqa: E731
         assert ask is not None
         code = lambda i: self._code(ask(i))  # noqa: E731
         return self._outcome(self._stream.play(rows, np.full(len(rows), ASKS, np.int64), code))

@@ -233,6 +233,20 @@ def test_ctrl_c_keeps_the_rounds(rng) -> None:
     assert [*played.predictions, *rest.predictions] == once.predictions.tolist()
 
 
+def test_the_former_name_of_the_expensive_model_warns():
+    """Code that was written for it goes on."""
+
+    class Known:
+        def predict(self, rows):
+            return [int(rows[0][1] == 1)]
+
+    rows, _ = stream(np.random.default_rng(0), 30)
+    new = gate_of().play(rows, expensive_model=Known())
+    with pytest.warns(FutureWarning, match="dear is now expensive_model"):
+        old = gate_of().play(rows, dear=Known())
+    np.testing.assert_array_equal(old.predictions, new.predictions)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
@@ -243,7 +257,7 @@ def test_ctrl_c_keeps_the_rounds(rng) -> None:
         (lambda: gate_of("fast"), ParameterError, "rates must be"),
         (lambda: OnlineGate([], classes=[0, 1]), ParameterError, "experts must be at least one"),
         (lambda: models().play([[0.0]], abs), DataError, "start must come first"),
-        (lambda: gate_of().play([[0] * 4]), ParameterError, "ask or dear must be given"),
+        (lambda: gate_of().play([[0] * 4]), ParameterError, "ask or expensive_model must be given"),
         (lambda: gate_of().partial_fit([[0, 0, 0, 0]], [0]), DataError, "got none for row 0"),
         (lambda: gate_of().partial_fit([[0.5] * 4], [0]), DataError, "must return 1 integers"),
         (lambda: gate_of().partial_fit([[0, 0, 7, -1]], [0]), DataError, "or -1, got 7 to 7"),
