@@ -38,6 +38,10 @@ PLACES = tuple(f"{a}{b}land" for a in "ABCDEFG" for b in "aeioruy")
         ([f"{place} and its islands" for place in PLACES[:6]], False, range(1, 6), NOT_FIRST),
         (("a, b", *"cdefgh"), False, range(1, 7), "c, d, e, f, g, h"),
         (("a, b", *"cdefghi"), False, range(1, 8), 'not "a, b"'),
+        (("a,b", "c", "d"), False, [0, 1], '"a,b", c'),
+        (("a   b", "c", "d"), False, [0, 1], '"a   b", c'),
+        (("a", "b", "missing"), True, [0, 2], 'a, "missing"'),
+        (("a", "b", "missing"), True, [0, 3], "a or missing"),
     ],
 )
 def test_many_levels_in_words(

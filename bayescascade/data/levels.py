@@ -32,7 +32,8 @@ _MIXED = ("mixed", "mixed-integer")
 
 _INTERVAL = re.compile(r"\A([\[(])([-+.\de]+?|-inf)(?:\.0)?, ([-+.\de]+?|inf)(?:\.0)?([\])])\Z")
 
-_JOINTS = (", ", " and ", " or ", " to ", " is ")  # of conditions and levels in a sentence
+_JOINTS = (",", "  ", " and ", " or ", " to ", " is ")  # of conditions and levels in a sentence
+_WORDS = ("", "missing", "anything", "not missing")  # in place of levels
 
 Level: TypeAlias = str | int | float | bool
 if TYPE_CHECKING:  # at run time pandas' class takes no parameter; cells may be of any type
@@ -67,8 +68,12 @@ def level_text(level: Level) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a name or level for a sentence, in quotes if it holds a word that joins others."""
-    return f'"{text}"' if any(joint in text for joint in _JOINTS) else text
+    """Return a name or level for a sentence, in quotes if it could be read as something else.
+
+    So are texts that hold what joins others, or are words for cells without a level.
+    """
+    has_joint = any(joint in text for joint in _JOINTS)
+    return f'"{text}"' if has_joint or text in _WORDS else text
 
 
 def plain_level(name: str, value: object) -> Level:

@@ -5,7 +5,7 @@ from typing import Any
 
 from bayescascade.data.column import Column
 from bayescascade.data.level_words import shortened
-from bayescascade.data.levels import are_numbers, level_text
+from bayescascade.data.levels import are_numbers, level_text, quoted
 from bayescascade.data.schema import Schema
 from bayescascade.report.numbers import cells_text, count_texts, significant_text
 from bayescascade.report.page import Page, Pieces, count_of
@@ -38,7 +38,7 @@ def column_words(column: Column, *, is_open: bool = False) -> str:
 
     The outer bins of a column that `is_open` have no ends.
     """
-    texts = [level_text(level) for level in column.levels]
+    texts = [quoted(level_text(level)) for level in column.levels]
     if column.kind == "continuous":
         n_bins = len(column.edges) - 1
         low, high = column.edges[0], column.edges[-1]
