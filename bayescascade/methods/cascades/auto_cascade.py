@@ -314,17 +314,23 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         kinds = {(one.model, one.kind, one.is_shallow): one for one in reversed(self._candidates)}
         listed = [one for one in self._candidates if one in kinds.values()][:_MOST_SHOWN]
         by = "held-out rows, nats a row" if scored else "log evidence, nats"
-        heading = "held out" if scored else "log evidence"
-        worth = [one.held_out if scored else one.log_evidence for one in listed]
-        texts = ["" if isnan(one) else f"{one:,.{4 if scored else 2}f}" for one in worth]
-        told = f"best of {len(self._candidates):,} candidates by {by}; best of each kind:"
+        heading, decimals = ("held out", 4) if scored else ("log evidence", 2)
+        worth = {
+            one.key: _worth_text(one.held_out if scored else one.log_evidence, decimals)
+            for one in self._candidates
+        }
+        texts = [worth[one.key] for one in listed]
+        told = [f"best of {len(self._candidates):,} candidates by {by}; best of each kind:"]
+        n_tied = list(worth.values()).count(texts[0]) if texts[0] else 1
+        if n_tied > 1:
+            told.insert(0, f"{n_tied:,} candidates tie for the best, the first of them was chosen")
         n_leaves = Numbers("leaves", [f"{one.n_leaves:,}" for one in listed])
         table = PrintedTable([one.words for one in listed], [Numbers(heading, texts), n_leaves])
         chosen, better = self.cascade_, self.mixture_.words if self.mixture_ else ""
         model = Pieces([f"chosen: {chosen._model_words()}"])
         found = Pieces([*chosen._found_pieces(), *chosen.summary_.convergence_pieces])
         beside = (BLANK, Pieces([better])) if better else ()
-        return (model, found, Pieces([told]), BLANK, table, *beside)
+        return (model, found, Pieces(told), BLANK, table, *beside)
 
     def _beside_words(self) -> str:
         """Return why another tree is shown, and what it loses."""
@@ -403,3 +409,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
                     raise ModelFileError("a cascade's schema must be that of its model")
                 return cascade
         raise ModelFileError(f"a cascade must be leaf or branch, got {record['model']!r}")
+
+
+def _worth_text(worth: float, decimals: int) -> str:
+    """Return a candidate's evidence or score; empty if it is unknown."""
+    return "" if isnan(worth) else f"{worth:,.{decimals}f}"

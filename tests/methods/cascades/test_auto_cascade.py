@@ -203,6 +203,15 @@ def test_what_is_chosen_is_that_cascade():
     assert model.candidates_.nats_behind[0] == 0
 
 
+def test_candidates_that_tie_are_named():
+    """Else the one that was found first would be taken for a better one."""
+    model = AutoCascade("quick", random_state=0).fit(chains_of(4, 60, 2))
+    assert "tie for the best" not in str(model)
+    best, other, *others = model._candidates
+    model._candidates = (best, replace(other, log_evidence=best.log_evidence), *others)
+    assert "2 candidates tie for the best" in " ".join(str(model).split())
+
+
 @pytest.mark.parametrize(
     "frame",
     [
