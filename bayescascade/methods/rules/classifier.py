@@ -229,6 +229,8 @@ time_limit, until, checkpoint, resume, progress
             resume=False, progress=None, time_limit=None,
         )  # fmt: skip
         how = "annealing" if is_map else "annealing and sampling"
+        if self.search == "exact":
+            how += " (not exact)"
         return model, f"lists in folds by {how}, {chains} of {n_steps:,} steps"
 
     def _make_posterior(self, table: Table) -> LabelListPosterior:
