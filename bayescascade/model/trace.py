@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError
+from bayescascade.base.typed_words import typed
 from bayescascade.model.arviz_data import plottable, read_arviz, to_arviz
 from bayescascade.model.diagnostics import Diagnostic, convergence_advice, diagnose_array
 from bayescascade.model.page import shares_page
@@ -161,7 +162,7 @@ class Trace(Printed):
         advice = (
             "warning: R-hat should be at most 1.01 and ESS at least 400: "
             f"{convergence_advice(self.settings.get('search'))}, and compare the chains' traces "
-            "(--plots)"
+            f"({typed('to_inference_data', '--plots')})"
         )
         return (table,) if all(d.is_fine for d in found) else (table, warning(advice))
 
