@@ -96,7 +96,7 @@ class LeafChoice:
             f"{own - v:,.1f} nats over {k}" for k, v in self._compared.items() if k != self.leaf
         ]
         by = "by evidence" if self.is_by_evidence else "by the best trees"
-        over = f", by {' nats and '.join(others)}" if others else ""
+        over = f", by {' and '.join(others)}" if others else ""
         return f"{self.leaf} leaves fit best {by}{over}"
 
     def to_record(self) -> dict[str, dict[str, float]]:

@@ -161,6 +161,9 @@ def test_words_count_nats():
     choice = LeafChoice({"uniform": -12.0, "dependent": -9.5}, {"uniform": -8.0})
     told = "dependent leaves fit best by the best trees, by 2.5 nats over uniform"
     assert (choice.leaf, choice.words()) == ("dependent", told)
+    choice.best["independent"] = -10.0
+    assert choice.words() == f"{told} and 0.5 nats over independent"
+    del choice.best["independent"]
     choice.sums["dependent"] = -9.0
     told = "uniform leaves fit best by evidence, by 1.0 nats over dependent"
     assert (choice.leaf, choice.words()) == ("uniform", told)
