@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.data.levels import plain_level
+from bayescascade.data.levels import plain_level, quoted
+from bayescascade.data.unknown import UnknownCells
 from bayescascade.report.numbers import nats_text, ratio_text
 from bayescascade.report.page import Page, Pieces
 
@@ -100,10 +101,28 @@ def rare_row_page(density: "DensityParts", rare: RareRow) -> Page:
         f"log density {nats_text(rare.log_density)}",
         f"{ratio_text(rare.log_density - rare.log_uniform)} x uniform",
     ]
-    cells = [f"{name}: {'missing' if v is None else v}" for name, v in rare.values.items()]
+    alone = _alone(density, rare)
+    if alone is not None:
+        ratio = ratio_text(alone - rare.log_uniform)
+        head.append(f"averaged over the posterior (the printed model alone: {ratio} x uniform)")
+    cells = [
+        f"{name}: {'missing' if v is None else quoted(str(v))}" for name, v in rare.values.items()
+    ]
     reasons = density.explain(rare.values).splitlines()
     because = (Pieces([f"because {reason}"], indent=4, first="  ") for reason in reasons)
     return (Pieces(head, "bold"), Pieces(cells, first="  "), *because)
+
+
+def _alone(density: "DensityParts", rare: RareRow) -> float | None:
+    """Return a row's log density by the printed model alone, None if that prints as its own.
+
+    Also None if a cell is unknown: then the row has its density from that.
+    """
+    unknown = UnknownCells()
+    codes = density.schema.encode_row(rare.values, unknown)
+    alone = float(density.score_codes(codes[:, np.newaxis])[0])
+    is_same = nats_text(alone) == nats_text(rare.log_density)
+    return None if is_same or unknown.levels else alone
 
 
 def _distinct(

@@ -113,11 +113,11 @@ def density_text(
     """
     is_plain = abs(log_density) < _LARGEST_EXPONENT
     density = f"{math.exp(log_density):.4g}" if is_plain else significant_text(log_density, 4)
-    return (
-        f"{count:,.10g} of {total:,.10g} rows, probability {probability:.4g}, "
-        f"{'average ' if is_average else ''}density {density}, "
-        f"{relative:.3g} x uniform"
-    )
+    if is_average:  # not that of the row, which prints may have beside it
+        told = f"average density in this group {density} ({relative:.3g} x uniform)"
+    else:
+        told = f"density {density}, {relative:.3g} x uniform"
+    return f"{count:,.10g} of {total:,.10g} rows, probability {probability:.4g}, {told}"
 
 
 def cells_text(log_cells: float) -> str:

@@ -108,7 +108,8 @@ def test_evidence_that_no_row_agrees_with_leaves_the_pseudo_counts() -> None:
     told = "a is y and b is v and c is 1: 0 of 0 rows, probability 0.5, density 0.5, 1 x uniform"
     assert given.explain({"a": "y", "b": "v", "c": 1}) == told
     assert model.explain({"a": "x", "b": None, "c": None}) == (
-        "a is x: 2 of 3 rows, probability 0.5455, average density 0.1364, 1.09 x uniform"
+        "a is x: 2 of 3 rows, probability 0.5455, average density in this group 0.1364 "
+        "(1.09 x uniform)"
     )
     assert model.cells_.plot().patches
 
