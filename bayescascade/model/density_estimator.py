@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.table import Table
-from bayescascade.model.density_parts import DensityParts
+from bayescascade.model.density_parts import VOLUME_WORDS, DensityParts
 from bayescascade.model.estimator import C, PosteriorEstimator, S
 from bayescascade.model.parameters import LearnedDensityParameters, SearchParameters
 from bayescascade.model.readable_density import ReadableDensity
@@ -47,6 +47,8 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
     def _key(self, learned: D) -> Page:
         size = "cells" if self.schema_.n_cells is not None else "volume"
         key = [f"share: {DENSITIES[self.density]}", f"density: share / {size}"]
+        if self.schema_.n_cells is None:
+            key.append(VOLUME_WORDS)
         return (Pieces([*key, *learned.key], "dim"),)
 
     def _learner(self) -> Callable[[Table], None]:

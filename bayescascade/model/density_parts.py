@@ -16,7 +16,7 @@ from bayescascade.base.former import former
 from bayescascade.base.texts import printable
 from bayescascade.data.column import MISSING, UNKNOWN
 from bayescascade.data.conditions import Conditions, agrees, conditions_words, narrow_conditions
-from bayescascade.data.levels import quoted
+from bayescascade.data.levels import level_text, plain_level, quoted
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_condition, sql_domain, sql_literal
 from bayescascade.data.unknown import UnknownCells
@@ -35,6 +35,10 @@ _STRONGEST = math.log(20.0)  # bars of more than 20 times, or less than a 20th, 
 _NOTICEABLE = math.log(1.005)  # what is not printed as 1.00 x uniform is colored
 
 
+VOLUME_WORDS = "volume: widths of bins x numbers of levels"
+"""What a volume is, in a key."""
+
+
 class DensityParts(Pictured):
     """A density over the rows of a schema that consists of numbered parts.
 
@@ -48,6 +52,8 @@ class DensityParts(Pictured):
         Codes on which the density is conditioned, by column.
     conditions_probability : float in (0, 1]
         Probability of the conditions; 1 if there are none.
+    condition_numbers : mapping of int to str
+        Numbers that were given for continuous columns and that stand for their bins, by column.
     """
 
     schema: Schema
@@ -55,6 +61,7 @@ class DensityParts(Pictured):
     probabilities: NDArray[np.float64]
     conditions: Conditions
     conditions_probability: float
+    condition_numbers: Mapping[int, str]
 
     evidence = former("evidence", "conditions")
     evidence_probability = former("evidence_probability", "conditions_probability")
@@ -157,7 +164,18 @@ class DensityParts(Pictured):
             )
         changes["probabilities"] /= probability
         changes["conditions_probability"] = self.conditions_probability * probability
+        changes["condition_numbers"] = {**self.condition_numbers, **self._numbers_in(conditions)}
         return replace(self, **changes, conditions=known)  # type: ignore[type-var] # dataclasses
+
+    def _numbers_in(self, conditions: Mapping[str, object]) -> dict[int, str]:
+        """Return the numbers among conditions that select a bin, by column."""
+        numbers = {}
+        for j, column in enumerate(self.schema.columns):
+            value: Any = conditions.get(column.name)  # None selects the missing level
+            is_one = pd.api.types.is_scalar(value) and not pd.isna(value)
+            if column.kind == "continuous" and is_one:
+                numbers[j] = level_text(plain_level(column.name, value))
+        return numbers
 
     def explain(self, row: Mapping[str, object] | pd.Series) -> str:
         """Return in words the rule of the part that contains a row, with its statistics.
@@ -216,7 +234,7 @@ class DensityParts(Pictured):
         sizes = (
             "the number of combinations of levels in the group"
             if has_cells
-            else "the volume of the group"
+            else "the product of the widths of the bins and the numbers of levels in the group"
         )
         return [
             ("rows", "the number of rows in the group"),
@@ -256,6 +274,26 @@ class DensityParts(Pictured):
         probability = significant_text(math.log(self.conditions_probability))
         return f"given {self.conditions_words()} (probability {probability})"
 
+    def given_page(self) -> Page:
+        """Return the conditions, and the bin that holds each number; nothing if there are none."""
+        if not self.conditions:
+            return ()
+        bins = []
+        for j, number in self.condition_numbers.items():
+            words = self.schema.columns[j].describe_codes(self.conditions[j])
+            bins.append(f"{number} is in the bin {words.removeprefix('in ')}")
+        return (Pieces([self.given_text], "bold"), *((Pieces(bins, first="  "),) if bins else ()))
+
+    def given_key(self) -> Page:
+        """Return why expected rows and shares may differ; nothing without conditions."""
+        told = [
+            "expected rows: from counted rows",
+            "share, probability: from the model shown alone, with its smoothing",
+        ]
+        if self.schema.n_cells is None:
+            told.append(VOLUME_WORDS)
+        return (BLANK, Pieces(told, "dim")) if self.conditions else ()
+
     def page(self) -> Page:
         """Return the conditions, if any, and the table of the parts.
 
@@ -264,7 +302,9 @@ class DensityParts(Pictured):
         below.
         """
         table = self._table(self.number_columns())
-        return (Pieces([self.given_text], "bold"), BLANK, *table) if self.conditions else table
+        if not self.conditions:
+            return table
+        return (*self.given_page(), BLANK, *table, *self.given_key())
 
     def number_columns(self) -> list[Numbers]:
         """Return rows, share, cells or volume, density and ratio to uniform of each part."""

@@ -115,7 +115,9 @@ def test_given_of_continuous_and_missing(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.stderr
     text = run("show", model, "--given", "income=2,8", "--given", "cell=").stdout
     assert text.startswith("given income is in [2, 8] and cell is missing (probability ")
-    assert run("show", model, "--given", "income=3").stdout.startswith("given income is in [2, 4)")
+    text = run("show", model, "--given", "income=3").stdout
+    assert text.startswith("given income is in [2, 4)")
+    assert text.splitlines()[1] == "  3 is in the bin [2, 4)"
     assert_error(run("show", model, "--given", "income=1,8"), "pair of increasing edges")
     assert_error(run("show", model, "--given", "income=a,8"), "pair of increasing edges")
 

@@ -8,7 +8,7 @@ its own probabilities ``q`` of the levels that are left, of widths ``w``; the de
 ``p`` times the product of ``q / w`` over its levels, and ``p / v`` the average over the leaf.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -78,6 +78,8 @@ class LearnedDensityTree(DensityParts):
         codes.
     conditions_probability : float in (0, 1]
         Probability of the conditions; 1 if there are none.
+    condition_numbers : mapping of int to str
+        Numbers that were given for continuous columns and that stand for their bins, by column.
     level_probabilities : (n_leaves, L) float64 or None
         For independent leaves, from left to right: the probability of each level inside the leaf.
         The L levels of all columns are in the order of the columns. The sum over each column is 1,
@@ -90,6 +92,7 @@ class LearnedDensityTree(DensityParts):
     probabilities: Floats
     conditions: Conditions = field(default_factory=dict)
     conditions_probability: float = 1.0
+    condition_numbers: Mapping[int, str] = field(default_factory=dict, kw_only=True)
     level_probabilities: Floats | None = None
 
     most_lines: ClassVar[int] = 2  # of what stands out inside a leaf

@@ -11,7 +11,7 @@ than the cells with rows.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,8 @@ class CellDensity(DensityParts):
     log_pseudo_count: float  # log of a cell's pseudo-count
     conditions: Conditions = field(default_factory=dict)  # codes by column
     conditions_probability: float = 1.0  # in (0, 1]; 1 without any
+    # by column: what was given of a continuous one for its bin
+    condition_numbers: Mapping[int, str] = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def of(

@@ -116,6 +116,8 @@ class MixtureDensity(DensityParts):
         Codes on which the density is conditioned, by column.
     conditions_probability : float in (0, 1]
         Probability of the conditions; 1 if there are none.
+    condition_numbers : mapping of int to str
+        Numbers that were given for continuous columns and that stand for their bins, by column.
     """
 
     schema: Schema
@@ -124,6 +126,7 @@ class MixtureDensity(DensityParts):
     inside: Sequence[RowClass]
     conditions: Conditions = field(default_factory=dict)
     conditions_probability: float = 1.0
+    condition_numbers: Mapping[int, str] = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def of(cls, schema: Schema, rows: Rows, found: Components) -> "MixtureDensity":
@@ -265,8 +268,8 @@ class MixtureDensity(DensityParts):
 
     def page(self) -> Page:
         """Return the conditions, if any, and each class with its characteristic levels."""
-        lead: Page = (Pieces([self.given_text], "bold"), BLANK) if self.conditions else ()
-        return (*lead, *self._table(self.number_columns()))
+        lead: Page = (*self.given_page(), BLANK) if self.conditions else ()
+        return (*lead, *self._table(self.number_columns()), *self.given_key())
 
     def number_columns(self) -> list[Numbers]:
         """Return rows and share of each class."""

@@ -7,7 +7,7 @@ that satisfy none. Within a part the density is uniform, so a part of probabilit
 ``v`` has density ``p / v``: per cell of nominal and ordinal columns, per unit of continuous ones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -57,6 +57,8 @@ class LearnedDensityList(ListedRules, DensityParts):
         codes.
     conditions_probability : float in (0, 1]
         Probability of the conditions; 1 if there are none.
+    condition_numbers : mapping of int to str
+        Numbers that were given for continuous columns and that stand for their bins, by column.
     """
 
     schema: Schema
@@ -65,6 +67,7 @@ class LearnedDensityList(ListedRules, DensityParts):
     probabilities: NDArray[np.float64]
     conditions: Conditions = field(default_factory=dict)
     conditions_probability: float = 1.0
+    condition_numbers: Mapping[int, str] = field(default_factory=dict, kw_only=True)
 
     # -- what is where -----------------------------------------------------------------------------
 
