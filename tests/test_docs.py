@@ -12,6 +12,7 @@ import pytest
 
 import bayescascade
 from bayescascade.cli.application import application
+from tests.benchmarks.budget_results import KEPT, Results
 from tests.documents import ROOT
 
 DOCS = ROOT / "docs"
@@ -80,6 +81,16 @@ def test_figures_of_comparisons_name_their_commands(name: str) -> None:
             r"\d\.\d|\s\.\d", section
         ):
             assert re.search(r"tests[./]benchmarks", section), section[:60]
+
+
+def test_tables_of_budget_methods_are_those_of_the_rows_beside_them() -> None:
+    """A mean that no longer belongs to its splits looks like one that does."""
+    (section,) = re.findall(
+        r"^## All methods .*?(?=^## )", TEXTS["budget_comparison.md"], re.MULTILINE | re.DOTALL
+    )
+    shown = re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)
+    measured = "\n".join(Results(KEPT).markdown()).strip()
+    assert [table.strip() for table in shown] == measured.split("\n\n")
 
 
 def test_every_benchmark_is_listed() -> None:

@@ -2,9 +2,9 @@
 
     BAYESCASCADE_DATA=folder python -m tests.benchmarks.budget_curves [--data-sets digits ...]
         [--costs unit random] [--seeds 5] [--methods BudgetPrune ...] [--within 1]
-        [--out FILE.jsonl]
-    python -m tests.benchmarks.budget_curves --tables FILE.jsonl
-    python -m tests.benchmarks.budget_curves --draw FILE.jsonl PICTURE.svg
+        [--out FILE.csv]
+    python -m tests.benchmarks.budget_curves --tables [--against Adapt-GBRT] [--out FILE.csv]
+    python -m tests.benchmarks.budget_curves --draw PICTURE.svg [--out FILE.csv]
 
 At each budget, a share of what all columns together cost, the classifier of least validation error
 is taken among those of a method (see `budget_methods`) that cost no more on the validation rows,
@@ -12,15 +12,17 @@ and judged on the test rows; so all are chosen alike, and none by the test rows.
 the cheapest is taken whose validation error is within a standard error of that least one: of few
 validation rows, the least of many is low by chance, and dear.
 
-Results are added to `--out`, a line of JSON for each data set, costs, seed and method, as soon as
-they are known; what the file has is not measured again. So a table may be made in several runs, of
+Results are added to `--out`, a row for each data set, costs, seed and method, as soon as they are
+known; what the file has is not measured again. So a table may be made in several runs, of
 more seeds for quick methods than for slow ones.
 
 The lines below a data set: mean error in percent, standard error of the mean over seeds, and the
 mean cost as a percentage of all columns' with its standard error. "*" marks a method that is better
 than BudgetPrune by more than a standard error of the paired differences. Seconds are of CPU.
 `--tables` prints what a file has as Markdown: mean accuracy in percent, the largest standard error,
-and in brackets seeds, where they are not the data set's.
+and in brackets seeds, where they are not the data set's; with `--against`, differences to a method
+on the same splits, each with its standard error. Without `--out`, tables and picture are of the
+file that the documentation shows, `docs/budget_curves.csv`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +32,7 @@ from time import process_time
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS
 from tests.benchmarks.budget_judged import best_within, commonest_label
 from tests.benchmarks.budget_methods import ALL_SHARES, MAIN, METHODS, Setting, set_up
-from tests.benchmarks.budget_results import Result, Results
+from tests.benchmarks.budget_results import KEPT, TITLES, Result, Results
 from tests.benchmarks.figures import parser, say, timed
 
 
@@ -41,17 +43,18 @@ def main() -> None:
     made.add_argument("--seeds", type=int, default=5)
     made.add_argument("--within", type=float, default=0.0, metavar="STANDARD_ERRORS")
     made.add_argument("--methods", nargs="+", choices=METHODS, default=MAIN)
-    made.add_argument("--out", type=Path, help="file to add lines of JSON to")
-    made.add_argument("--tables", type=Path, help="results to print as Markdown")
-    made.add_argument("--draw", type=Path, nargs=2, help="results and the picture made of them")
+    made.add_argument("--out", type=Path, help="file of results, to add to")
+    made.add_argument("--tables", action="store_true", help="print the results as Markdown")
+    made.add_argument("--against", choices=TITLES, help="with --tables: print differences to it")
+    made.add_argument("--draw", type=Path, metavar="PICTURE", help="draw the results")
     chosen = made.parse_args()
     if chosen.tables:
-        say(*Results(chosen.tables).markdown())
+        say(*Results(chosen.out or KEPT).markdown(chosen.against))
         return
     if chosen.draw:
         from tests.benchmarks.budget_picture import draw
 
-        draw(Results(chosen.draw[0]), chosen.draw[1])
+        draw(Results(chosen.out or KEPT), chosen.draw)
         return
     results = Results(chosen.out)
     for name in chosen.data_sets:
@@ -81,10 +84,10 @@ def measured(
         allowed = within / len(setting.rows.validation.labels) ** 0.5
         n_rows, total = len(setting.rows.train.labels), setting.total
         taken = [best_within(judged, share * total, allowed) for share in ALL_SHARES]
-        errors = [float(one.test_error) for one in taken]
-        spent = [float(one.test_cost) / total for one in taken]
-        key = (name, kind, seed, within, method, n_rows, seconds)
-        yield Result(*key, [*ALL_SHARES], errors, spent)
+        errors = tuple(round(float(one.test_error), 5) for one in taken)
+        spent = tuple(round(float(one.test_cost) / total, 4) for one in taken)
+        key = (name, kind, seed, within, method, n_rows, round(seconds, 1))
+        yield Result(*key, errors, spent)
 
 
 if __name__ == "__main__":

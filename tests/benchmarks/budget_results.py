@@ -1,17 +1,25 @@
-"""What `budget_curves` has measured, kept in a file, and tables of it."""
+"""What `budget_curves` has measured, kept in a file, and tables of it.
 
-import json
+The file is CSV: a row for each data set, costs, seed and method, with errors on the test rows and
+costs of a row (a share of what all columns cost) within each of `ALL_SHARES`.
+"""
+
+import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from tests.benchmarks.budget_data import DATA_SETS
-from tests.benchmarks.budget_methods import MAIN, OURS, SHARES
+from tests.benchmarks.budget_methods import ALL_SHARES, OURS, SHARES
+from tests.benchmarks.figures import ROOT
 
+KEPT = ROOT / "docs" / "budget_curves.csv"
+"""The results that the documentation shows."""
 TABLE_SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
 TITLES = {
     "l1": "`CostWeightedLogisticClassifier`",
@@ -36,7 +44,7 @@ Asked = tuple[str, str, int, float]
 
 
 class Result(NamedTuple):
-    """What a method errs and costs on one split, within each share of what all columns cost."""
+    """What a method errs and costs on one split, within each of `ALL_SHARES`."""
 
     data: str
     costs: str
@@ -45,14 +53,20 @@ class Result(NamedTuple):
     method: str
     n_rows: int
     seconds: float
-    shares: list[float]
-    errors: list[float]
-    spent: list[float]
+    errors: tuple[float, ...]
+    spent: tuple[float, ...]
 
     def at(self, shares: Sequence[float]) -> NDArray[np.float64]:
         """Return errors and costs at some of the shares, (2, n_shares)."""
-        places = [self.shares.index(share) for share in shares]
+        places = [ALL_SHARES.index(share) for share in shares]
         return np.array([self.errors, self.spent])[:, places]
+
+
+COLUMNS = (
+    *Result._fields[:-2],
+    *(f"{what}_{share:.2f}" for what in ("error", "cost") for share in ALL_SHARES),
+)
+"""Of the file."""
 
 
 class Results:
@@ -65,8 +79,9 @@ class Results:
 
     def _read(self) -> None:
         if self._file is not None and self._file.exists():
-            for line in self._file.read_text().splitlines():
-                self._remember(Result(**json.loads(line)))
+            for row in pd.read_csv(self._file).itertuples(index=False, name=None):
+                n_before = len(row) - len(ALL_SHARES)
+                self._remember(Result(*row[:7], row[7:n_before], row[n_before:]))
 
     def _remember(self, result: Result) -> None:
         self._known[result[:4], result.method] = result
@@ -81,8 +96,12 @@ class Results:
         """Keep a result, in the file, too."""
         self._remember(result)
         if self._file is not None:
-            with self._file.open("a") as file:
-                file.write(json.dumps(result._asdict()) + "\n")
+            is_new = not self._file.exists()
+            with self._file.open("a", newline="") as file:
+                rows = csv.writer(file, lineterminator="\n")
+                if is_new:
+                    rows.writerow(COLUMNS)
+                rows.writerow([*result[:-2], *result.errors, *result.spent])
 
     def of(self, name: str, costs: str, method: str, within: float = 0.0) -> list[Result]:
         """Return the results of all seeds."""
@@ -112,13 +131,16 @@ class Results:
             )
             yield f"{'':22}" + "".join(parts)
 
-    def markdown(self) -> Iterator[str]:
-        """Yield Markdown tables of accuracy in percent, one a kind of costs, one row a method."""
+    def markdown(self, against: str | None = None) -> Iterator[str]:
+        """Yield Markdown tables of accuracy in percent, one a kind of costs, one row a method.
+
+        Or, of the splits that both have, tables of differences to the accuracy of a method.
+        """
         for costs in ("unit", "random", "real"):
-            names = [name for name in DATA_SETS if any(self.of(name, costs, m) for m in MAIN)]
+            names = [name for name in DATA_SETS if any(self.of(name, costs, m) for m in TITLES)]
             for part in (names[:3], names[3:]):
-                columns = [self._column(name, costs) for name in part]
-                methods = [method for method in MAIN if any(method in each for each in columns)]
+                columns = [self._column(name, costs, against) for name in part]
+                methods = [method for method in TITLES if any(method in each for each in columns)]
                 if methods:
                     yield f"\n| {costs} costs | {' | '.join(each['title'] for each in columns)} |"
                     yield "|---" * (len(part) + 1) + "|"
@@ -126,26 +148,36 @@ class Results:
                     cells = (each.get(method, "") for each in columns)
                     yield f"| {TITLES[method]} | {' | '.join(cells)} |"
 
-    def _column(self, name: str, costs: str) -> dict[str, str]:
+    def _column(self, name: str, costs: str, against: str | None) -> dict[str, str]:
         """Return the cell of each method on a data set, and the column's title."""
-        found = {method: self.of(name, costs, method) for method in MAIN}
-        tables = {
-            method: 100 * np.array([1 - one.at(TABLE_SHARES)[0] for one in results])
-            for method, results in found.items()
-            if results
-        }
+        tables = {method: self._table(name, costs, method, against) for method in TITLES}
+        tables = {m: table for m, table in tables.items() if len(table) and m != against}
         numbers = Counter(len(table) for table in tables.values())
         usual = numbers.most_common(1)[0][0] if numbers else 0
         column = {"title": f"{name} ({usual})"}
         for method, table in tables.items():
             means, errors = summed(table)
-            words = [f"{mean:.1f}" for mean in means]
-            if len(table) > 1:
+            words = [f"{mean:+.1f}" if against else f"{mean:.1f}" for mean in means]
+            if against and len(table) > 1:
+                words = [f"{m} ± {e:.1f}," for m, e in zip(words, errors, strict=True)]
+            elif len(table) > 1:
                 words.append(f"± {errors.max():.1f}")
             if len(table) != usual:
                 words.append(f"({len(table)})")
-            column[method] = " ".join(words)
+            column[method] = " ".join(words).rstrip(",")
         return column
+
+    def _table(
+        self, name: str, costs: str, method: str, against: str | None
+    ) -> NDArray[np.float64]:
+        """Return accuracy in percent, or what it is above another's; a row a split."""
+        theirs = {one.seed: one for one in self.of(name, costs, against or method)}
+        pairs = [
+            (one.at(TABLE_SHARES)[0], theirs[one.seed].at(TABLE_SHARES)[0])
+            for one in self.of(name, costs, method)
+            if one.seed in theirs
+        ]
+        return 100 * np.array([(other if against else 1.0) - errors for errors, other in pairs])
 
 
 def summed(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
