@@ -63,7 +63,13 @@ from tests.methods.rules.fits import boats
 from tests.methods.rules.problems import PAIR, SUPPORTED
 from tests.people import DECLARED, draw_people
 
-CHAINS = {"search": "anneal+metropolis", "n_steps": 120, "n_chains": 2, "random_state": 3}
+CHAINS = {
+    "search": "anneal+metropolis",
+    "n_steps": 120,
+    "n_chains": 2,
+    "n_jobs": 1,
+    "random_state": 3,
+}
 DEPENDENT = {"leaf": "dependent", "leaf_concentration": 100.0}  # else one leaf would do
 COSTS = {"sex": 1.0, "crew": 2.0, "age": 5.0, "fare": 0.5}
 GATED = {"costs": COSTS, "full_share": 0.3, "random_state": 0}
@@ -162,7 +168,7 @@ ESTIMATORS = {
     "leaf auto": Case(LeafCascade, CHAINS | DECLARED | {**DEPENDENT, "leaf": "auto"}),
     "auto": Case(AutoCascade, {"effort": "quick", "random_state": 3} | DECLARED),
     "rules": Case(DensityRuleList, CHAINS | DECLARED),
-    "labels": Case(RuleListClassifier, CHAINS, True),
+    "labels": Case(RuleListClassifier, CHAINS | {"concentration": 0.1}, True),
     "det": Case(DensityEstimationTree, {"random_state": 0} | DECLARED),
     "histogram": Case(SmoothedHistogram, DECLARED),
     "mixture": Case(
@@ -171,12 +177,12 @@ ESTIMATORS = {
     "mixture auto": Case(CascadeMixture, {"kind": "cascade", "random_state": 0} | DECLARED),
     "forest": Case(
         BudgetedForestClassifier,
-        {"costs": COSTS, "max_trees": 4, "budget": 6.0, "random_state": 0},
+        {"costs": COSTS, "max_trees": 4, "budget": 6.0, "n_jobs": 1, "random_state": 0},
         True,
     ),
     "selected": Case(
         SelectedForestClassifier,
-        {"costs": COSTS, "n_trees": 4, "budget": 6.0, "random_state": 0},
+        {"costs": COSTS, "n_trees": 4, "budget": 6.0, "n_jobs": 1, "random_state": 0},
         True,
     ),
     "prune": Case(BudgetPruneClassifier, {**_PRUNED, "budget": 5.0}, True),
@@ -226,8 +232,7 @@ ESTIMATORS = {
         AutoBudgetClassifier,
         {
             "costs": COSTS,
-            "methods": ("prune",),
-            "n_trees": 2,
+            "methods": ("l1",),
             "budget": 6.0,
             "time_limit": None,
             "random_state": 0,

@@ -45,7 +45,6 @@ UNWEIGHTED = (
     "auto budget",  # whose folds are drawn, too
 )
 WEIGHTED = [name for name in ESTIMATORS if name not in UNWEIGHTED]
-PARALLEL = [name for name in ESTIMATORS if "n_jobs" in ESTIMATORS[name].make().get_params()]
 
 
 def told(model):
@@ -57,8 +56,11 @@ def told(model):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_fitting_follows_scikit_learn(name):
-    """Clones, pickles and grid searches know nothing of our classes."""
-    case = ESTIMATORS[name]
+    """Clones, pickles and grid searches know nothing of our classes, and workers change nothing.
+
+    Rows are the user's, and so are parameters: they stay as they were.
+    """
+    case, frame = ESTIMATORS[name], rows().copy()
     unfitted = case.make(**case.parameters)
     assert repr(unfitted).startswith(case.make.__name__)
     with pytest.raises(Exception, match="not fitted"):
@@ -67,7 +69,13 @@ def test_fitting_follows_scikit_learn(name):
     assert list(model.feature_names_in_) == list(rows().columns)
     assert model.n_features_in_ == 4
     cloned = clone(model)
-    assert told(cloned.fit(rows(), *case.beside())) == told(model)
+    if "n_jobs" in cloned.get_params():
+        cloned.set_params(n_jobs=2)
+    before = {k: repr(v) for k, v in cloned.get_params().items()}
+    assert told(cloned.fit(frame, *case.beside())) == told(model)
+    answers(cloned, frame)
+    pd.testing.assert_frame_equal(frame, rows())
+    assert {k: repr(v) for k, v in cloned.get_params().items()} == before
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(answers(again, rows()), answers(model, rows()))
 
@@ -103,18 +111,6 @@ def test_completion_of_the_package_offers_its_names():
     assert "LeafCascade" in offered("bayescascade.Leaf")
     assert "predict_proba" in offered("model.")
     assert not any(one.startswith("_") for one in offered("model.") | offered("bayescascade."))
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_what_is_given_stays_as_it_was(name):
-    """Rows are the user's, and so are parameters."""
-    case, frame = ESTIMATORS[name], rows().copy()
-    model = case.make(**case.parameters)
-    before = {k: repr(v) for k, v in model.get_params().items()}
-    model.fit(frame, *case.beside())
-    answers(model, frame)
-    pd.testing.assert_frame_equal(frame, rows())
-    assert {k: repr(v) for k, v in model.get_params().items()} == before
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -171,11 +167,6 @@ def test_importances_of_forests_are_those_of_scikit_learn():
     forest = RandomForestClassifier(8, random_state=0).fit(X, ESTIMATORS["prune"].labels())
     whole = TruncatedForest(forest=forest).fit(X, ESTIMATORS["prune"].labels(), X)
     np.testing.assert_allclose(whole.feature_importances_, forest.feature_importances_)
-
-
-@pytest.mark.parametrize("name", PARALLEL)
-def test_the_seed_decides_not_the_workers(name):
-    assert told(ESTIMATORS[name].fit(n_jobs=2)) == told(fitted(name))
 
 
 @pytest.mark.parametrize("name", WEIGHTED)
