@@ -44,7 +44,11 @@ UNWEIGHTED = (
     "sensors of numbers",
     "auto budget",  # whose folds are drawn, too
 )
-WEIGHTED = [name for name in ESTIMATORS if name not in UNWEIGHTED]
+WEIGHTED = [
+    pytest.param(name, marks=pytest.mark.slow if name in ("auto", "mixture auto") else ())
+    for name in ESTIMATORS
+    if name not in UNWEIGHTED
+]
 
 
 def told(model):

@@ -26,23 +26,23 @@ from bayescascade import (
 )
 
 RELEASE = tuple(map(int, version("scikit-learn").split(".")[:2]))
-CHAIN = {"n_chains": 1, "random_state": 0}
+CHAIN = {"n_chains": 1, "n_jobs": 1, "random_state": 0}
 ESTIMATORS = [
     AdaptiveClassifier(n_trees=3, n_boosted=3, tradeoff=0.01, full_share=0.3, random_state=0),
-    BudgetedForestClassifier(max_trees=3, random_state=0),
+    BudgetedForestClassifier(max_trees=3, n_jobs=1, random_state=0),
     BudgetPruneClassifier(RandomForestClassifier(3), random_state=0),
     BudgetTreeClassifier(n_steps=50, **CHAIN),
-    GatedSensorsClassifier(n_steps=20, random_state=0),
-    GatedSensorsRegressor(n_steps=20, random_state=0),
+    GatedSensorsClassifier(n_steps=5, tradeoff=0.1, random_state=0),
+    GatedSensorsRegressor(n_steps=5, tradeoff=0.1, random_state=0),
     GreedyMiserClassifier(n_boosted=3, tradeoff=0.01, random_state=0),
-    NeighborCompressionClassifier(max_iter=5),
+    NeighborCompressionClassifier(max_iter=2, n_jobs=1),
     RadoBoostClassifier(random_state=0),
-    RuleListClassifier(n_steps=30, n_chains=1),
-    SelectedForestClassifier(n_trees=3, random_state=0),
+    RuleListClassifier(n_steps=30, n_chains=1, n_jobs=1, concentration=0.1, max_size=2),
+    SelectedForestClassifier(n_trees=3, n_jobs=1, random_state=0),
 ]
 OF_RARE_CLASSES = [
     BoxClassifier(search="exact", likelihood="gibbs", n_boxes=1, side_cost=0.5),
-    BoxClassifier(likelihood="beta", n_steps=200, n_jobs=1, **CHAIN),
+    BoxClassifier(likelihood="beta", n_steps=200, **CHAIN),
     FastBoxes(n_clusters=1, expansion=1.0, random_state=0),
 ]
 OTHER_WAYS = [
