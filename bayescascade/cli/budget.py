@@ -239,7 +239,7 @@ class FoundWithin:
         if not self._is_auto:
             return page
         settings = [f"{amount:.12g}: {one.settings_text}" for amount, one in self.fitted]
-        skipped = [model.skipped_text] if model.skipped_ else []
+        skipped = [model.skipped_text] if model.skipped_text else []
         return (*page, BLANK, *(Pieces([text], "dim") for text in (*settings, *skipped)))
 
     @property

@@ -10,7 +10,9 @@ row by what was learned from the other folds. The folds of a table are always th
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -101,6 +103,21 @@ class Choice:
         return cls(rows, n_rows, error, of_nothing, standard_error, commonest)
 
 
+@contextmanager
+def uncompared() -> Iterator[None]:
+    """Let fits of this thread buy in any case: the caller compares them with buying nothing."""
+    token = _is_compared.set(False)
+    try:
+        yield
+    finally:
+        _is_compared.reset(token)
+
+
+def is_compared() -> bool:
+    """Return whether fits of this thread compare what they found with buying nothing."""
+    return _is_compared.get()
+
+
 def is_few(training: TrainingRows) -> bool:
     """Return whether cross-validation chooses: of few rows, without any to validate by."""
     return training.validation_labels is None and len(training.rows) < FEW_ROWS
@@ -109,3 +126,6 @@ def is_few(training: TrainingRows) -> bool:
 def fold_of_rows(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the fold of each row, (n_rows,) int64, of each class alike and always the same."""
     return split_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))
+
+
+_is_compared: ContextVar[bool] = ContextVar("is_compared", default=True)

@@ -22,7 +22,7 @@ from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Acquisition, Fetch, Walk, Walkable, acquire
-from bayescascade.costs.choice import N_FOLDS, Choice
+from bayescascade.costs.choice import N_FOLDS, Choice, is_compared
 from bayescascade.costs.feature_costs import Costs, FeatureCosts
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import BudgetError
@@ -100,6 +100,9 @@ class BudgetedClassifier(MatrixClassifier):
     stopped_after_: float | None = field(init=False, default=None)
     choice_: Choice | None = field(init=False, default=None)
 
+    # the largest budget, and what fits for others found that does not depend on the budget
+    _shared: tuple[float, dict[Any, Any]] | None = field(init=False, default=None)
+
     # -- hooks -------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -141,7 +144,7 @@ class BudgetedClassifier(MatrixClassifier):
     def _settle(self, choice: Choice | None) -> None:
         """Stay what was fitted, or buy nothing if that is no worse on the rows that choose."""
         self.choice_ = choice
-        if choice is not None and not choice.is_better:
+        if choice is not None and is_compared() and not choice.is_better:
             self._buy_nothing()
 
     def _buy_nothing(self) -> None:
@@ -181,13 +184,16 @@ class BudgetedClassifier(MatrixClassifier):
         KeyboardInterrupt
             If Ctrl-C ends a fit early. Its unfinished result is not returned.
         """
+        shared: dict[Any, Any] = {}
         for amount in budgets:
             model: Any = clone(self).set_params(budget=amount)
+            model._shared = max(budgets), shared
             try:
                 model.fit(X, y, X_val=X_val, y_val=y_val)
             except BudgetError as error:
                 yield amount, error
                 continue
+            model._shared = None
             if getattr(model, "is_interrupted_", False):
                 raise KeyboardInterrupt
             yield amount, model

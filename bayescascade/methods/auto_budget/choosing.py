@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_real
+from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import is_within
-from bayescascade.methods.auto_budget.trying import Tried
+from bayescascade.methods.auto_budget.trying import Judging, Tried
 
 Bools = NDArray[np.bool_]
 
@@ -61,17 +62,19 @@ class Judged:
     of_method: float  # mean error of its method, over all budgets
 
 
-def judged(
-    tried: Sequence[Tried], budgets: Sequence[float], plain: Bools,
-    weights: NDArray[np.float64] | None,
-) -> list[Judged]:  # fmt: skip
+def judged(tried: Sequence[Tried], budgets: Sequence[float], judging: Judging) -> list[Judged]:
     """Return all classifiers that were fitted, method by method.
 
-    plain: which rows that judge are not of the commonest class. That is what a classifier that buys
-    nothing gets wrong, whatever those of the folds may buy. weights: of these rows.
+    One that is no better than buying nothing buys nothing. It then gets wrong what is not of the
+    commonest class, whatever those of the folds may buy.
     """
     found: list[Judged] = []
+    plain, weights = judging.plain, judging.judges.weights
     for one in tried:
+        for model, wrong in zip(one.found, one.wrong, strict=True):
+            if isinstance(model, BudgetedClassifier) and not model._reads_nothing:
+                commonest = judging.learning.commonest
+                model._settle(Choice.between(judging.words, wrong, plain, commonest))
         buys = [
             isinstance(each, BudgetedClassifier) and not each._reads_nothing for each in one.found
         ]

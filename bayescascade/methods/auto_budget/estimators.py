@@ -16,7 +16,6 @@ from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_real, check_weights
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
-from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier, budgeted_from_record
 from bayescascade.costs.feature_costs import Costs, FeatureCosts
 from bayescascade.costs.limits import BudgetError
@@ -62,16 +61,17 @@ class _Trial(NamedTuple):
     judging: Judging
     watch: Watch
     skipped: tuple[str, ...]
+    behind: tuple[str, ...]
 
 
 @dataclass(eq=False, repr=False)
 class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     """Tries all classifiers for budgets, and keeps the best for these rows.
 
-    Methods are tried one after the other, fast and accurate ones first, each for up to half of the
-    time that is left. They are compared on validation rows. Without labels of these, whole methods
-    are cross-validated in 5 folds if there are fewer than 1,000 rows; otherwise a quarter of the
-    rows is held out.
+    Methods are tried in turn, fast and accurate ones first, each for up to half of the time that is
+    left. They are compared with each other, and with buying nothing, on validation rows. Without
+    labels of these, whole methods are cross-validated in 5 folds if there are fewer than 1,000
+    rows; otherwise a quarter of the rows is held out.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         Names as in `bayescascade budget --method`, such as ``("prune", "miser")``. With
         `sample_weight`, methods that do not support weights are left out. None: all methods.
     progress : function or None
-        Called with a `samplers.Progress` when each fit starts. Its phase is the name of the method.
+        Called with a `samplers.Progress` when a method starts. Its phase is the name of the method.
 
     Attributes
     ----------
@@ -97,6 +97,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         error rate, its standard error, and mean cost of a row.
     skipped_ : tuple of str
         Methods that were not tried for lack of time.
+    behind_ : tuple of str
+        Methods that were given up after two folds, because they were better at no budget.
     is_interrupted_ : bool
         Whether Ctrl-C ended fit.
 
@@ -136,6 +138,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     validation_error_: float = field(init=False)
     validation_error_error_: float = field(init=False)
     skipped_: tuple[str, ...] = field(init=False)
+    behind_: tuple[str, ...] = field(init=False)
     _candidates: tuple[Candidate, ...] = field(init=False)
 
     # -- fitting -----------------------------------------------------------------------------------
@@ -190,17 +193,18 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             if not tried:
                 raise
             self.is_interrupted_ = True
+        behind = tuple(one.method for one in tried if not one.found)
+        tried = [one for one in tried if one.found]
         if not tried:
             raise ParameterError(
                 f"time_limit must be enough for one of the methods, got {watch.seconds:g}"
             )
-        skipped = {each.name for each in methods} - {one.method for one in tried}
+        skipped = {each.name for each in methods} - {one.method for one in tried} - {*behind}
         if skipped and not self.is_interrupted_:
             watch.is_up = True
-        judges = judging.judges
-        found = judged(tried, limits, judges.y != judging.learning.commonest, judges.weights)
+        found = judged(tried, limits, judging)
         in_order = tuple(each.name for each in methods if each.name in skipped)
-        return _Trial(tried, found, judging, watch, in_order)
+        return _Trial(tried, found, judging, watch, in_order, behind)
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any
@@ -234,16 +238,15 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         """Return the classifier that suits a budget; BudgetError if there is none."""
         trial = self._trial
         most = float("inf") if budget is None else budget
-        judges, learning = trial.judging.judges, trial.judging.learning
         if not trial.found:
             found = [one for each in trial.tried for one in each.found]
             errors = [one for one in found if isinstance(one, BudgetError)]
             raise min(errors, key=lambda one: one.least)
-        plain = judges.y != learning.commonest
         best = best_within(trial.found, most)
         if best is None:
             cheapest = min(trial.found, key=lambda one: one.candidate.cost)
-            error = float(np.average(plain, weights=judges.weights))
+            plain = trial.judging.plain
+            error = float(np.average(plain, weights=trial.judging.judges.weights))
             best = without_cost(cheapest, most, plain, error)
         model = copy.copy(self)
         model.budget = budget
@@ -251,14 +254,11 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         model.validation_error_ = best.candidate.error
         model.validation_error_error_ = best.candidate.standard_error
         model.stopped_after_ = trial.watch.seconds if trial.watch.is_up else None
-        model.skipped_ = trial.skipped
+        model.skipped_, model.behind_ = trial.skipped, trial.behind
         possible = [one for one in trial.found if one.candidate.budget <= most] or [best]
         model._candidates = tuple(
             sorted((one.candidate for one in possible), key=lambda one: (one.error, one.cost))
         )
-        if not best.model._reads_nothing:
-            words = trial.judging.words
-            model.choice_ = Choice.between(words, best.wrong, plain, learning.commonest)
         return model
 
     def _become(self, method: str, model: BudgetedClassifier) -> None:
@@ -347,10 +347,13 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     @property
     def skipped_text(self) -> str:
-        """Which methods were not tried; empty if all were tried."""
-        names = ", ".join(self.skipped_)
+        """Which methods were not tried or given up; empty if all were tried to the end."""
         why = "it was interrupted" if self.is_interrupted_ else "the time was up"
-        return names and f"not tried because {why}: {names}"
+        told = {
+            "given up because quicker methods were better on two folds": self.behind_,
+            f"not tried because {why}": self.skipped_,
+        }
+        return "; ".join(f"{words}: {', '.join(names)}" for words, names in told.items() if names)
 
     @property
     def settings_text(self) -> str:
@@ -386,7 +389,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         table = PrintedTable(
             list(firsts), [Numbers("error", errors), Numbers("cost", costs)], "method"
         )
-        told: Page = (Pieces([self.skipped_text], "dim"),) if self.skipped_ else ()
+        told: Page = (Pieces([self.skipped_text], "dim"),) if self.skipped_text else ()
         return (*super()._page(), BLANK, table, *told)
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:
@@ -403,6 +406,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
             "validation": [self.validation_error_, self.validation_error_error_],
             "candidates": [one.to_dict() for one in self._candidates],
             "skipped": list(self.skipped_),
+            "behind": list(self.behind_),
             "chosen": self.model_.to_record(),
         }
 
@@ -414,10 +418,10 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         own, model = self._encoder.columns, self.model_
         if model._encoder.columns != own or not np.array_equal(model.classes_, self.classes_):
             raise ModelFileError("a saved chosen model must be of the columns and classes of all")
-        self.method_, skipped = record["method"], record["skipped"]
-        if not all(isinstance(name, str) for name in (self.method_, *skipped)):
+        self.method_, skipped, behind = record["method"], record["skipped"], record["behind"]
+        if not all(isinstance(name, str) for name in (self.method_, *skipped, *behind)):
             raise ModelFileError("a saved model must name its methods")
-        self.skipped_, self.is_interrupted_ = tuple(skipped), False
+        self.skipped_, self.behind_, self.is_interrupted_ = tuple(skipped), tuple(behind), False
         error, deviation = record["validation"]
         self.validation_error_ = check_real("validation_error", error, minimum=0.0, maximum=1.0)
         self.validation_error_error_ = check_real("validation_error", deviation, minimum=0.0)

@@ -1,23 +1,26 @@
-"""Trying one method after the other within budgets, each for its share of the time.
+"""Trying the methods within budgets, each for its share of the time.
 
 Validation rows judge, which each method chooses its settings by, too. Of few rows, each is judged
 by models of the other folds, for which a method is fitted as often as there are folds, and once to
-all rows: what that learned is kept.
+all rows: what that learned is kept. The slower half of the methods is given up after two folds if
+it is better at no budget than the best of the quicker half, on the rows of these folds. It would
+have to be better by more than chance on all rows to be taken.
 """
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 import samplers
 from bayescascade.base.watch import OutOfTime, Watch
-from bayescascade.costs.choice import CROSSED, FEW_ROWS, N_FOLDS, fold_of_rows
+from bayescascade.costs.choice import CROSSED, FEW_ROWS, N_FOLDS, fold_of_rows, uncompared
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.costs.limits import BudgetError
 from bayescascade.data.splitting import split_by_class
@@ -29,7 +32,9 @@ _LATE = 1.5  # times that, it is given up
 _FITTING = 0.8  # of a method's time; the rest is for predictions of the rows that judge
 _LEAST_SHARE = 0.05  # of all time: with less left, nothing more is tried
 _LEAST_SECONDS, _CELLS_A_SECOND, _MOST_SECONDS = 120.0, 600.0, 600.0
-_FEW_CELLS = 100_000  # of which processes cost more than they save
+_N_RACED = 2  # folds, after which what is better than others at no budget is given up
+_FEW_CELLS = 100_000  # of which threads cost more than they save
+_FEW_METHODS, _SHORT = 3, 30.0  # methods, or seconds, for which other processes start too late
 N_FITS = N_FOLDS + 1
 """How often a method is fitted where cross-validation judges."""
 
@@ -40,7 +45,7 @@ class Tried(NamedTuple):
     """What a method made of each budget, and which judging rows that gets wrong."""
 
     method: str
-    found: Sequence[Found]  # by budget
+    found: Sequence[Found]  # by budget; none if it was given up
     wrong: NDArray[np.bool_]  # (n_budgets, n_judging_rows)
 
 
@@ -88,6 +93,21 @@ class Judging(NamedTuple):
         return self.learning if self.validation is None else self.validation
 
     @property
+    def plain(self) -> NDArray[np.bool_]:
+        """Which rows that judge are not of the commonest class of those to learn from."""
+        return np.asarray(self.judges.y != self.learning.commonest)
+
+    def best_of(self, tried: Sequence[Tried], n_budgets: int) -> NDArray[np.bool_] | None:
+        """Return for each budget what the best within it gets wrong; None if nothing was tried."""
+        if not tried:
+            return None
+        best, weights = [self.plain], self.judges.weights
+        for place in range(n_budgets):
+            possible = [best[-1], *(one.wrong[place] for one in tried)]
+            best.append(min(possible, key=lambda wrong: np.average(wrong, weights=weights)))
+        return np.array(best[1:])
+
+    @property
     def n_fits(self) -> int:
         """How often a method is fitted."""
         return N_FITS if self.validation is None else 1
@@ -107,41 +127,69 @@ class Trying:
     budgets: Sequence[float]  # ascending
     given: Mapping[str, Any]  # parameters of every method that has them
     n_trees: int
-    # callable or None: takes a `samplers.Progress` as each fit begins
+    # callable or None: takes a `samplers.Progress` as each method begins
     report: Callable[[samplers.Progress], object] | None
+    # what the best of others gets wrong, (n_budgets, n_judging_rows)
+    rivals: NDArray[np.bool_] | None = None
 
     def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
         """Yield what methods come to, until the time is up; one that it ends early is left out."""
-        n_fits = self.judging.n_fits
-        for place, listed in enumerate(methods):
-            if watch.left <= _LEAST_SHARE * (watch.seconds or 0.0):
-                return
-            share = _LAST_SHARE if place == len(methods) - 1 else _SHARE
-            limit = None if watch.seconds is None else share * watch.left
+        is_raced = self.judging.validation is None and len(methods) > _FEW_METHODS
+        n_first = (len(methods) + 1) // 2 if is_raced else len(methods)
+        tried: list[Tried] = []
+        for one in self._each(methods, range(n_first), watch):
+            tried.append(one)
+            yield one
+        rivals = self.judging.best_of(tried, len(self.budgets))
+        yield from replace(self, rivals=rivals)._each(methods, range(n_first, len(methods)), watch)
 
-            def begin(number: int, name: str = listed.name, before: int = place * n_fits) -> None:
-                self._say(name, before + number, len(methods) * n_fits, watch)
+    def _each(
+        self, methods: Sequence[ListedBudgetLearner], places: range, watch: Watch
+    ) -> Iterator[Tried]:
+        """Yield what the methods at some places come to, on each core one."""
+        few = len(methods) <= _FEW_METHODS or watch.left < _SHORT
+        n_jobs = 1 if few else min(effective_n_jobs(self.given["n_jobs"]), len(places))
 
-            try:
-                with warnings.catch_warnings():  # of what takes long, or is unknown in a fold
-                    warnings.simplefilter("ignore")
-                    tried = self._tried(listed, limit, begin)
-            except OutOfTime:
-                continue
-            yield tried
+        def in_turn() -> Iterator[tuple[ListedBudgetLearner, float | None]]:
+            for place in places:
+                if watch.left <= _LEAST_SHARE * (watch.seconds or 0.0):
+                    return
+                share = _LAST_SHARE if place == len(methods) - 1 else _SHARE
+                yield methods[place], None if watch.seconds is None else share * watch.left
 
-    def _say(self, name: str, done: int, total: int, watch: Watch) -> None:
-        """Report which method is fitted, and how much of the time is gone, or of the fits done."""
+        alone, tasks = replace(self, report=None), in_turn()
+        results: Iterable[Tried | None] = (alone._in_time(*task) for task in tasks)
+        if n_jobs > 1:
+            alone = replace(alone, given={**self.given, "n_jobs": 1})
+            pool = Parallel(n_jobs, pre_dispatch="n_jobs", batch_size=1, return_as="generator")
+            results = pool(delayed(alone._in_time)(*task) for task in tasks)
+        self._say(methods, places.start, watch)
+        for place, tried in zip(places, results, strict=False):
+            self._say(methods, place + 1, watch)
+            if tried is not None:
+                yield tried
+
+    def _say(self, methods: Sequence[ListedBudgetLearner], place: int, watch: Watch) -> None:
+        """Report which method begins, and how much of the time is gone, or of the methods done."""
+        if self.report is None or place == len(methods):
+            return
+        done, total = place, len(methods)
         if watch.seconds is not None:
-            gone = watch.seconds - watch.left
-            done, total = round(1e3 * gone), round(1e3 * watch.seconds)
-        if self.report is not None:
-            nan = math.nan
-            self.report(samplers.Progress(name, done, total, nan, nan, nan, {}))
+            done, total = round(1e3 * (watch.seconds - watch.left)), round(1e3 * watch.seconds)
+        nan = math.nan
+        self.report(samplers.Progress(methods[place].name, done, total, nan, nan, nan, {}))
 
-    def _tried(
-        self, listed: ListedBudgetLearner, limit: float | None, begin: Callable[[int], object]
-    ) -> Tried:
+    def _in_time(self, listed: ListedBudgetLearner, limit: float | None) -> Tried | None:
+        """Return what a method comes to; None if it takes far longer than the limit."""
+        try:
+            # what is bought is compared with buying nothing once all folds have judged it
+            with warnings.catch_warnings(), uncompared():
+                warnings.simplefilter("ignore")  # of what takes long, or is unknown in a fold
+                return self._tried(listed, limit)
+        except OutOfTime:
+            return None
+
+    def _tried(self, listed: ListedBudgetLearner, limit: float | None) -> Tried:
         """Return what a method comes to; OutOfTime if it takes far longer than the limit.
 
         What is a bit late still gets half of a fair share of time for each fold that is left.
@@ -151,31 +199,41 @@ class Trying:
         watch, late = Watch(limit), Watch(None if limit is None else _LATE * limit)
 
         def fit(rows: Rows, number: int) -> list[Found]:
-            begin(number)
             late.check()
             seconds = max(watch.left / (n_fits - number), fair / 2)
             return self._fitted(listed, rows, _FITTING * seconds)
 
         learning, validation = self.judging.learning, self.judging.validation
-        found = fit(learning, 0)
         if validation is not None:
+            found = fit(learning, 0)
             of_each = [_wrong(one, validation, learning) for one in found]
             return Tried(listed.name, found, np.array(of_each))
-        wrong = np.empty((len(found), len(learning.y)), np.bool_)
+        wrong = np.zeros((len(self.budgets), len(learning.y)), np.bool_)
         folds = fold_of_rows(np.unique(learning.y, return_inverse=True)[1])
         for number in range(N_FOLDS):
             inside = folds == number
             others, judged = learning.part(~inside), learning.part(inside)
-            of_fold: list[Any] = [None] * len(found)
+            of_fold: list[Any] = [None] * len(wrong)
             if inside.any() and np.unique(others.y).size > 1:
-                of_fold = fit(others, number + 1)
+                of_fold = fit(others, number)
             for row, one in enumerate(of_fold):
                 wrong[row, inside] = _wrong(one, judged, others)
-        return Tried(listed.name, found, wrong)
+            if number + 1 == _N_RACED and self._is_behind(wrong, folds <= number):
+                return Tried(listed.name, (), wrong)
+        return Tried(listed.name, fit(learning, N_FOLDS), wrong)
+
+    def _is_behind(self, wrong: NDArray[np.bool_], seen: NDArray[np.bool_]) -> bool:
+        """Return whether a method is better than its rivals at no budget, on rows seen so far."""
+        if self.rivals is None or not seen.any():
+            return False
+        weights = self.judging.learning.weights
+        gains = (self.rivals.astype(np.float64) - wrong)[:, seen]
+        means = np.average(gains, axis=1, weights=None if weights is None else weights[seen])
+        return bool((means <= 0).all())
 
     def _fitted(self, listed: ListedBudgetLearner, rows: Rows, seconds: float) -> list[Found]:
         """Return for each budget a classifier, or why there is none."""
-        given = {**listed.given, **listed.of_trees(self.n_trees), **self.given}
+        given = {**listed.given, **listed.among, **listed.of_trees(self.n_trees), **self.given}
         if np.size(rows.X) < _FEW_CELLS:
             given["n_jobs"] = 1
         if math.isfinite(seconds):

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, ClassVar, Self
 
+import joblib
 import numpy as np
 
 from bayescascade.base.errors import ParameterError
@@ -244,21 +245,29 @@ class BudgetedForestClassifier(ForestClassifier):
         )
         tried: list[tuple[GrowthAlternative, GrownForest]] = []
         is_late = False
+        most, shared = self._shared or (self.budget, {})
+        rows = joblib.hash((training.rows, training.labels, seeds[0].generate_state(4)))
         for place, (alpha, exponent, share) in enumerate(grid):
             if any(one.n_trees for _, one in tried) and watch.is_over():
                 break
             grower = self._grower(training, columns, alpha, exponent, share)
-            with watch.part(1.0 / (len(grid) - place)):
-                grown = add_trees(
-                    grower,
-                    seeds,
-                    training.validation_rows,
-                    budget=self.budget,
-                    bootstrap=self.bootstrap,
-                    n_jobs=self.n_jobs,
-                    watch=watch,
-                )
-                is_late = is_late or watch.is_up
+            known = (rows, alpha, exponent, share)
+            grown = shared.get(known)
+            if grown is None:
+                with watch.part(1.0 / (len(grid) - place)):
+                    grown = add_trees(
+                        grower,
+                        seeds,
+                        training.validation_rows,
+                        budget=most,
+                        bootstrap=self.bootstrap,
+                        n_jobs=self.n_jobs,
+                        watch=watch,
+                    )
+                    is_late = is_late or watch.is_up
+                    if not (watch.is_up or grown.is_interrupted):
+                        shared[known] = grown
+            grown = grown.within(self.budget)
             tried.append((alternative_of(alpha, grower, grown, training), grown))
             if grown.is_interrupted:
                 break

@@ -30,7 +30,7 @@ are added.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from time import perf_counter
@@ -139,6 +139,16 @@ class GrownForest:
     def n_trees(self) -> int:
         """Number of trees within the budget."""
         return 0 if self.trees is None else self.trees.n_trees
+
+    def within(self, budget: float | None) -> Self:
+        """Return what would have been grown for a smaller budget."""
+        n_trees = sum(budget is None or is_within(cost, budget) for cost in self.costs.tolist())
+        if self.trees is None or n_trees == self.n_trees:
+            return self
+        if not n_trees:
+            return replace(self, trees=None, costs=self.costs[:1])
+        trees = self.trees.part(slice(int(self.trees.tree_starts[n_trees])))
+        return replace(self, trees=trees, costs=self.costs[:n_trees])
 
 
 def add_trees(

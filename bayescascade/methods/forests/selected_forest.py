@@ -24,11 +24,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
+from bayescascade.costs.choice import is_compared
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.labels import TrainingRows
@@ -144,7 +146,7 @@ class SelectedForestClassifier(ForestClassifier):
             forest = Forest.from_sklearn(grown)
             self._become(forest, training.validation_rows, watch)
             self.selected_ = [self.feature_texts[feature] for feature in order]
-            if self.budget is not None:
+            if self.budget is not None and is_compared():
                 outside = out_of_bag(grown, len(training.rows), "budget")
                 try:
                     self._settle(self._choice(training, forest, learn, outside))
@@ -156,9 +158,14 @@ class SelectedForestClassifier(ForestClassifier):
         self, template: RandomForestClassifier, training: TrainingRows
     ) -> tuple[list[int], RandomForestClassifier]:
         """Return the features that are bought, in their order, and a forest of them."""
+        shared: dict[Any, float] = {} if self._shared is None else self._shared[1]
+        rows = joblib.hash((training.rows, training.labels, template.random_state))
 
         def loss(features: Features) -> float:
-            return _brier_score(self._grown(template, training, features), training)
+            if (rows, features) not in shared:
+                grown = self._grown(template, training, features)
+                shared[rows, features] = _brier_score(grown, training)
+            return shared[rows, features]
 
         nobody = np.bincount(training.labels) / len(training.labels)
         order = _selected(self.items_, self.budget, loss, 1.0 - float((nobody**2).sum()))

@@ -23,6 +23,7 @@ import samplers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_flag, check_real
 from bayescascade.base.watch import OutOfTime, Watch, watch_in_use
+from bayescascade.costs.choice import is_compared
 from bayescascade.costs.limits import BudgetError, check_amounts
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import Fold
@@ -217,7 +218,8 @@ class BudgetPruneClassifier(ForestClassifier):
     def _compare(self, found: Any) -> None:
         """Buy nothing if that is no worse than what was found for a budget."""
         budget = self.budget
-        if budget is None or getattr(found, "interrupted", False) or not self.forest_.n_splits:
+        is_whole = not getattr(found, "interrupted", False)
+        if budget is None or not (is_whole and is_compared() and self.forest_.n_splits):
             return
         training, left = self._given.training, self._left(found)
         outside = self._given.outside()

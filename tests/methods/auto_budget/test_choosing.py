@@ -10,7 +10,7 @@ from bayescascade.methods.auto_budget.choosing import (
     best_within,
     judged as judged_of,
 )
-from bayescascade.methods.auto_budget.trying import Tried
+from bayescascade.methods.auto_budget.trying import Judging, Rows, Tried
 
 N = 200
 
@@ -37,7 +37,7 @@ def test_what_buys_nothing_errs_like_the_commonest_class() -> None:
     y = X[:, 0] > 0.3
     fits = [CostWeightedLogisticClassifier(budget=b, random_state=0).fit(X, y) for b in (0.5, 1.0)]
     tried = Tried("l1", fits, np.zeros((2, N), np.bool_))
-    nothing, bought = judged_of([tried], [0.5, 1.0], y, None)
+    nothing, bought = judged_of([tried], [0.5, 1.0], Judging(Rows(X, y), None, "rows"))
     assert fits[0].nothing_read_text
     assert nothing.candidate.error == y.mean()
     assert bought.candidate.error == 0.0

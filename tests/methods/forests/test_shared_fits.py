@@ -1,0 +1,66 @@
+"""What fits for several budgets have in common is done once, and changes nothing."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+
+from bayescascade import (
+    BudgetedForestClassifier,
+    BudgetError,
+    BudgetPruneClassifier,
+    SelectedForestClassifier,
+)
+from bayescascade.costs.choice import uncompared
+
+BUDGETS = [1.0, 2.0, 4.0, 8.0]
+SELECTED = SelectedForestClassifier(costs=[1, 2, 3, 2], n_trees=5, n_jobs=1, random_state=0)
+GROWN = BudgetedForestClassifier(costs=[1, 2, 3, 2], max_trees=6, n_jobs=1, random_state=0)
+
+
+def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 4))
+    return X, X[:, 0] + X[:, 2] * (X[:, 1] > 0) + 0.5 * rng.normal(size=n) > 0
+
+
+@pytest.mark.parametrize("model", [SELECTED, GROWN])
+@pytest.mark.parametrize("n_validation_rows", [0, 50])
+def test_each_budget_has_what_it_would_have_alone(model, n_validation_rows):
+    """Else results would depend on which other budgets were asked for."""
+    beside = rows(n_validation_rows) if n_validation_rows else ()
+    for budget, found in model.fit_budgets(BUDGETS, *rows(100), *beside):
+        alone = clone(model).set_params(budget=budget)
+        if isinstance(found, BudgetError):
+            with pytest.raises(BudgetError, match=str(found)):
+                alone.fit(*rows(100), *beside)
+        else:
+            assert found.to_record() == alone.fit(*rows(100), *beside).to_record()
+
+
+def test_features_are_not_tried_again_for_other_budgets(monkeypatch):
+    """Forests of the same features are the same, whatever may be spent."""
+    fit, n_fits = RandomForestClassifier.fit, []
+
+    def spy(self, *arguments):
+        n_fits.append(1)
+        return fit(self, *arguments)
+
+    monkeypatch.setattr(RandomForestClassifier, "fit", spy)
+    with uncompared():
+        list(SELECTED.fit_budgets([8.0], *rows(100)))
+        alone = len(n_fits)
+        list(SELECTED.fit_budgets([7.9, 8.0], *rows(100)))
+    assert len(n_fits) - alone <= alone + 2
+
+
+def test_who_compares_with_nothing_elsewhere_gets_what_was_bought():
+    """Cross-validation of the whole would otherwise be done twice, once in each of its folds."""
+    X, y = rows(100)
+    y = np.where(np.random.default_rng(1).random(100) < 0.4, y, False)  # which is told hardly
+    model = BudgetPruneClassifier(RandomForestClassifier(5, random_state=0), budget=1.0)
+    assert clone(model).fit(X, y).nothing_read_text
+    with uncompared():
+        found = clone(model).fit(X, y)
+    assert not found.nothing_read_text
+    assert found.choice_ is None
