@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 LEARNERS = {each.name: each for each in (AUTO, *BUDGET_LEARNERS.values())}
 MODELS: Models = {AUTO.name: AutoBudgetParameters, "others": ForestParameters}
+TIMED: Models = {"method auto": AutoBudgetParameters, "other methods": ForestParameters}
 _TREES = 40
 
 
@@ -53,7 +54,7 @@ _TREES = 40
     type=click.Choice(list(LEARNERS)),
     default=AUTO.name,
     show_default=True,
-    help=f"{words_of([*BUDGET_LEARNERS.values(), AUTO])}.",
+    help=f"What to learn. {words_of([*BUDGET_LEARNERS.values(), AUTO])}.",
 )
 @click.option(
     "--trees",
@@ -65,22 +66,22 @@ _TREES = 40
 )
 @test_share_option(
     "Share of the rows for the test. An equal share is used to measure costs and choose "
-    "settings, and the classifier learns from the rest. If fewer than 1,000 rows are not test "
-    "rows, it learns from all of these, and cross-validation chooses settings."
+    "settings, and the classifier learns from the rest. If fewer than 1,000 rows remain beside "
+    "the test, it learns from all of these, and settings are chosen by cross-validation."
 )
 @with_options(option_of("unknown", MODELS), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)
-@with_options(option_of("n_jobs", MODELS), SPLIT_SEED, option_of("time_limit", MODELS))
+@with_options(option_of("n_jobs", MODELS), SPLIT_SEED, option_of("time_limit", TIMED))
 @click.option("--out", metavar="FILE.json", help="Save the classifier. Needs a single budget.")
 @click.option("--plot", metavar="FILE", help="Draw error against cost: .png, .svg or .pdf.")
 @learning
 def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn to classify the rows of DATA when each feature has a cost.
 
-    The file (.csv, .csv.gz, .parquet) has the labels in the column --target. Its rows are split
-    at random into parts: for learning, for measuring costs and choosing settings (see
-    --test-share), and for the test. The cost and error of each classifier on the test rows are
-    printed. Ctrl-C ends it early; finished classifiers are printed.
+    DATA has the labels in the column --target. Its rows are split at random into parts: for
+    learning, for measuring costs and choosing settings (see --test-share), and for the test. The
+    cost and error of each classifier on the test rows are printed. Ctrl-C ends it early; finished
+    classifiers are printed.
     """
     budgets = budgets_of(options["budgets"])
     if options["out"] is not None and len(budgets) > 1:

@@ -27,11 +27,11 @@ _ONLY_PRIVATE = ("delta", "x_bounds", "y_bounds", "protect", "publish")
 def causal(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Say which of two columns is the cause, by an additive noise model.
 
-    It assumes that one causes the other and that nothing causes both. The file is a .csv, .csv.gz
-    or .parquet. With --epsilon the result is differentially private, and the print may be published
-    with its guarantee. Bounds of both columns must then be declared, and noise comes from the
-    operating system. Run it once: each release of the same rows spends more of their privacy, and
-    averaging several would remove the noise.
+    It assumes that one causes the other and that nothing causes both. With --epsilon the result is
+    differentially private, and the print may be published with its guarantee. Bounds of both
+    columns must then be declared, and noise comes from the operating system. Run it once: each
+    release of the same rows spends more of their privacy, and averaging several would remove the
+    noise.
     """
     names = [options["x"], options["y"]]
     if names[0] == names[1]:

@@ -49,8 +49,8 @@ _KINDS = ("nominal", "ordinal", "continuous", "missing")
 def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Find the most probable list of rules for the labels of the table DATA.
 
-    The file (.csv, .csv.gz, .parquet) has the labels in the column --target; rules use all
-    others. Ctrl-C or --time-limit ends the search early; the best list so far is printed and saved.
+    DATA has the labels in the column --target; rules use all others. Ctrl-C or --time-limit ends
+    the search early; the best list so far is printed and saved.
     """
     target, n_folds = options.pop("target"), options.pop("n_folds")
     if n_folds == 1:

@@ -35,7 +35,7 @@ _SLOW = [each for each in DENSITIES.values() if not each.is_quick]
     default=",".join(each.name for each in _QUICK),
     show_default=True,
     metavar="MODEL,...",
-    help=f"{words_of(_QUICK)}. {words_of(_SLOW)} take minutes.",
+    help=f"Densities to compare. {words_of(_QUICK)}. These take minutes: {words_of(_SLOW)}.",
 )
 @with_options(option_of("n_halvings", HOW), *COLUMN_OPTIONS)
 @with_reading(learns=True)

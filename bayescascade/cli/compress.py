@@ -43,11 +43,10 @@ _GIVEN = (
 def compress(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn a few prototypes that classify by nearest neighbors, in place of all rows.
 
-    The file (.csv, .csv.gz, .parquet) has the labels in the column --target. Its rows are split
-    at random into training rows and test rows. The test errors of the nearest prototype and of the
-    nearest training row are printed. Text becomes columns of 0 and 1, and prototypes may have
-    values between 0 and 1. Ctrl-C or --time-limit ends the search early; the best
-    prototypes so far are printed and saved.
+    DATA has the labels in the column --target. Its rows are split at random into training rows and
+    test rows. The test errors of the nearest prototype and of the nearest training row are printed.
+    Text becomes columns of 0 and 1, and prototypes may have values between 0 and 1. Ctrl-C or
+    --time-limit ends the search early; the best prototypes so far are printed and saved.
     """
     path, target, share = options["prototypes"], options["target"], options["test_share"]
     files = {"--out": "prototypes", "--save": "out"}

@@ -51,10 +51,8 @@ def option_of(name: str, models: Models) -> Option:
 
 
 def words_of(listed: Iterable[Listed]) -> str:
-    """Return what estimators are, each with its name, as a sentence begins."""
-    *others, last = [f"{each.about} ({each.name})" for each in listed]
-    text = f"{', '.join(others)}, or {last}"
-    return text[0].upper() + text[1:]
+    """Return the name of each estimator and what it does, as in "forest: grow a forest; ..."."""
+    return "; ".join(f"{each.name}: {each.about}" for each in listed)
 
 
 def check_chosen(models: Models, chosen: str, options: dict[str, Any], by: str) -> None:

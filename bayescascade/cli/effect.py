@@ -63,13 +63,13 @@ class Explained(NamedTuple):
     default="auto",
     show_default=True,
     help="Learn by a kernel, by a forest, by the better of both (auto), or by the minimax "
-    "machine of Goh's thesis (svm).",
+    "support vector machine of Goh's thesis (svm).",
 )
 @click.option(
     "--explain",
     is_flag=True,
-    help="Print rules for where the treatment works. A third of the rows is held out to measure "
-    "the effect in each rule.",
+    help="Print rules that say for which rows the treatment works. A third of the rows is held out "
+    "to measure the effect in each rule.",
 )
 @click.option("--rules-out", metavar="FILE.json", help="Save the rules, for show and predict.")
 @with_options(*(option_of(name, MODELS) for name in _GIVEN))
@@ -80,10 +80,10 @@ class Explained(NamedTuple):
 def effect(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn what a treatment does to each row of the table DATA.
 
-    The file (.csv, .csv.gz, .parquet) has the outcome and the arm of each row in the columns
-    --outcome and --treatment, with two values each. By default the second value in order is the
-    good outcome, or the treated arm; --good and --treated change that. All other columns must be
-    known before the treatment, and must include everything that influenced who was treated.
+    DATA has the outcome and the arm of each row in the columns --outcome and --treatment, with two
+    values each. By default the larger value, or the later one in the alphabet, is the good outcome,
+    or the treated arm; --good and --treated change that. All other columns must be known before the
+    treatment, and must include everything that influenced who was treated.
     """
     outcome, treatment = options.pop("outcome"), options.pop("treatment")
     known, explains = options.pop("known_propensity"), options.pop("explain")

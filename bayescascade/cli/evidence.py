@@ -43,7 +43,7 @@ _ENDED = "only finished models are listed"
 @with_cluster
 @learning
 def evidence(data: str, **options: Any) -> tuple[Task, Lesson]:
-    """Print the log evidence of models for the table DATA (.csv, .csv.gz, .parquet).
+    """Print the log evidence of models for the table DATA.
 
     The evidence is the probability of the rows under a model, averaged over all trees by their
     prior. Higher is better. A difference of two log evidences is a log Bayes factor; 3 nats make

@@ -69,11 +69,11 @@ def explain(
     unknown: str | None,
     as_json: bool,
 ) -> None:
-    """Explain what the model in MODEL.json predicts for rows of DATA (.csv, .csv.gz, .parquet).
+    """Explain what the model in MODEL.json predicts for rows of DATA.
 
     A classifier gives the class, its probability and the reason: the rule that applies, the path
     through a tree, the features read, the nearest prototype, or the largest terms of a sum. A
-    density gives the log density of the row in nats, and the leaf or part that contains it.
+    density gives the log density of the row in nats, and the leaf, rule or class that contains it.
     """
     from bayescascade.model.roles import Explaining
 

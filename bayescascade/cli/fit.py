@@ -31,11 +31,12 @@ MODELS: Models = {name: each.parameters for name, each in LISTED.items()}
 @with_cluster
 @learning
 def fit(data: str, **options: Any) -> tuple[Task, Lesson]:
-    """Learn the density of the table DATA (.csv, .csv.gz, .parquet).
+    """Learn the density of the table DATA.
 
     By default, the command chooses the kind of tree that suits the table. --model sets the kind.
     --model rules learns a list: if ..., else if ..., else. Ctrl-C or --time-limit ends the search
-    early. Then the best result so far is printed and saved.
+    early. Then the best result so far is printed and saved. Brackets after an option name the
+    models that have it, and its default.
     """
     name = options.pop("model") or _model_of(options)
     _check_options(name, options)

@@ -38,8 +38,8 @@ def impute(
     """Fill the missing cells in the rows of DATA by the density in MODEL.json.
 
     Cells are filled given the other cells of their row. Several missing cells of a row are filled
-    together. The file (.csv, .csv.gz, .parquet) must have all columns of the model. All other cells
-    stay unchanged. For multiple imputation, repeat it with --how draw and several seeds.
+    together. DATA must have all columns of the model. All other cells stay unchanged. For multiple
+    imputation, repeat it with --how draw and several seeds.
     """
     check_outputs({"--out": out}, {"MODEL.json": model, "DATA": data})
     if seed is not None and how != "draw":

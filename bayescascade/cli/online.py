@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 def online(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Classify the rows of DATA one by one, in order, as if each label had to be bought.
 
-    The file (.csv, .csv.gz, .parquet) has the labels in the column --target. A logistic regression,
-    a tree and a forest learn from the first rows and from every label that is bought. If they are
-    not sure enough, the label is bought. The other labels are only used to measure the loss at the
-    end. Ctrl-C ends it early; the rounds played are printed.
+    DATA has the labels in the column --target. A logistic regression, a tree and a forest learn
+    from the first rows and from every label that is bought. If they are not sure enough, the label
+    is bought. The other labels are only used to measure the loss at the end. Ctrl-C ends it early;
+    the results for the rows so far are printed.
     """
     task = outputs_of(options, {"DATA": data})
     from bayescascade.cli.rows import open_rows, read_labeled

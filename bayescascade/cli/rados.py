@@ -66,10 +66,10 @@ def rados() -> None:
 def make(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Make sums of labeled rows, and state how private they are.
 
-    Plain sums are not private. With --private-feature and --epsilon, the coordinate of one boolean
-    feature is differentially private, and no other. With --bounds and --epsilon, whole rows are.
-    Each release of the same rows spends more of their privacy, so run it once. Plain sums with
-    --like are made block by block, from files of any size.
+    Plain sums are not private. With --private-feature and --epsilon, only the coordinate of this
+    boolean feature is differentially private. With --bounds and --epsilon, whole rows are
+    protected. Each release of the same rows spends more of their privacy, so run it once. Plain
+    sums with --like are made block by block, from files of any size.
     """
     task = outputs_of(options, {"DATA": data, "--like": options["like"]})
     _check_private(options)

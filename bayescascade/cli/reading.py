@@ -50,8 +50,8 @@ _LEARNED_OPTIONS = (
         "--dates",
         type=click.Choice(["error", "parts"]),
         help="Columns of dates become year, month, weekday and hour (parts). By default they are "
-        "left out with a note by commands that learn densities, and are an error otherwise; text "
-        "with few dates is levels.",
+        "left out with a note by commands that learn densities, and are an error otherwise; a "
+        "text column in which only few cells are dates has levels.",
     ),
 )
 _LABELS_OPTION = click.option(

@@ -176,7 +176,7 @@ def score(
     unknown: str | None,
     as_json: bool,
 ) -> None:
-    """Score the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
+    """Score the rows of DATA by the model in MODEL.json.
 
     A density gives each row its log density in nats. Missing cells are integrated out. For a
     classifier, DATA must also have the labels. The command prints accuracy, log loss in nats and,
@@ -239,7 +239,7 @@ def predict(
     class_costs: str | None,
     unknown: str | None,
 ) -> None:
-    """Predict the rows of DATA (.csv, .csv.gz, .parquet) by the model in MODEL.json.
+    """Predict the rows of DATA by the model in MODEL.json.
 
     Prints CSV with a header. A classifier writes for each row its number, the predicted class and
     the probability of each class. A rule list adds a 95 % interval for the probability of the

@@ -27,8 +27,9 @@ _CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
     "--sensors",
     metavar="FILE.csv",
     required=True,
-    help="A file with name,cost,group: a row for each column, with its sensor as the group, and "
-    "rows for sensors, with their costs of sending (default 1).",
+    help="A CSV file with the columns name, cost and group. It has a line for each column of DATA, "
+    "whose group is its sensor, and may have a line for each sensor, whose cost is that of sending "
+    "(default 1).",
 )
 @BUDGETS_OPTION
 @test_share_option("Share of the rows for the test; a quarter of the others chooses settings.")
@@ -41,10 +42,9 @@ _CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
 def sensors(data: str, **options: Any) -> tuple[Task, Lesson]:
     """Learn sensors that send only if their own readings show that they are needed.
 
-    The file (.csv, .csv.gz, .parquet) has the labels in the column --target. Each sensor of
-    --sensors decides from its own columns whether it sends, which has a cost. The cost and
-    error of each budget's classifier on held-out rows are printed. Ctrl-C ends it early; finished
-    classifiers are printed.
+    DATA has the labels in the column --target. Each sensor of --sensors decides from its own
+    columns whether it sends, which has a cost. The cost and error of each budget's classifier on
+    held-out rows are printed. Ctrl-C ends it early; finished classifiers are printed.
     """
     budgets = budgets_of(options["budgets"])
     if options["out"] is not None and len(budgets) > 1:

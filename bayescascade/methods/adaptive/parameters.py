@@ -113,7 +113,7 @@ ADAPT_LSTSQ = ListedBudgetLearner(
     "adapt-lstsq",
     "AdaptiveClassifier",
     AdaptiveParameters,
-    "do so with a gate that is fitted by least squares",
+    "as adapt-lin, but with a gate that is fitted by least squares",
     of_trees=lambda n: {"n_trees": n},
     given={**_LINEAR, "distance": "log_odds"},
 )

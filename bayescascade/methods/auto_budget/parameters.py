@@ -18,21 +18,21 @@ class AutoBudgetParameters(BudgetedParameters):
     n_jobs = Jobs(-1, "Number of trees to learn at the same time; -1: one per core", none="")
     time_limit: Real[Any] = Real(
         "auto",
-        "Stop after this time, with the best result so far",
+        "Stop after this time, with the best result so far; auto: 120 to 600 seconds, by the size "
+        "of the table",
         above=0.0,
         words=("auto",),
         none="no limit",
         metavar="SECONDS",
-        more='In seconds from the beginning of fit; "auto" is 120 to 600, by the number of cells. '
-        "The choice may then depend on the machine.",
+        more="In seconds from the beginning of fit. The choice may then depend on the machine.",
     )
-    unknown = unknown_choice(ignore="is treated as by the chosen method")
+    unknown = unknown_choice(ignore="is treated in the way of the chosen method")
 
 
 AUTO = ListedBudgetLearner(
     "auto",
     "AutoBudgetClassifier",
     AutoBudgetParameters,
-    "choose among all of these for each budget",
+    "choose among all of these methods for each budget",
     of_trees=lambda n: {"n_trees": n},
 )

@@ -24,7 +24,9 @@ class ObjectiveParameters(Parameters):
         words=(BALANCED,),
     )  # fmt: skip
     box_cost = Real(0.0, "Cost of a box, in positives", minimum=0.0)
-    side_cost = Real(4.0, "Cost of a closed side, in positives (gibbs) or nats (beta)", minimum=0.0)
+    side_cost = Real(
+        4.0, "Cost of a limit of a box, in positives (gibbs) or nats (beta)", minimum=0.0
+    )
 
 
 class PosteriorParameters(ObjectiveParameters):
@@ -77,7 +79,7 @@ class FastBoxParameters(ClassParameters):
         words=("cv",),
     )  # fmt: skip
     expansion = Real(
-        "cv", "How far boxes expand (beta in the paper); cv: chosen by cross-validation",
+        "cv", "How far boxes expand; cv: chosen by cross-validation",
         minimum=0.0, words=("cv",),
     )  # fmt: skip
     negative_weight = Real(0.3, "Cost of a negative inside", above=0.0)
@@ -91,10 +93,10 @@ BOXES = ListedCommand(
     short="Describe a rare class by a few boxes.",
     about="""Learn a few axis-parallel boxes that hold most rows of a rare class, and few others.
 
-    The file (.csv, .csv.gz, .parquet) has the labels, of two classes, in the column --target.
-    --method path prints the best union of boxes for each of ten weights of the other class, and
-    what is proved about it. Ctrl-C or --time-limit ends the search early; the best result so far is
-    printed and saved.
+    DATA has the labels, of two classes, in the column --target. --method path prints the best union
+    of boxes for each of ten weights of the other class, and what is proved about it. Ctrl-C or
+    --time-limit ends the search early; the best result so far is printed and saved. Brackets after
+    an option name the methods that have it, and its default.
     """,
     learners=(
         ListedLearner("average", "BoxClassifier", BoxParameters, "the average over a posterior"),

@@ -104,7 +104,7 @@ class BranchParameters(TreeParameters):
         None,
         "Maximum number of splits above a dependent leaf, in an exact search",
         minimum=0,
-        none="as deep as takes seconds",
+        none="as deep as can be searched in seconds",
     )
     temper = Real(
         None,

@@ -56,7 +56,13 @@ class PrivateNoiseParameters(DirectionParameters):
         maximum=1e6,
         in_commands=None,
     )
-    delta = Real(0.0, "Delta of the privacy budget, for the stability test", minimum=0.0, below=1.0)
+    delta = Real(
+        0.0,
+        "Delta of the privacy budget, which some scores need: how probable it is that the "
+        "guarantee fails",
+        minimum=0.0,
+        below=1.0,
+    )
     protect = Choice(
         "both",
         "Rows to protect: all (both), the test rows (test), or the training rows (train)",

@@ -86,6 +86,6 @@ CSTC = ListedBudgetLearner(
     "cstc",
     "CostSensitiveTreeClassifier",
     CostSensitiveTreeParameters,
-    "learn a tree of linear classifiers all together",
+    "learn a tree of linear classifiers whose nodes are learned jointly",
     of_trees=lambda _: {},
 )

@@ -95,7 +95,7 @@ class FeatureParameters(PrivateParameters):
         None, "The two values of that feature, such as no,yes, even if only one occurs", none=""
     )
     truncation = Real(
-        0.0, "Truncation of that feature's tails (beta in the paper)", minimum=0.0, below=0.5
+        0.0, "Truncation of that feature's tails (beta of Nock et al. 2015)", minimum=0.0, below=0.5
     )
     noise = Choice("system", "Source of the signatures", words=("system", "simulated"))
 
@@ -106,7 +106,9 @@ class GaussianParameters(PrivateParameters):
     support = Integer(None, PlainParameters.support.about, minimum=1, none=_FAIR_COIN)
     classes = TwoLevels(None, "The two labels, even if only one occurs", none="")
     noise_on = Choice(
-        "edges", "Add noise to each row (edges), or to the sums (rados)", words=("edges", "rados")
+        "edges",
+        "Add noise to each row times its label (edges), or to the sums (rados)",
+        words=("edges", "rados"),
     )
     noise = Choice("opendp", "Source of the noise", words=("opendp", "simulated"))
     random_state = SampleParameters.random_state
