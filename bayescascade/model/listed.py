@@ -43,7 +43,7 @@ class ListedBudgetLearner(Listed):
 
     of_trees: Callable[[int], Mapping[str, Any]]  # what parameters a number of trees is
     given: Mapping[str, Any] = field(default_factory=dict)  # other than defaults
-    among: Mapping[str, Any] = field(default_factory=dict)  # where it is one of several to try
+    in_trials: Mapping[str, Any] = field(default_factory=dict)  # where it is one of several to try
 
 
 @dataclass(frozen=True, kw_only=True)

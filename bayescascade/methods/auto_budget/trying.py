@@ -233,7 +233,7 @@ class Trying:
 
     def _fitted(self, listed: ListedBudgetLearner, rows: Rows, seconds: float) -> list[Found]:
         """Return for each budget a classifier, or why there is none."""
-        given = {**listed.given, **listed.among, **listed.of_trees(self.n_trees), **self.given}
+        given = {**listed.given, **listed.in_trials, **listed.of_trees(self.n_trees), **self.given}
         if np.size(rows.X) < _FEW_CELLS:
             given["n_jobs"] = 1
         if math.isfinite(seconds):

@@ -29,5 +29,5 @@ SINGLE = ListedBudgetLearner(
     BudgetTreeParameters,
     "learn a single Bayesian tree",
     of_trees=lambda _: {},
-    among={"search": "anneal", "n_chains": 1, "n_steps": 300},
+    in_trials={"search": "anneal", "n_chains": 1, "n_steps": 300},
 )

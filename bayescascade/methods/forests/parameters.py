@@ -43,7 +43,7 @@ GROWN = ListedBudgetLearner(
     "grow a forest of cheap trees",
     of_trees=lambda n: {"max_trees": n},
     given={"alpha": (0.0, 4.0, 16.0, 64.0), "cost_exponent": (0.0, 0.5, 1.0)},  # rows choose
-    among={"alpha": (0.0, 16.0), "cost_exponent": (0.0, 1.0)},
+    in_trials={"alpha": (0.0, 16.0), "cost_exponent": (0.0, 1.0)},
 )
 SELECTED = ListedBudgetLearner(
     "select",
