@@ -107,8 +107,9 @@ class UnknownLevelWarning(UserWarning):
         told = [_cell_words(name, level) for name, level in self.levels.items()]
         more = f" and {len(told) - _MOST_TOLD} more columns" if len(told) > _MOST_TOLD else ""
         rows = "1 row has" if self.n_rows == 1 else f"{self.n_rows:,} rows have"
+        such = "" if self.n_rows == 1 else "such as "
         return (
-            f"{rows} values that fit did not see ({', '.join(told[:_MOST_TOLD])}{more}): "
+            f"{rows} values that fit did not see ({such}{', '.join(told[:_MOST_TOLD])}{more}): "
             f"such a cell {self.meaning}"
         )
 

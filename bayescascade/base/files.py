@@ -81,7 +81,10 @@ def read_json(path: str | Path, format_name: str, version: int) -> dict[str, Any
     except OSError as error:
         raise ModelFileError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError:
-        raise ModelFileError(f"{path} is not a saved model: it is not text") from None
+        raise ModelFileError(
+            f"{path} is not a saved model: it is not text; if it is a trace, use bayescascade "
+            "diagnose"
+        ) from None
     try:
         record = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError):  # also an integer of more digits than Python converts

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayescascade.base.errors import DataError, ParameterError
+from bayescascade.base.typed_words import typed
 
 
 def check_integer(
@@ -56,7 +57,9 @@ def check_real(
             return number
     bounds = ((">=", minimum), (">", above), ("<=", maximum), ("<", below))
     rule = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
-    raise ParameterError(f"{name} must be a finite number {rule}".rstrip() + f", got {value!r}")
+    got = f"{value:g}" if isinstance(value, float) else repr(value)
+    got = typed(repr(value), got)  # where -3 was read as a float
+    raise ParameterError(f"{name} must be a finite number {rule}".rstrip() + f", got {got}")
 
 
 def check_probability(name: str, value: object, *, strict: bool = False) -> float:

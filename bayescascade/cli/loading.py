@@ -17,9 +17,9 @@ _SLOW_ROWS = 10_000
 UNKNOWN_OPTION = click.option(
     "--unknown",
     type=Words(["ignore", "rare", "error"], FORMER_UNKNOWN),
-    help="A level that the model does not know counts as missing (ignore), gives its row a very "
-    "low "
-    "density (rare; only densities), or is an error (error). Default: the setting of the fit.",
+    help="A level that the model does not know counts as missing (ignore); gives its row a very "
+    "low density, if the model is a density (rare); or is an error (error). Default: the setting "
+    "of the fit.",
 )
 """How rows are read, if not as the model was fitted."""
 

@@ -189,4 +189,6 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | 
             with tempfile.TemporaryFile(dir=Path(path).parent):
                 pass
         except OSError as error:
-            raise click.UsageError(f"{option} cannot write {path}: {error.strerror}") from None
+            folder = Path(path).parent
+            why = error.strerror if folder.exists() else f"the folder {folder} does not exist"
+            raise click.ClickException(f"{option} cannot write {path}: {why}") from None

@@ -99,7 +99,7 @@ class ProgressLines:
 
     def _news(self, now: float) -> str:
         if self._heard is None:
-            return "reading, or compiling, which happens once"
+            return "reading the table, or compiling (only the first time)"
         report, left = self._heard.report, self._left(self._heard, now)
         share = f" {report.done / report.total:.0%}" if report.total else ""
         news = [f"{report.phase}{share}"]

@@ -56,7 +56,10 @@ def read_arviz(path: str | Path) -> Iterator[Any]:
         if failed:  # else it takes longer than to read the file, beside large models
             gc.collect()
     if failed:
-        raise DataError(f"{path} is not a trace file, or is cut short: not netCDF")
+        raise DataError(
+            f"{path} is not a trace file, or is cut short: not netCDF; if it is a model, use "
+            "bayescascade show"
+        )
 
 
 @contextmanager

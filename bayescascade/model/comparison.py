@@ -30,7 +30,15 @@ from bayescascade.model.readable_density import ReadableDensity
 from bayescascade.model.score_picture import Scores, draw_scores
 from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cells_text, significant_text
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable
+from bayescascade.report.page import (
+    BLANK,
+    Heading,
+    Numbers,
+    Page,
+    Pieces,
+    PrintedTable,
+    count_of,
+)
 from bayescascade.report.printed import Printed
 from samplers.cluster import results_of_workers, shared_on_cluster
 from samplers.parameters import check_n_jobs
@@ -237,11 +245,11 @@ class Comparison(Printed):
             least_label=24,
             gaps=(0, 0),
         )
-        told = ["parts: leaves, rules (with else) or cells"]
-        halvings = "1 random halving"
+        told = ["parts: leaves, rules (with else), cells or classes"]
+        halvings = "1 random split into halves"
         if n_halvings > 1:
-            halvings = f"{n_halvings} random halvings"
-            told.insert(0, "±: standard error over halvings")
+            halvings = f"{n_halvings} random splits into halves"
+            told.insert(0, "±: standard error over the splits")
         how = f"{halvings}: learned on one half, scored on the other, nats a row"
         chosen = [words for model in models for words in whole._chosen_words(model)]
         legend = Pieces(told, "dim")
@@ -257,7 +265,8 @@ class Comparison(Printed):
             if isinstance(value, str)
         )
         title = self.titles.get(model, model)
-        return [f"{title}: {words} in {n} of {len(outcomes)}" for words, n in chosen.items()]
+        of_all = count_of(len(outcomes), "split")
+        return [f"{title}: {words} in {n} of {of_all}" for words, n in chosen.items()]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all finished outcomes as plain data."""

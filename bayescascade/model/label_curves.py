@@ -71,7 +71,7 @@ def curves_of(
     texts = count_texts(found.weights.tolist())
     shares = [
         Numbers(head, [share_text(share) for share in of.tolist()])
-        for head, of in (("said", found.said), ("was so", found.happened))
+        for head, of in (("predicted", found.said), ("observed", found.happened))
     ]
     error = float(found.weights @ np.abs(found.said - found.happened)) / scores.weight
     told = [

@@ -134,9 +134,7 @@ class ComparisonParameters(Parameters):
 class MemoryParameters(Parameters):
     """Of what may take much memory."""
 
-    memory_limit = Real(
-        2.0, "Memory limit in gigabytes, for an exact search or for the candidate rules", above=0.0
-    )
+    memory_limit = Real(2.0, "Memory limit in gigabytes, for an exact search", above=0.0)
 
 
 class DensityParameters(Parameters):

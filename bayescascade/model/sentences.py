@@ -116,7 +116,7 @@ def _sizes(
         if total >= _USUAL:
             break
     low, high = min(usual), max(usual)
-    own = "" if size is None else f"; that shown has {size:,}"
+    own = "" if size is None else f"; the one shown has {size:,}"
     within = count_of(low, *words) if low == high else f"from {low:,} to {high:,} {words[1]}"
     told = f"{share_text(total)} have {within}{own}"
     return f"Of all {learned}s that are plausible given the rows, {told}."
@@ -135,7 +135,8 @@ def _first(title: str, shares: Mapping[str, float]) -> str:
 def _as_best(shares: Mapping[str, float], learned: str, best: str) -> str:
     every, what = share_text(shares["every part"]), f"{best[:1].lower()}{best[1:]}"
     return (
-        f"Of these {learned}s, {every} have the same parts as {what}, in these or other words; "
+        f"Of these {learned}s, {every} divide the rows into the same groups as {what}, perhaps by "
+        "other conditions; "
         f"{share_text(shares['every word'])} are exactly the same {learned}."
     )
 
@@ -186,7 +187,7 @@ def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page, tuple[Uni
     mean = float(kept[is_possible] @ scores[is_possible] / kept.sum())
     gain = mean + model.schema_.log_cells
     told = (
-        f"The model was tried on {count_of(n_rows, 'row')} that were not used for learning. On "
+        f"The model was tried on {count_of(n_rows, 'row')}, given as held-out rows. On "
         f"average, it gives such a row {ratio_text(gain)} times the probability that a model "
         "without information would give it, in which all combinations are equally probable "
         f"(mean log density {mean:.4f} nats a row, {-model.schema_.log_cells:.4f} without "
@@ -225,7 +226,7 @@ def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page, tuple[Unit
     usual = np.bincount(codes).max() / len(codes)
     error = f" ± {100 * scores.accuracy_error:.1f}" if scores.accuracy_error > 0 else ""
     told = [
-        f"The model was tried on {count_of(len(codes), 'row')} that were not used for learning. "
+        f"The model was tried on {count_of(len(codes), 'row')}, given as held-out rows. "
         f"It predicts the right class for {100 * scores.accuracy:.1f}{error} % of them. Always "
         f"predicting the most common class would be right for {share_text(float(usual))}."
     ]

@@ -35,7 +35,7 @@ _SEARCHES = {
 }
 _AT_BOUNDS = "best found, and its bounds did not meet"  # no time limit, no Ctrl-C
 _FELL = "annealing ended at a lower density than a chain had at the first temperature"
-_NOTHING = "point estimate, no posterior draws"
+_NOTHING = "the best result only, no posterior draws"
 
 
 class DataFacts(Protocol):

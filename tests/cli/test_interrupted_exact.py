@@ -45,7 +45,7 @@ def test_the_best_tree_is_kept_once_it_is_known(
     told = " ".join(found.stdout.split())
     assert "interrupted; exact: no tree is more probable" in told
     assert "log evidence" not in told
-    assert "point estimate, no posterior draws" in told
+    assert "the best result only, no posterior draws" in told
     model, best = bayescascade.load(out), bayescascade.load(whole)
     assert model.tree_.to_dict() == best.tree_.to_dict()
     assert (model.summary_.interrupted, best.summary_.interrupted) == (True, False)

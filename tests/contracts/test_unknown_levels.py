@@ -42,7 +42,7 @@ TREATING = [n for n, c in ESTIMATORS.items() if "unknown" in c.make.declares.dec
 def test_rows_with_unknown_levels_are_answered_and_told_of(name):
     """Other rows are answered as before; one warning says which rows, levels and what of them."""
     model = fitted(name)
-    told = r'^3 rows have values that fit did not see \(age "ancient"\): such a cell \w+'
+    told = r'^3 rows have values that fit did not see \(such as age "ancient"\): such a cell \w+'
     with pytest.warns(UnknownLevelWarning, match=told) as caught:
         found = answers(model, NEW)
     assert len(caught) == 1

@@ -86,7 +86,7 @@ def test_head_and_foot_are_the_documented_ones() -> None:
         ({"method": "metropolis", "n_chains": 1}, "best found by 1 chain "),
         ({"method": "tempering"}, "best found by 4 chains with replica exchange"),
         ({"interrupted": True}, "interrupted: best found so far by annealing and 4 chains"),
-        ({"diagnostics": {}, "shares": {}}, "point estimate, no posterior draws"),
+        ({"diagnostics": {}, "shares": {}}, "the best result only, no posterior draws"),
         ({"total_weight": 12.5}, "2,201 rows   weight 12.5"),
         ({"n_rows": 1, "total_weight": 1.0}, "titanic.csv   1 row   14 distinct"),
     ],

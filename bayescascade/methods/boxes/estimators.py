@@ -348,11 +348,11 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     def _objections(self) -> list[str]:
         own = self.summary_.warnings
         others = [text for one in self._others for text in one.warnings if text not in own]
-        return [*own, *(f"chains by gibbs: {text}" for text in others)]
+        return [*own, *(f"gibbs chains: {text}" for text in others)]
 
     def _how_found(self) -> Page:
         found, told, *warnings = self._found_page()
-        shown = [Pieces(["chains by gibbs:", *one.convergence_pieces]) for one in self._others]
+        shown = [Pieces(["gibbs chains:", *one.convergence_pieces]) for one in self._others]
         return (found, told, *shown, *warnings)
 
     # -- files -------------------------------------------------------------------------------------

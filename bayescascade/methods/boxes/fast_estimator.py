@@ -29,7 +29,7 @@ class FastBoxes(BoxesClassifier):
         Number of clusters and of boxes. "cv": the smallest number, up to 12, within one standard
         error of the best in 3-fold cross-validation.
     expansion : float >= 0 or "cv"
-        How far boxes expand (beta in the paper). "cv": chosen by cross-validation.
+        How far boxes expand (beta in Goh and Rudin 2014). "cv": chosen by cross-validation.
     negative_weight : float > 0
         Cost of a negative inside (c in the paper).
     grow : bool

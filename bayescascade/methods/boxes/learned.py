@@ -155,7 +155,8 @@ class LearnedBoxes:
             count_of(self.union.n_sides, "closed side"),
             f'holds {held[0]} of {held[1]} rows of "{positive}"',
             f"and {held[2]} of {held[3]} others",
-            f"rate {share_text(self.rates[1])} inside, {share_text(self.rates[0])} outside",
+            f"posterior mean rate {share_text(self.rates[1])} inside, "
+            f"{share_text(self.rates[0])} outside",
         ]
 
     def _table(self, encoder: MatrixEncoder, box: int, sides: Sequence[Side]) -> Any:

@@ -320,7 +320,9 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             for one in self._candidates
         }
         texts = [worth[one.key] for one in listed]
-        told = [f"best of {len(self._candidates):,} candidates by {by}; best of each kind:"]
+        told = [
+            f"chosen among {len(self._candidates):,} candidates by {by}; the best of each kind:"
+        ]
         n_tied = list(worth.values()).count(texts[0]) if texts[0] else 1
         if n_tied > 1:
             told.insert(0, f"{n_tied:,} candidates tie for the best, the first of them was chosen")
@@ -341,7 +343,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         lost = (best.log_evidence - beside.log_evidence) / self._total_weight
         if isnan(lost):
             lost, by = best.held_out - beside.held_out, "held-out log density"
-        told = f"The best tree has {n_leaves}. This one is easier to read: {beside.words}"
+        why = "easier to read" if self.cascade_._best.tree.n_leaves > 1 else "more informative"
+        told = f"The best tree has {n_leaves}. This one is {why}: {beside.words}"
         return told + ("." if isnan(lost) else f". Its {by} is lower by {lost:,.2f} nats a row.")
 
     @staticmethod
@@ -376,7 +379,7 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         return self.cascade_._learned_from()
 
     def _doubt(self) -> list[str]:
-        return self._asked._doubt()
+        return self._shown_cascade._doubt()
 
     def _details(self) -> Page:
         chosen = self.cascade_

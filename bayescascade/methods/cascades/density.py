@@ -253,7 +253,7 @@ class LearnedDensityTree(DensityParts):
         """Further explanations of the table."""
         if self.level_probabilities is None:
             return ()
-        return ("mostly: more common in the leaf than if spread evenly; its probability",)
+        return ("mostly: levels more common than if spread evenly, and their probability",)
 
     def _table(self, columns: list[Numbers]) -> Page:
         """Return the tree; under an independent leaf are the levels that stand out inside it."""

@@ -91,7 +91,7 @@ class DependentTree(LearnedDensityTree):
         """What else a reader of the table has to know."""
         if not any(self.pairs(leaf) for leaf in self.tree.leaves.tolist()):
             return super().key
-        with_ = "with: levels of columns that are probably joined, joint probability "
+        with_ = "with: levels of columns that probably depend on each other, joint probability "
         return (*super().key, f"{with_}(if independent)")
 
     def _inside_words(self, leaf: int) -> list[str]:

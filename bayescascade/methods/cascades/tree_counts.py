@@ -159,7 +159,7 @@ def count_trees(
     needed = f"the numbers of trees of up to {most:,} leaves"
     raise TooLargeError(
         f'prior must not be "size" if there are too many trees to count, got "size", '
-        f"which needs {needed}; what fits: {'; '.join(would)}",
+        f"which needs {needed}; what would fit: {'; '.join(would)}",
         needed,
     )
 

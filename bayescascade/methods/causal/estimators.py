@@ -240,9 +240,10 @@ class AdditiveNoiseModel(DirectionModel):
             Pieces(
                 [
                     f"a lower score: {lower}",
-                    f"right in {scored.n_right} of {N_MEASURED} measured pairs with known causes, "
-                    "hardly more often if scores differ widely; not a probability",
-                    "assumption: no common cause",
+                    f"this score is right in {scored.n_right} of {N_MEASURED} measured pairs with "
+                    "known causes, and not more often where scores differ widely",
+                    "this is not a probability",
+                    "assumption: nothing causes both columns",
                 ],
                 "dim",
             ),

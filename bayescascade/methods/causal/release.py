@@ -147,17 +147,19 @@ class DirectionRelease(Readable):
                 f"without noise the answer would be the same (probability {self.probability:.3f})"
             )
         blocks: list[Block] = [heading, Pieces(found)]
-        error = f"noise moves the regressions by about {self.regression_error:.2g}"
+        share = 50 * self.regression_error  # of half a width
+        error = f"noise moves the regressions by about {share:.2g} % of the width of the bounds"
         if self.regression_error > MOST_ERROR:
             blocks.append(
                 warning(
-                    f"{error} half widths of the bounds; this is too much to rely on the "
-                    "direction: use more rows or a larger epsilon"
+                    f"{error}; this is too much to rely on the direction: use more rows or a "
+                    "larger epsilon"
                 )
             )
+            error = ""
         blocks.append(BLANK)
         if self.scores is not None:
-            blocks += self._scores_page([error] if self.regression_error else [])
+            blocks += self._scores_page([error] if self.regression_error and error else [])
         return (*blocks, guarantee)
 
     def _scores_page(self, errors: list[str]) -> Page:

@@ -78,6 +78,6 @@ def _key(told: Any) -> list[str]:
         return ["no effects measured: pass held-out rows with outcomes (held_out)"]
     return [
         "effect: of the treatment, on held-out rows",
-        "intervals: 95 %, each on its own",
+        "intervals: 95 %, lower and upper end, each on its own",
         f"* excludes 0 even after correction for all {len(told.effects_.effects)} intervals",
     ]

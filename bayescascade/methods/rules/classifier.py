@@ -439,8 +439,8 @@ time_limit, until, checkpoint, resume, progress
             share = ("P", "the probability of the class for such a row")
         told = [("", read), ("rows", "the number of rows that a line decided"), share]
         interval = (
-            "a range that contains this probability 95 times out of 100, if other rows are like "
-            "these. It is wide if there were few rows"
+            "given these rows and this line, the probability lies in this range with probability "
+            "95 %. It is wide if there were few rows"
         )
         return [*told, ("95 % interval", interval)] if is_binary else told
 

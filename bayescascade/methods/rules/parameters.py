@@ -35,6 +35,9 @@ class ListParameters(PriorParameters, MemoryParameters, SearchParameters):
     concentration: Real[Any] = Real(
         1.0, "Dirichlet parameter of each leaf, branch or rule", above=0.0
     )
+    memory_limit = Real(
+        2.0, "Memory limit in gigabytes, for the candidate rules and an exact search", above=0.0
+    )
     max_size = Integer(2, "Maximum number of conditions per rule", minimum=1)
     search = Choice(
         SAMPLED[0],

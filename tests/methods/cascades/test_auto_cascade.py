@@ -98,7 +98,7 @@ def test_a_tree_to_read_stands_beside_one_leaf(tmp_path):
     assert model.tree_.n_leaves == 1
     assert 1 < model.readable_.tree_.n_leaves <= 30
     words = " ".join(str(model).split())
-    assert "The best tree has 1 leaf. This one is easier to read" in words
+    assert "The best tree has 1 leaf. This one is more informative" in words
     lost = (model.cascade_.exact_.log_evidence - model.readable_.exact_.log_evidence) / 300
     assert f"Its log evidence is lower by {lost:,.2f} nats a row" in words
     assert lost > 0

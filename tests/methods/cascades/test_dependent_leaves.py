@@ -58,7 +58,7 @@ def test_the_tree_splits_where_dependences_change():
 def test_leaves_are_printed_with_the_levels_that_go_together():
     """What a reader sees of a leaf: two levels, how often together, and how often if apart."""
     text = str(fitted())
-    assert "with: levels of columns that are probably joined" in text
+    assert "with: levels of columns that probably depend on each other" in text
     assert "wind is" in text
     assert " (0." in text
     assert "leaf dependent" in " ".join(text.split())

@@ -129,7 +129,9 @@ def test_what_bounds_the_leaves_is_part_of_the_prior():
 def test_trees_too_many_to_count_are_refused_at_once():
     """The message names a bound on leaves that does, which then does indeed."""
     table = random_table((9,) * 12)
-    with pytest.raises(TooLargeError, match=r'got "size".*what fits: max_leaves=\d+;') as caught:
+    with pytest.raises(
+        TooLargeError, match=r'got "size".*what would fit: max_leaves=\d+;'
+    ) as caught:
         LeafCascade(prior="size").fit(table)
     most = int(str(caught.value).split("max_leaves=")[1].split(";")[0])
     assert LeafPosterior(table, prior="size", max_leaves=most).log_n_trees.size == most

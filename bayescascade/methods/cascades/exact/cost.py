@@ -150,7 +150,7 @@ def check_fits(
     if plan.shift == UNION:
         why = " (feature_inclusion ties all splits together: a sum for every set of columns)"
     raise TooLargeError(
-        f"an exact solution must fit {limits}, got {cost.words()}{why}; what fits: {would}",
+        f"an exact solution must fit {limits}, got {cost.words()}{why}; what would fit: {would}",
         cost.words(),
     )
 

@@ -96,7 +96,7 @@ def pairs_of(size, most):
 def test_too_large_is_refused_at_once(posterior, monkeypatch):
     """A hundred columns must not fill the memory before anyone is told."""
     monkeypatch.setattr("bayescascade.methods.cascades.exact.posterior.ExactPosterior", None)
-    with pytest.raises(TooLargeError, match="what fits: ") as refused:
+    with pytest.raises(TooLargeError, match="what would fit: ") as refused:
         solve(posterior)
     assert refused.value.needed == ExactCost.of(posterior).words()
 

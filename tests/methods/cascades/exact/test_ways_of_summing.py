@@ -163,7 +163,9 @@ def test_a_full_disk_is_told_before_anything_is_written(monkeypatch, tmp_path):
 
 def test_what_does_not_fit_says_that_a_directory_would_do(tmp_path):
     """And one that does not exist is refused before anything is searched."""
-    with pytest.raises(TooLargeError, match=r"what fits: .*scratch, a directory with 52.9 kB free"):
+    with pytest.raises(
+        TooLargeError, match=r"what would fit: .*scratch, a directory with 52.9 kB free"
+    ):
         summed("branch", memory_limit=LESS)
     model = BranchCascade(scratch=tmp_path / "none")
     with pytest.raises(ParameterError, match=r"scratch must be a directory .* got '.*none'"):
