@@ -68,10 +68,7 @@ class ForestClassifier(BudgetedClassifier):
     # -- for the `fit` of subclasses ---------------------------------------------------------------
 
     def _read_training(self, X: Any, y: Any, **more: Any) -> TrainingRows:
-        """Learn the columns, classes and costs, and return the rows as a matrix; see `read_rows`.
-
-        Raises ParameterError also if a cost is about no column.
-        """
+        """Learn columns, classes and costs, and return the rows as a matrix; see `read_rows`."""
         unknown = self._unknown_policy()
         owner = type(self).__name__
         encoder, costs, training = read_rows(X, y, self.costs, owner, unknown, **more)
@@ -82,10 +79,7 @@ class ForestClassifier(BudgetedClassifier):
     def _become(
         self, forest: Forest, validation_rows: NDArray[np.float32], watch: Watch | None = None
     ) -> None:
-        """Be fitted to a forest, and measure what it costs on rows of a matrix.
-
-        `watch` is that of the fit, and says whether its time limit ended it.
-        """
+        """Be fitted to a forest, and measure its cost on rows; `watch` knows if time ran out."""
         self.forest_ = forest
         self._measure(validation_rows, watch)
 

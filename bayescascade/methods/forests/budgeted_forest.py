@@ -281,10 +281,7 @@ class BudgetedForestClassifier(ForestClassifier):
         seeds: Sequence[np.random.SeedSequence],
         watch: Watch,
     ) -> list[Choice]:
-        """Return how cross-validation compares each alternative with buying nothing.
-
-        Raises KeyboardInterrupt if Ctrl-C or the time limit ends it.
-        """
+        """Return how cross-validation compares each alternative with buying nothing."""
         nothing = training.labels != training.commonest
         choices = []
         for one in grid:

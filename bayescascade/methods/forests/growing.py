@@ -161,11 +161,10 @@ def add_trees(
     n_jobs: int | None,
     watch: Watch,
 ) -> GrownForest:
-    """Grow trees until the mean cost passes the budget, or there are enough, one for each seed.
+    """Grow trees until the mean cost passes the budget, or there is one for each seed.
 
-    validation_rows (n_validation_rows, n_columns) float32. With `bootstrap`, each tree has its own
-    draw of the rows, else it has each row once. `n_jobs` trees are grown at a time, in threads; no
-    tree depends on it. After the time of `watch` no tree is begun but the first.
+    With `bootstrap`, each has its own draw of the rows. `n_jobs` threads change no tree. After the
+    time of `watch` no tree is begun but the first.
     """
     trees: list[Forest] = []
     costs: list[float] = []
@@ -191,11 +190,7 @@ def add_trees(
 def _trees(
     grow: Callable[[_Seeds], list[_Tree]], seeds: _Seeds, n_jobs: int | None, watch: Watch
 ) -> Iterator[_Tree]:
-    """Yield trees in the order of their seeds, a few grown at a time.
-
-    Handing work to threads takes milliseconds, as small trees do: of these, each thread grows as
-    many at a time as `_SECONDS` allow, which bounds what is grown beyond the budget in vain.
-    """
+    """Yield trees in the order of their seeds; each thread grows as many as `_SECONDS` allow."""
     n_workers = effective_n_jobs(n_jobs)
     start, n_each, seconds = 0, 1, 0.0
     with Parallel(n_jobs=n_jobs, prefer="threads") as pool:

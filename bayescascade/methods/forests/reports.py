@@ -68,8 +68,7 @@ def _mean_depth(forest: Forest) -> float:
 def forest_sql(forest: Forest, encoder: MatrixEncoder, values: Sequence[str]) -> str:
     """Return the value at the leaf that a row comes to, in SQL; of several trees, their mean.
 
-    `encoder` is of the forest's columns; where its policy refuses unknown levels, they make NULL.
-    `values` are SQL expressions of every node of the forest, of numbers if there are several trees.
+    `values` are SQL expressions of every node; unknown levels make NULL where they are refused.
     """
     told, *others = (_tree_sql(forest, t, encoder, values) for t in range(forest.n_trees))
     if others:

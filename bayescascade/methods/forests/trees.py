@@ -165,11 +165,7 @@ class Trees:
 def linked(
     feature: NDArray[np.int32], threshold: Floats, missing_left: Flags
 ) -> dict[str, NDArray[Any]]:
-    """Return the fields of trees that stand one after the other, each in preorder.
-
-    At leaves, thresholds and missing_left may be anything. Raises ParameterError if a split lacks a
-    child, or there is no node, or are 2^31 or more.
-    """
+    """Return trees in preorder, one after the other; ParameterError if a split lacks a child."""
     n_nodes = feature.shape[0]
     if n_nodes > _MOST_NODES:
         raise ParameterError(f"a forest must have less than 2^31 nodes, got {n_nodes:,}")
@@ -191,10 +187,7 @@ def linked(
 def splits_from_dict(
     record: Mapping[str, Any], n_columns: int
 ) -> tuple[NDArray[np.int32], Floats, Flags]:
-    """Return feature, threshold and missing_left of what `splits_to_dict` returned.
-
-    Raises ModelFileError if a field is missing, of a wrong type or range, or does not fit.
-    """
+    """Return feature, threshold and missing_left of what `splits_to_dict` returned, checked."""
     feature = read_array(record, "feature", (None,), np.int64, least=LEAF, most=n_columns - 1)
     is_split = feature >= 0
     threshold = np.full(feature.shape, np.nan)

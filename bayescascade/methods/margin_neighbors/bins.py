@@ -28,11 +28,7 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FeatureBins:
-    """Bins of a feature: the first comparison that holds says which, and the last is what is left.
-
-    Numbers are cut at quantiles, levels are a bin each, and missing cells are one where there were
-    some; else what is missing is in the fullest bin.
-    """
+    """Bins of a feature, by the first comparison that holds: quantiles, a level, a missing cell."""
 
     chain: tuple[Comparison, ...]
 

@@ -93,9 +93,8 @@ class BoxTable:
     ) -> "BoxTable":
         """Return the boxes of rows, given the bins (n, d) of their features.
 
-        scores: an offset (c,), and the term of each bin of each feature (n_bins, c). They predict
-        the class of a box. Without them, a box predicts its most common class, or if it has no
-        rows, that of all rows. TooLargeError if there are more than `MOST_BOXES` boxes.
+        scores: an offset (c,), and the term of each bin (n_bins, c), predict the class of a box;
+        without them it is the most common one, of all rows if the box has none.
         """
         sizes = [count + 1 for count in n_bins]
         total = prod(sizes)
@@ -153,11 +152,7 @@ class BoxTable:
         return sum(cost for item, cost in self._incurred[feature].items() if item not in paid)
 
     def walk(self, policy: Policy) -> Iterator[tuple[int, int, float]]:
-        """Yield box, feature and its price at each node, in preorder.
-
-        Raises ValueError if the nodes are not a tree, a feature does not exist or is measured
-        twice, or a box without rows acquires a feature.
-        """
+        """Yield box, feature and its price at each node, in preorder; ValueError if no policy."""
         weights, sizes, strides = self.weights, self.sizes.tolist(), self.strides.tolist()
         pending: list[tuple[int, frozenset[int], frozenset[int]]] = [(0, frozenset(), frozenset())]
         for feature in policy.nodes:

@@ -101,11 +101,7 @@ class Followed(NamedTuple):
         return np.stack([going, self.accuracy.mean(axis=0), 1 - self.wrong["margin"].mean(axis=0)])
 
     def offsets(self) -> Numbers:
-        """Return what shifts the log odds of estimates by step so that their means are right.
-
-        One for each number of features, (d + 1,); see `Rule.calibrated`. Of a row more, half is
-        right, so that they are finite.
-        """
+        """Return shifts (d + 1,) of log odds by which means of estimates are right; finite."""
         n_rows = len(self.accuracy)
         right = ((~self.wrong["margin"]).sum(axis=0) + 0.5) / (n_rows + 1.0)
         low = np.full(right.shape, -_MOST_OFFSET)

@@ -69,10 +69,7 @@ class Additive:
 
     @classmethod
     def of(cls, fitted: Any, cells: Numbers, sizes: Numbers) -> Self:
-        """Return what a fitted classifier is, centered on standardized cells (n, p), weighted.
-
-        Raises ParameterError if its scores do not add up over columns.
-        """
+        """Return what a fitted classifier is, weighted, centered on standardized cells (n, p)."""
         scores = _scores(fitted, cells)
         found = _extracted(fitted, cells.shape[1], scores.shape[1])
         if found is None:
@@ -124,11 +121,7 @@ class Additive:
 
 
 def default_classifier(seed: Any, n_classes: int) -> GradientBoostingClassifier:
-    """Return the boosted stumps that are fitted where no classifier is given.
-
-    Of two classes they are 300; of several, each round has a stump for every class, and there are
-    fewer rounds.
-    """
+    """Return 300 boosted stumps, of several classes fewer rounds, where none is given."""
     return GradientBoostingClassifier(
         max_depth=1, n_estimators=max(60, 600 // n_classes), learning_rate=0.3, subsample=0.5,
         random_state=seed,
@@ -147,10 +140,7 @@ def fit_additive(estimator: Any, cells: Numbers, labels: Ints, sizes: Numbers) -
 def out_of_fold(
     estimator: Any, full: Additive, cells: Numbers, labels: Ints, sizes: Numbers, starts: Ints
 ) -> Numbers:
-    """Return what features add to the scores of rows, (n, d, c), fitted without the rows' fold.
-
-    A fold without which a class is missing is taken by the classifier of all rows.
-    """
+    """Return what features add to scores, (n, d, c), fitted without the row's fold."""
     parts = full.of_features(cells, starts)
     folds = split_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))
     n_classes = np.unique(labels).size
@@ -173,10 +163,9 @@ def probabilities_of(scores: Numbers) -> Numbers:
 
 
 def hedged(scores: Numbers, accuracy: Numbers) -> Numbers:
-    """Return probabilities (n, n_classes) by scores (n, c): the class named is right as estimated.
+    """Return probabilities (n, n_classes) by scores: the class named is right with `accuracy` (n,).
 
-    accuracy (n,): how probably. The named class stays the most probable one; others share what is
-    left as the scores say. Sums of a few columns are far too sure of themselves.
+    Others share what is left as scores say: sums of a few columns are far too sure of themselves.
     """
     shares = probabilities_of(scores)
     rows = np.arange(len(shares))

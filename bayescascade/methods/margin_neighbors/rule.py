@@ -67,10 +67,7 @@ class Rule(NamedTuple):
         return self._replace(stop="number", value=0.0, predict_by="vote")
 
     def calibrated(self, shares: Numbers, offsets: Numbers) -> Numbers:
-        """Return estimated accuracies from shares of right neighbors, by shifting log odds.
-
-        Half of one additional neighbor is counted as right, so no share is exactly 0 or 1.
-        """
+        """Return estimated accuracies from shares of right neighbors and half a neighbor more."""
         right = shares * self.n_neighbors + 0.5
         wrong = (1.0 - shares) * self.n_neighbors + 0.5
         estimates: Numbers = right / (right + wrong * np.exp(-offsets))
@@ -182,9 +179,8 @@ class Neighborhoods:
     ) -> Routes:
         """Return the ways of rows (m, p) of the matrix, NaN where nothing can be measured.
 
-        own (m,) int64: which training row each is, to be no neighbor of itself; parts (m, d, c):
-        what their features add, if not by `full`; first (m, d) int64: features that are measured
-        first whatever the rule says, then -1.
+        own (m,) int64: which training row each is; parts (m, d, c): what features add; first (m, d)
+        int64: what is measured first whatever the rule says, then -1.
         """
         m, d = len(rows), self.parts.shape[1]
         cells = self.cells(rows)

@@ -10,10 +10,7 @@ from bayescascade.methods.margin_neighbors.rule import Neighborhoods, Rule
 
 
 class NeighborWalk:
-    """A row on its way, see `costs.acquisition`: its rule says what is next, and when to stop.
-
-    After each value its whole way is gone again, so that no figure depends on how it came there.
-    """
+    """A row on its way, see `costs.acquisition`; each value leads it the whole way again."""
 
     def __init__(
         self,

@@ -43,9 +43,7 @@ Floats = NDArray[np.float64]
 class Frontier:
     """Finds prunings of a program within budgets, and remembers the corners that it has found.
 
-    feature (n_splits,) int: the feature that each split is on; `error_of` returns the error of a
-    pruning, (n_splits,) bool, by which ways to spend a budget are compared: by default the
-    program's.
+    feature (n_splits,) int: the feature of each split; `error_of` compares ways to spend a budget.
     """
 
     def __init__(
@@ -59,11 +57,7 @@ class Frontier:
         self._corners: list[Pruning] = []  # ascending cost
 
     def within(self, budget: float) -> Pruning:
-        """Return a pruning of mean cost at most `budget` >= 0, of as little error as can be found.
-
-        The cost includes the work of splits. The pruning's tradeoff is the least at which a best
-        pruning is within the budget. On Ctrl-C it is the best one known by then.
-        """
+        """Return a pruning of mean cost at most `budget` >= 0, work of splits included."""
         if not self._corners:
             corners = [self._cheapest(), FlowSolver(self.program).solve(0.0)]
             if any(corner.interrupted for corner in corners):
@@ -124,8 +118,7 @@ class Frontier:
     ) -> Iterator[Bools]:
         """Yield prunings between two corners, within a budget, that leave little of it.
 
-        The last is between the outermost corners: a few whole trees, the others cut down. Their
-        error may be less than the program's mean over all trees says, as the others do not vote.
+        The last is between the outermost corners: as cut-down trees do not vote, it may err less.
         """
         yield self._filled(lower, upper, budget)
         inner, splits = self.program.between(lower, upper)

@@ -27,11 +27,7 @@ _ENCODING = "_bayescascade_encoding"
 
 @dataclass(frozen=True, eq=False)
 class GivenForest:
-    """A fitted forest, its trees, and the rows with its classes.
-
-    `template` is what was given: None, or a forest that may be fitted. `grown` has forests of
-    folds, once there are any, for all copies of a pruner.
-    """
+    """A fitted forest, its trees and rows; `grown` are forests of folds, for all copies."""
 
     estimator: Any  # several types of estimators
     trees: Forest
@@ -130,10 +126,7 @@ def plain_forest(forest: Any) -> Any:
 def _fitted(
     model: Any, forest: Any, training: TrainingRows, given: tuple[Any, ...]
 ) -> Any:  # several types of estimators
-    """Return a fitted clone of a forest, with costs, seed and jobs of a model where it lacks them.
-
-    `given` is what `fit` was given.
-    """
+    """Return a fitted clone of a forest; a model has costs, seed and jobs that it lacks."""
     if forest is None:
         forest = RandomForestClassifier(_N_TREES, criterion="entropy", max_features=None)
     forest = clone(forest)
@@ -206,11 +199,7 @@ def count_classes(
     labels: NDArray[np.int64],
     is_counted: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """Return how many rows of each class come to each node, (n_nodes, n_classes) float64.
-
-    labels (n_rows,), places of classes; is_counted (n_rows, n_trees): which trees count each row,
-    by default all of them.
-    """
+    """Return how many rows of each class come to each node, (n_nodes, n_classes) float64."""
     leaves = forest.apply(rows)
     cell = leaves * np.int64(forest.n_classes) + labels[:, np.newaxis]
     if is_counted is not None:

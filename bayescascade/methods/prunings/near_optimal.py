@@ -139,10 +139,8 @@ def near_optimal(
 ) -> NearOptimalPrunings:
     """Sample prunings nearly as good as the best; see `BudgetPruneClassifier.near_optimal`.
 
-    The program's uses are of `items`; best (n_splits,) bool is the best pruning at tradeoff >= 0:
-    each chain is heated from there, then cooled, and then sampled. temperature > 0 is by default
-    the highest at which half of the draws use at most half of the tolerance; see
-    `PruningPosterior`.
+    best (n_splits,) bool is the best pruning at tradeoff >= 0; each chain is heated from there,
+    cooled, and sampled. temperature > 0 is by default that of `_temperature`.
     """
     check_real("tolerance", tolerance, above=0.0)
     optimum = program.objective(best, tradeoff)
@@ -179,9 +177,8 @@ def _temperature(
 ) -> float:
     """Return the highest temperature at which half of a chain uses at most half of the tolerance.
 
-    A chain that starts in the best pruning is heated until it uses more, each temperature twice the
-    one before; between the last two, the temperature is bisected. Its generator is always the same,
-    so that one forest has one temperature, whatever the seed of the draws.
+    It is doubled from the best pruning on, then bisected, always by the same generator, so that one
+    forest has one temperature.
     """
     rng = np.random.default_rng(0)
     tolerance = worst - program.objective(best, tradeoff)

@@ -149,10 +149,7 @@ class PruningPath(Printed, Generic[P]):
 def pruned_along(
     model: Any, name: str, wanted: Sequence[Any], find: Callable[[Any], Any]
 ) -> PruningPath[Any]:
-    """Return the forest of a pruner pruned for values of a parameter, found in ascending order.
-
-    What is found may say that it is `interrupted`, which ends the path before it.
-    """
+    """Return a forest pruned for values of a parameter, ascending, up to what was `interrupted`."""
     found: dict[Any, Any] = {}
     for value in sorted(set(wanted)):
         what = find(value)

@@ -50,10 +50,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningProgram:
-    """Which splits of a forest to keep: what each gains, and what it asks to be paid.
-
-    A pruning is `kept`, (n_splits,) bool: the splits kept, closed under parents.
-    """
+    """Which splits of a forest to keep, `kept`, (n_splits,) bool: what each gains, and costs."""
 
     # (n_trees + 1,) int64: splits of tree t are tree_starts[t]:tree_starts[t + 1], in preorder
     tree_starts: NDArray[np.int64]
@@ -83,10 +80,8 @@ class PruningProgram:
     ) -> "PruningProgram":
         """Return the program of a forest and of the rows that measure its costs.
 
-        X_val (n_rows, n_columns) float32, of weights `row_weight`, by default 1 each; split_cost
-        >= 0; counts (n_nodes, n_classes): the weight of each class, among the rows that measure
-        errors, that reaches a node, by default the forest's own. ParameterError or DataError if
-        `split_cost` or weights are wrong.
+        X_val (n_rows, n_columns) float32, of weights `row_weight`; split_cost >= 0; counts
+        (n_nodes, n_classes): the weight of each class at a node, by default the forest's own.
         """
         check_real("split_cost", split_cost, minimum=0.0)
         weights = check_weights(
@@ -192,11 +187,7 @@ class PruningProgram:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pruning:
-    """What a solver returns: a pruning, and a bound that no pruning is below.
-
-    What rounding may have done to the bound is taken off. `rounding` >= 0 is how far rounding alone
-    may keep the objective above the bound.
-    """
+    """What a solver returns: a pruning, and a bound, less rounding, that no pruning is below."""
 
     kept: Bools  # (n_splits,), splits kept, closed under parents
     tradeoff: float  # >= 0, error rate that a unit of cost is worth

@@ -52,11 +52,9 @@ class FlowSolver:
         self._tradeoff, self._network, self._room = self._unused()
 
     def solve(self, tradeoff: float) -> Pruning:
-        """Return the best pruning; on Ctrl-C, the best one known by then.
+        """Return the best pruning at tradeoff >= 0; on Ctrl-C, the best one known by then.
 
-        tradeoff >= 0: error rate that a unit of cost is worth; ascending ones are quickest, because
-        each begins where the one before has ended. Raises InternalError if the pruning's objective
-        is not what the flow took it for; see `guard.certified`.
+        Ascending tradeoffs are quickest, as each flow begins where the one before ended; certified.
         """
         if tradeoff < self._tradeoff:
             self._tradeoff, self._network, self._room = self._unused()

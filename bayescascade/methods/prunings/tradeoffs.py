@@ -71,8 +71,7 @@ def choose_pruning(
 ) -> Pruning:
     """Return the pruning of a tradeoff that rows decide on; on Ctrl-C, the best one known by then.
 
-    `wrong` takes the splits kept, (n_splits,) bool, and returns whether each of some rows, to which
-    no tree that votes nor the prunings were fitted, is classified wrongly, (n_rows,) bool.
+    `wrong` says which rows, to which nothing was fitted, are classified wrongly, (n_rows,) bool.
     """
     found: list[tuple[float, float, float, Pruning]] = []
     for pruning in _prunings(program, solver):

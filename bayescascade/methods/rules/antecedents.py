@@ -145,11 +145,9 @@ def candidate_arrays(schema: Schema, antecedents: Sequence[Antecedent]) -> Candi
 def antecedent_dict(
     schema: Schema, antecedent: Antecedent, *, is_open: bool = False
 ) -> dict[str, Any]:
-    """Return an antecedent as plain data: what each column must be, by name.
+    """Return an antecedent as plain data, by column: a list of levels, [None] for missing.
 
-    That is a list of levels, neighbors if the column is ordinal; ``{"interval": [low, high]}`` if
-    it is continuous; ``[None]`` for the missing level of any. With `is_open` an end of an interval
-    at the end of the range is None, for there is no end.
+    ``{"interval": [low, high]}`` if continuous; with `is_open` None at an end of the range.
     """
     record: dict[str, Any] = {}
     for index, low, high in antecedent:
@@ -193,11 +191,9 @@ def mine_antecedents(
 ) -> tuple[Antecedents, RowArrays]:
     """Return the candidates, and the rows as bits of their conditions.
 
-    The rows are those of `row_arrays`. A candidate has at most `max_size` >= 1 conditions, each on
-    a column of its own, and captures at least the share `min_support`, in [0, 1), of the rows by
-    weight; 0 takes all candidates, those that capture no row included. Raises ParameterError if a
-    parameter is out of its range, no candidate reaches the support, or candidates and bits would
-    take more than `memory_limit` gigabytes; the message says which parameters to change.
+    A candidate has at most `max_size` >= 1 conditions, each on a column of its own, and at least
+    the share `min_support`, in [0, 1), of the rows by weight. ParameterError, which says what to
+    change, if there is none, or beyond `memory_limit` gigabytes.
     """
     max_size = min(check_integer("max_size", max_size, minimum=1), schema.n_columns)
     check_real("min_support", min_support, minimum=0.0, below=1.0)

@@ -41,9 +41,7 @@ def average_intervals(
 ) -> Floats:
     """Return equal-tailed credible intervals over draws, (n_rows, n_classes, 2) float64.
 
-    `level`, in (0, 1), is the posterior probability that one class's probability is inside, for
-    each class by itself. All draws must have one concentration; the arrays are those of
-    `average_probabilities`.
+    `level`, in (0, 1), is of each class by itself; all draws must have one concentration.
     """
     level = check_probability("level", level, strict=True)
     columns = sorted({c.column for labels in draws for rule in labels.rules for c in rule})
@@ -100,10 +98,8 @@ def mixture_quantiles(
 ) -> Floats:
     """Return where the distribution function of each mixture reaches each level, in (0, 1).
 
-    of_class, of_others (n_components, n_classes) > 0: both parameters of each component's Beta
-    distributions, one for each class; weights (n_mixtures, n_components) >= 0, whose rows sum to 1;
-    what is returned (n_mixtures, n_classes, n_levels) is correct to 1e-10: four digits are printed,
-    but twice as many cost just a step or two more.
+    of_class, of_others (n_components, n_classes) > 0: parameters of each component's Betas; weights
+    (n_mixtures, n_components) >= 0 of sum 1; returned (n_mixtures, n_classes, n_levels), to 1e-10.
     """
     n_mixtures, n_classes = weights.shape[0], of_class.shape[1]
     quantiles = np.empty((n_mixtures, n_classes, len(levels)))

@@ -29,12 +29,10 @@ def encode_for_labels(
 ) -> NDArray[np.int32]:
     """Return the codes of rows, (n_columns, n_rows) int32, -1 where a cell satisfies no condition.
 
-    Columns are matched by name, in any order, and there may be more. A `missing` cell is an
-    "error"; the missing "level" of its column, and where there is none an unknown level; or with
-    "none" satisfies no condition where there is no missing level. `unknown` is "ignore" or "error";
-    `first_row` is the number of the first row, for messages. Rows with levels that are let pass are
-    appended to a `whole`, else an `UnknownLevelWarning` names these. Raises DataError, which names
-    column, value and row, if a column is missing, or a cell has no code.
+    Columns are matched by name. A `missing` cell is an "error", the missing "level" of its column,
+    or with "none" satisfies no condition without such a level. `unknown` is "ignore" or "error".
+    Rows with levels that are let pass are appended to a `whole`, else an `UnknownLevelWarning`
+    names these. DataError names column, value and row.
     """
     found = UnknownCells()
     codes = np.empty((schema.n_columns, len(frame)), np.int32)

@@ -78,11 +78,7 @@ def draw_from_part(
     rng: np.random.Generator,
     conditions: Conditions,
 ) -> NDArray[np.int32]:
-    """Return (n_columns, n) codes drawn uniformly from what a part captures first.
-
-    It must capture at least one cell that meets the conditions. The part is from 0 to
-    ``len(rules)``, the `else`.
-    """
+    """Return (n_columns, n) codes drawn uniformly from what a part, which has cells, captures."""
     box: dict[int, Sequence[int]] = {
         j: conditions.get(j, range(column.n_levels)) for j, column in enumerate(schema.columns)
     }

@@ -127,10 +127,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return start + int(rng.integers(self.antecedents.n_of_size[size]))
 
     def describe(self, state: RuleList) -> Mapping[str, float]:
-        """Return rules, conditions, columns used, first candidate (-1: none), and log prior.
-
-        The list must be a state of a chain. Whether each part contains a cell is not checked.
-        """
+        """Return rules, conditions, columns used, first candidate (-1: none), and log prior."""
         members = self.antecedents.members[list(state.rules)]
         items = members[members >= 0]
         return {
@@ -215,10 +212,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         )
 
     def parts_of(self, state: RuleList) -> dict[str, Hashable]:
-        """Return the rows of each part of a list, by its name; None if it is empty.
-
-        Lists with the same parts predict the same for each row, even if their rules differ.
-        """
+        """Return the rows of each part of a list, by its name; None if it is empty."""
         names = [*(f"rule {position + 1}" for position in range(state.n_rules)), "else"]
         return dict(zip(names, self._held(state), strict=True))
 
@@ -244,11 +238,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return sorted(set(self.antecedents.items[members[members >= 0], 0].tolist()))
 
     def counts(self, state: RuleList) -> NDArray[np.float64]:
-        """Return the weight of each class in each part, with the `else` part last.
-
-        The shape is (m + 1, n_classes), float64. For a density it is the weight of the rows, (m +
-        1,).
-        """
+        """Return the weight of each class, if any, in each part, the `else` part last."""
         part = np.full(self._labels.size, state.n_rules)
         for position in range(state.n_rules - 1, -1, -1):
             holds = np.ones(part.size, np.bool_)

@@ -77,20 +77,14 @@ class ListedRules(Pictured):
         return float(self.counts.sum())
 
     def part_words(self, part: int) -> str:
-        """Return the conditions of a rule; "no rule applies" for `else` ("any row" if alone).
-
-        The text does not repeat that no earlier rule applies, because a list is read downward.
-        """
+        """Return the conditions of a rule; "no rule applies" for `else` ("any row" if alone)."""
         if part < self.n_rules:
             return antecedent_words(self.schema, self.rules[part], is_open=self.is_open)
         return "no rule applies" if self.rules else "any row"
 
     @abstractmethod
     def _log_likelihoods(self) -> tuple[Floats, Floats]:
-        """Return log likelihoods by the shares of the rows, nats, each (n_rules + 1,) float64.
-
-        The first are of the rows of each part; the second of those from each part on, taken as one.
-        """
+        """Return log likelihoods, nats, of each part, and from each part on as one."""
 
     @property
     def log_gains(self) -> Floats:
@@ -166,10 +160,7 @@ def read_rules(
 ) -> tuple[tuple[Antecedent, ...], Floats]:
     """Return rules and counts of what `ListedRules.to_record` returned, checked.
 
-    n_candidates (max_size + 1,): those of each size; `n_classes` is None without labels. Raises
-    ModelFileError if a rule is none over the schema's columns, rules repeat or are more than
-    candidates, or the weights are not those of as many parts and classes; KeyError, TypeError or
-    ValueError if a field is missing or of a wrong type.
+    n_candidates (max_size + 1,): those of each size; `n_classes` is None without labels.
     """
     rules = tuple(_read_rule(rule, schema) for rule in record["rules"])
     if len(set(rules)) < len(rules) or len(rules) > MAX_RULES:

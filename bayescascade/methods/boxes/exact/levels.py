@@ -217,11 +217,7 @@ class LevelRows:
 def checked_rows(
     X: ArrayLike, is_positive: ArrayLike, weights: ArrayLike | None
 ) -> tuple[Floats, Flags, Floats]:
-    """Return rows of positive weight, which of them are positive, and their weights.
-
-    Raises DataError if X is no matrix of finite numbers, `is_positive` does not say of each row
-    whether it is, weights are none, or all rows are of one kind.
-    """
+    """Return rows of positive weight, which are positive, and their weights; DataError if unfit."""
     rows = np.asarray(X, np.float64)
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise DataError(f"X must be a matrix of finite numbers, got shape {rows.shape}")

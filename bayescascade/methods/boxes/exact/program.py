@@ -48,10 +48,7 @@ class _Rows:
 
 
 def solve_program(rows: LevelRows, n_boxes: int, watch: Watch | None = None) -> CertifiedUnion:
-    """Return the best union of at most `n_boxes` boxes by HiGHS, and the bound that it gives.
-
-    Raises DataError if HiGHS has no union in the time of `watch`.
-    """
+    """Return the best union of at most `n_boxes` boxes by HiGHS, and the bound that it gives."""
     started, n_levels = perf_counter(), rows.n_levels
     starts = np.concatenate([[0], np.cumsum(n_levels)])  # of the y of each side
     n_orders, n_positives, n_negatives = int(starts[-1]), len(rows.positives), len(rows.negatives)

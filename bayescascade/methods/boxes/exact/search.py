@@ -89,11 +89,7 @@ class _Search:
     is_improved: bool = False  # whether each box is the best given the others
 
     def look(self, rows: LevelRows, n_boxes: int, gain: float) -> tuple[float, Levels | None, bool]:
-        """Search for a union of some boxes that gains more than `gain`.
-
-        Return a bound on what any gains, one that gains more if there is one, and whether all were
-        looked at.
-        """
+        """Search for a union of some boxes that gains more than `gain`; return a bound, and it."""
         read, work = _arrays(rows, n_boxes, gain)
         of_one = _n_cells(rows) * n_boxes
         n_most = max(1, int(_ROW_VISITS / of_one))
@@ -185,12 +181,10 @@ def best_union(
 ) -> CertifiedUnion:
     """Return the best union of at most `n_boxes` boxes, or the best found and a bound.
 
-    Nothing is random. The time of `watch`, and as much work as `most_work`, end the search early,
-    and so does Ctrl-C; the union and the bound are then those by then. Work is ranges by rows,
-    sides and boxes, 3e8 in a second or so. The search begins with `start`, such as the best that
-    chains found. `progress` is called several times a second with the best gain over the empty
-    union, and a bound on it. Raises TooLargeError if the search takes more than `memory_limit`
-    bytes.
+    Nothing is random. `watch`, `most_work` (ranges by rows, sides and boxes, 3e8 in a second or so)
+    and Ctrl-C end the search early. It begins with `start`. `progress` is called several times a
+    second with the best gain over the empty union, and a bound. TooLargeError: beyond
+    `memory_limit` bytes.
     """
     check_integer("n_boxes", n_boxes, 1, MOST_BOXES)
     _check_memory(rows, n_boxes, memory_limit)

@@ -155,11 +155,7 @@ def _gather(data, work, column, start, end):
 
 @inner_kernel
 def _bisect(measure, work, n_rows, low, high, totals, n_stumps):
-    """Find the best cut in [low, high); low is a code of a row, and so is high, or it is one more.
-
-    work.left holds what goes left in any case, totals all classes. With n_stumps >= 0 only the
-    cuts in work.stumps are looked at.
-    """
+    """Find the best cut in [low, high); with n_stumps >= 0 only the cuts in work.stumps count."""
     first, last = 0, n_rows  # the rows in doubt: their codes lie in [low, high]
     first_stump, last_stump = 0, n_stumps
     # the crossing's two sides: the right is the worse one, or the left is

@@ -35,11 +35,7 @@ def link_right(
     right: NDArray[np.int32],
     tree_starts: NDArray[np.int64],
 ) -> int:
-    """Write each split's right child and where trees start; return how many trees are complete.
-
-    Returns -1 if the last tree lacks nodes. feature, -1 at leaves, stack, scratch, and right are
-    (n_nodes,); tree_starts (n_nodes + 1,).
-    """
+    """Write splits' right children and trees' starts; return how many are complete, -1 if short."""
     height, n_trees = 0, 0
     is_left = False  # whether the node before was a split
     for node in range(feature.shape[0]):

@@ -104,10 +104,7 @@ def measure_distances(network: FlowNetwork, work: FlowWorkspace) -> bool:
 
 @kernel
 def advance_flow(network: FlowNetwork, work: FlowWorkspace) -> None:
-    """Send flow along paths that get nearer to the sink by each arc, until there is none left.
-
-    Distances are those of `measure_distances`; those of nodes found useless are overwritten.
-    """
+    """Send flow along paths that each arc brings nearer to the sink, until there is none left."""
     n_nodes = network.supply.shape[0]
     for node in range(n_nodes):
         work.current[node] = network.starts[node]

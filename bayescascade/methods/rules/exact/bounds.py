@@ -247,10 +247,7 @@ class Prefix:
         self.enter((), self.root_sizes)
 
     def enter(self, rules: tuple[int, ...], used: tuple[int, ...]) -> bytes:
-        """Look at the prefix of these rules; return a key of what it leaves, and its sizes.
-
-        used: how many of the rules have 0 (none), 1, .. conditions.
-        """
+        """Look at the prefix of these rules; return a key of what it leaves, and rules by size."""
         self._rules, self._used = rules, used
         self._after = self.further.after(used)
         descend(

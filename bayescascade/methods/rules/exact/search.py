@@ -90,15 +90,11 @@ def best_list(
 ) -> CertifiedList:
     """Search for the most probable list until it is certain, or as long as allowed.
 
-    Nothing is random. Ctrl-C ends the search early, with what was found and a valid bound; so does
-    `time_limit` >= 0, seconds, and `max_visited` >= 1 prefixes. Beyond `memory_limit` > 0, bytes,
-    of prefixes that wait, the search goes on depth first. It begins with `start`: the better that
-    list is, such as the best that annealing found, the more can be left out. `progress` is called
-    about twice a second.
-
-    Raises ParameterError if a parameter is out of its range; TooLargeError if the cells of a
-    density's domain take more than `memory_limit`; InternalError if the best list's log density is
-    not what the search took it for, see `guard.certified`.
+    Nothing is random. Ctrl-C, `time_limit` >= 0, seconds, and `max_visited` >= 1 prefixes end it
+    with what was found and a valid bound. Beyond `memory_limit` > 0, bytes, of prefixes that wait,
+    it goes on depth first. The better `start` is, the more can be left out. `progress` is called
+    about twice a second. TooLargeError if the cells of a density's domain take more than
+    `memory_limit`.
     """
     if time_limit is not None:
         check_real("time_limit", time_limit, minimum=0.0)

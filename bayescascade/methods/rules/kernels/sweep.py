@@ -146,11 +146,7 @@ def lookup(candidates, members, size):
 
 @inner_kernel
 def edit(rng, candidates, rule, members):
-    """Propose a candidate that differs from `rule` by one condition, and the log ratio.
-
-    One condition is exchanged, added, or dropped, each a third of the time; the candidate is -1 if
-    that gives none. members (H,) int64 is scratch.
-    """
+    """Propose to exchange, add or drop a condition of `rule`, a third each; -1 if there is none."""
     kind = np.int64(3.0 * rng.random())
     size = np.int64(candidates.sizes[rule])
     nothing = np.int64(-1)
@@ -306,10 +302,9 @@ def load(
 
 @inner_kernel
 def propose(rng, candidates, model, work, move):
-    """Write a list into the proposal; return its log ratio, and what it changes.
+    """Write a list into the proposal; return its log ratio, NaN if none, and what it changes.
 
-    The log ratio is NaN if the move has nowhere to go. What it changes is the first and the last
-    part that can differ, and the candidates taken and put, -1 for none.
+    That is the first and the last part that can differ, and the candidates taken and put, or -1.
     """
     rules, trial = work.rules[CURRENT], work.rules[TRIAL]
     n_rules = work.sizes[CURRENT]

@@ -142,10 +142,7 @@ def _mark_users(candidates, rules, active, box, users):
 
 @inner_kernel
 def _find_group(candidates, rules, todo, box, users):
-    """Return the lowest rule's group: the rules that it is connected to by shared open columns.
-
-    Also returned: the column that most of them use, and how many do; with one, the rule is alone.
-    """
+    """Return the lowest rule's group, connected by open columns, and the column that most use."""
     group = todo & -todo
     frontier = group
     column, most = np.int64(-1), 0
@@ -169,10 +166,7 @@ def _find_group(candidates, rules, todo, box, users):
 
 @inner_kernel
 def _next_piece(candidates, rules, on_column, column, at, high):
-    """Return where the piece of a column that starts at a code ends, and the rules that hold there.
-
-    A piece begins and ends where conditions of the rules `on_column` do.
-    """
+    """Return where the piece of a column from a code on ends, and the rules that hold there."""
     until, holding = high, 0
     mask, r = on_column, 0
     while mask != 0:
@@ -195,9 +189,7 @@ def _next_piece(candidates, rules, on_column, column, at, high):
 def uncovered(candidates, rules, active, space):
     """Return the share of the box's volume, which is positive, that no active rule covers.
 
-    rules (m,) int64: candidates; active: bits of those that hold somewhere in the box. The box is
-    the same afterwards. A stack replaces recursion, because numba's disk cache cannot hold
-    functions that call themselves.
+    A stack replaces recursion: numba's disk cache cannot hold functions that call themselves.
     """
     box, users, masks, shares = space.box, space.users, space.masks, space.shares
     depth, pending, phase, result = 0, active, ENTER, 1.0
@@ -272,11 +264,7 @@ def uncovered(candidates, rules, active, space):
 
 @inner_kernel
 def first_log_volume(candidates, rules, part, rule, space):
-    """Return the log share of the domain that `rule` captures after the first `part` rules.
-
-    Rule -1 captures anything; -inf is returned if nothing is captured. The space's box must be the
-    domain, as `reset_box` leaves it, and is the same afterwards.
-    """
+    """Return the log share of the domain that `rule` (-1: all) captures after `part` rules."""
     box, log_share = space.box, 0.0
     if rule >= 0:
         for k in range(candidates.sizes[rule]):
