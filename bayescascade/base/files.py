@@ -19,11 +19,7 @@ class FileError(BayesCascadeError, OSError):
 
 @contextmanager
 def replaced_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place when the block ends well.
-
-    Raises FileError, and leaves `path` unchanged, if the folder does not exist or cannot be
-    written, or the disk is full.
-    """
+    """Yield a temporary path that takes the place of `path` when all ends well; else FileError."""
     target = Path(path)
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -61,21 +57,14 @@ def json_ready(value: Any) -> Any:  # Any: nested plain data of any shape
 
 
 def write_json(path: str | Path, record: Any) -> None:
-    """Write plain data as JSON, atomically; numbers keep every digit, arrays become lists.
-
-    Raises FileError as `replaced_file` does.
-    """
+    """Write plain data as JSON, atomically; numbers keep every digit, arrays become lists."""
     with replaced_file(path) as temporary:
         text = json.dumps(record, allow_nan=False, default=_plain)
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def read_json(path: str | Path, format_name: str, version: int) -> dict[str, Any]:
-    """Return the JSON object in a file that `write_json` made.
-
-    Raises ModelFileError if there is no such file, or it is not complete JSON of this format and
-    version.
-    """
+    """Return the JSON object that `write_json` wrote; ModelFileError if it is not complete."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:

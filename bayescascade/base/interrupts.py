@@ -16,10 +16,7 @@ _RAISING: tuple[int, ...] = tuple(
 def replaced_handlers(
     handle: Callable[..., None], signals: tuple[int, ...] = _RAISING
 ) -> Iterator[dict[int, Callable[..., Any]]]:
-    """Handle signals by `handle` in the block; yield the handlers that it replaces.
-
-    Signals without a handler in Python are left alone. Only main threads handle signals.
-    """
+    """Handle signals by `handle` in the block, in main threads; yield the handlers replaced."""
     handlers: dict[int, Callable[..., Any]] = {}
     if threading.current_thread() is threading.main_thread():
         known = {number: _signal.getsignal(number) for number in signals}

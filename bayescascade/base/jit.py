@@ -71,10 +71,7 @@ def kernel(function: Function) -> Function:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder under which compiled kernels are kept; None if nothing is compiled.
-
-    It is that of the package, unless this cannot be written or NUMBA_CACHE_DIR names another.
-    """
+    """Return the folder under which compiled kernels are kept; None if nothing is compiled."""
     if config.DISABLE_JIT:  # type: ignore[attr-defined] # set from the environment
         return None
     package = Path(__file__).parents[1]
@@ -265,10 +262,7 @@ class _LinkedCompiler(Compiler):
 
 
 class _LinkedLibrary(JITCodeLibrary):
-    """Code of an inner kernel, to be optimized and turned into machine code with its callers only.
-
-    Numba would do both with every helper, and optimize it again in each that it is linked into.
-    """
+    """Code of an inner kernel, to be optimized and compiled once, with its callers only."""
 
     def _optimize_final_module(self) -> None:
         pass

@@ -21,10 +21,7 @@ def notice(what: str, seconds: float) -> bool:
 
 
 def noticed(parts: Iterable[T], n_parts: int, what: str) -> Iterator[T]:
-    """Yield parts of some work, with notice, once, if those left take long.
-
-    The last one says how long, by time of the processor; the first may have had to compile.
-    """
+    """Yield parts of work, with a notice, once, if those left take long by the last one's time."""
     is_noticed, began = False, process_time()
     for n_done, part in enumerate(parts, 1):
         yield part

@@ -90,10 +90,7 @@ class Parameter(Generic[T]):
         return " or ".join([*allowed, *["None"] * (self.none is not None)])
 
     def check(self, value: Any, name: str | None = None) -> Any:
-        """Return a value in the plain type that the rest of the package expects.
-
-        Raises ParameterError, which names `name` or the parameter, if it is out of range.
-        """
+        """Return a value in plain types; ParameterError names `name` or the parameter."""
         from bayescascade.base.errors import ParameterError
 
         if isinstance(value, str):
@@ -224,10 +221,7 @@ class Parameters:
 
     @classmethod
     def check_values(cls, **given: Any) -> None:
-        """Raise ParameterError if one of some values is out of its range.
-
-        A word of before is said in a FutureWarning.
-        """
+        """Raise ParameterError if a value is out of its range, and warn of former words."""
         declared = cls.declared()
         for name, value in given.items():
             former = declared[name].former

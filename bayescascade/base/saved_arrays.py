@@ -22,10 +22,7 @@ def read_array(
     least: float = -math.inf,
     most: float = math.inf,
 ) -> NDArray[Any]:
-    """Return a record's lists as an array of a shape (None: any length), within [least, most].
-
-    Raises ModelFileError if they are of another kind or shape, or numbers are not finite.
-    """
+    """Return a record's lists as an array of a shape (None: any length), within [least, most]."""
     dtype, given = np.dtype(kind), record[name]
     try:
         found = np.array(given if isinstance(given, list) else "")

@@ -43,10 +43,7 @@ class CostItems:
         return self.items[self.starts[column] : self.starts[column + 1]]
 
     def of_features(self, source: Sequence[int] | NDArray[np.integer]) -> "CostItems":
-        """Return the same items for other columns, each made of one of these.
-
-        source (n_matrix_columns,) int: the column that each one is made of.
-        """
+        """Return the same items for other columns, each made of the one in `source`."""
         chosen = [self.of_column(int(column)) for column in source]
         return CostItems(self.names, self.costs, *_flattened(chosen), self.n_groups)
 

@@ -40,10 +40,7 @@ def too_low(budget: float, least: float, what: str) -> BudgetError:
 
 
 def check_amounts(name: str, values: object) -> list[float]:
-    """Return the numbers, at least one, finite and >= 0, of a list, an array or a Series.
-
-    Raises ParameterError if it is something else.
-    """
+    """Return the numbers, at least one, finite and >= 0, of a list, an array or a Series."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ParameterError(f"{name} must be a list of numbers >= 0, got {values!r}")
     amounts = [

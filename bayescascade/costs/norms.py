@@ -108,10 +108,7 @@ class CostNorms:
         return float(self.costs @ self._norms(coefficients[self.layout.incurring]))
 
     def split(self, values: Numbers, amount: float) -> tuple[Numbers, Numbers]:
-        """Return the B (p, c) that minimizes ``|B - V|^2 / 2 + t Omega(B)``, and the pulls.
-
-        values V (p, c); pulls (n_incurring, c), those of each item after the other.
-        """
+        """Return the B (p, c) of least ``|B - V|^2 / 2 + t Omega(B)``, and the pulls, by item."""
         left = np.array(values, np.float64)
         pulls = np.zeros((self.layout.incurring.size, left.shape[1]))
         shrink_all(left, pulls, self.layout._replace(limits=amount * self.costs))

@@ -48,8 +48,7 @@ def are_dates(cells: Cells) -> bool:
 def dates_of(name: str, cells: Cells, first_row: int = 1) -> Cells:
     """Return a column as dates without a time zone, (n_rows,) datetime64, NaT where missing.
 
-    Text is 2024-01-31 or 31.01.2024, perhaps with a time, because other forms may be read in two
-    ways. Raises DataError, which names the column, the value and the row, if a cell is no date.
+    Text is 2024-01-31 or 31.01.2024, perhaps with a time: other forms may be read in two ways.
     """
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
         return cells.dt.tz_localize(None) if cells.dt.tz is not None else cells

@@ -22,8 +22,7 @@ _MOST_BYTES = 1 << 30  # of what Arrow is asked to group at a time
 class DistinctRows:
     """Accumulates rows of codes; memory is proportional to the distinct rows.
 
-    n_levels (n_columns,) int64, the number of codes of each column; `largest_weight` is an upper
-    bound of the weights to come, None if every row counts once.
+    n_levels (n_columns,) int64; `largest_weight` bounds weights to come, None if each counts once.
     """
 
     def __init__(self, n_levels: NDArray[np.int64], largest_weight: float | None) -> None:

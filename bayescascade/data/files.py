@@ -45,11 +45,10 @@ def open_files(
 ) -> Source:
     """Open files to be read as one table, at most `chunk_rows` rows at a time.
 
-    `paths` are files, folders, patterns such as "parts/*.parquet", or URLs that fsspec knows, such
-    as "s3://bucket/parts". A folder stands for the files of one format in it and in its folders;
-    names that begin with "." or "_" are left out. The default `reader` follows the file's name, CSV
-    for unknown names. Raises DataError if there is no file, one cannot be read, formats are mixed,
-    or one has other columns than the first.
+    `paths` are files, folders, patterns such as "parts/*.parquet", or URLs that fsspec knows. A
+    folder stands for the files of one format in it; names that begin with "." or "_" are left out.
+    The default `reader` follows the file's name, CSV for unknown names. DataError if there is no
+    file, one cannot be read, or formats or columns differ.
     """
     label, sources = open_each(paths, chunk_rows, reader)
     return sources[0] if len(sources) == 1 else FilesSource(sources, label)

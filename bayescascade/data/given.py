@@ -133,8 +133,7 @@ class GivenRows:
         """Return rows as a DataFrame whose columns have text for names.
 
         `names` are those of an array's columns, by default x0, x1, ...; messages name their
-        `owner`. Raises ValueError, in scikit-learn's words, if an array is sparse, complex, empty,
-        not two-dimensional, or of another width than there are names.
+        `owner`. ValueError, in scikit-learn's words, if an array is not a table of as many columns.
         """
         if not self.is_named:
             array = self._array()

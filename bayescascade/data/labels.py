@@ -26,11 +26,9 @@ _KINDS = "biufUO"  # NumPy's letters for the truth values, numbers and text that
 
 
 def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
-    """Return labels as a (n_rows,) array of text, whole numbers or truth values.
+    """Return labels as a (n_rows,) array of text, whole numbers or truth values, of one type.
 
-    Messages call the labels `name` and the estimator that needs them `owner`. Raises ParameterError
-    if `y` is None, DataError if a label is missing or infinite, labels are of several types, or
-    are no classes.
+    Messages call the labels `name` and the estimator that needs them `owner`.
     """
     if y is None:
         raise ParameterError(f"{owner} requires y to be passed, but the target y is None")

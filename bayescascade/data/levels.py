@@ -105,10 +105,7 @@ def plain_level(name: str, value: object) -> Level:
 
 
 def tidy_levels(levels: Iterable[Level]) -> list[Level]:
-    """Return distinct levels of one type, in order of first appearance.
-
-    Numbers become ints if all are integral, else floats; a mixture of types becomes text.
-    """
+    """Return distinct levels of one type, by first appearance; a mixture of types becomes text."""
     listed = list(levels)
     tidy: Sequence[Level] = listed
     if not all(isinstance(level, bool) for level in listed):

@@ -60,8 +60,7 @@ class MatrixEncoder:
         """Return the encoder of the columns of rows.
 
         Columns have names if all names are text, as in scikit-learn; categories are levels even if
-        no cell has them. Raises DataError if only some names are text, a name is repeated, or a
-        column cannot be used; ValueError as `GivenRows.frame`.
+        no cell has them.
         """
         array = rows.numbers()
         if array is not None:
@@ -210,10 +209,8 @@ class MatrixEncoder:
 
         If the encoder has names, rows with names are matched by name, in any order, and may have
         more columns; else by position. means (n_matrix_columns,) float64 replace unknown levels if
-        the policy is "mean"; rows that have some are appended to `unknown`, else warned of;
-        messages name the `owner`. Raises DataError, which names column, value and row, if a column
-        is missing, or a cell is infinite, no number or, by the policy, missing or an unknown level;
-        ValueError as in `learn`, and if the width is wrong.
+        the policy is "mean"; rows that have some are appended to `unknown`, else warned of.
+        DataError names column, value and row.
         """
         array = rows.numbers() if self.is_numeric else None
         is_filled = array is not None and self.policy.missing == "level" and pd.isna(array).any()

@@ -78,10 +78,7 @@ def side_sql(
 
 
 def value_sql(encoder: MatrixEncoder, column: int, means: NDArray[np.float64] | None) -> str:
-    """Return what a row has in a column of the matrix, a number; means as in `side_sql`.
-
-    It is NULL of what cannot be read.
-    """
+    """Return a row's number in a column of the matrix, or NULL; means as in `side_sql`."""
     name, is_flag, levels, median = _cell_of(encoder, column)
     if is_flag:
         return f"CASE WHEN {name} IS NULL THEN 1e0 ELSE 0e0 END"

@@ -194,8 +194,7 @@ def weighted_blocks(
 ) -> Iterator[tuple[int, pd.DataFrame, NDArray[np.float64] | None]]:
     """Yield the number of a block's first row, its cells, and its rows' weights, if there are any.
 
-    The weights are a column, which is then among the cells, or (n_rows,) numbers >= 0. Raises
-    DataError if a weight is no number >= 0, or there are no rows.
+    The weights are a column, which is then among the cells, or (n_rows,) numbers >= 0.
     """
     label = f'weights column "{weights}"'
     first_row = 1

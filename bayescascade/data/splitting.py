@@ -72,10 +72,9 @@ def split_rows(
 def split_by_class(
     labels: NDArray[Any], shares: Sequence[float], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return the part of each row, split at random so that each class has the same share in a part.
+    """Return the part of each row, (n_rows,), at random, each class having its share in each.
 
-    labels (n_rows,); shares (n_parts,) > 0 that sum to 1; what is returned (n_rows,) int64. A class
-    of few rows fills the first parts before the last ones.
+    labels (n_rows,); shares (n_parts,) > 0 of sum 1. Few rows of a class fill the first parts.
     """
     parts = np.empty(len(labels), np.int64)
     ends = np.cumsum(shares)[:-1]

@@ -329,9 +329,8 @@ def without_unusable(
 ) -> Table:
     """Return what `read` reads, without columns that would have to be declared.
 
-    `read` takes declarations by keyword, as `Table.from_frame` does; `tell` takes a sentence that
-    names the columns left out, if any. Columns that are named in `declared` are not left out.
-    Raises DataError or ParameterError as `read` does, also if no column would be left.
+    `read` takes declarations by keyword; `tell` takes a sentence that names the columns left out,
+    which none of `declared` is.
     """
     try:
         return read(**declared)
@@ -407,10 +406,7 @@ def as_table(
     sample_weight: ArrayLike | str | None = None,
     **declared: Unpack[Declared],
 ) -> Table:
-    """Return rows of any kind as a table; one that is a table brings its own weights and columns.
-
-    Raises ParameterError if it should have others; and as `Table.from_arrays`.
-    """
+    """Return rows of any kind as a table; a table brings its own weights and columns."""
     if not isinstance(X, Table):
         return Table.from_arrays(X, sample_weight=sample_weight, **declared)
     if sample_weight is not None:

@@ -39,11 +39,9 @@ def ascend(
 ) -> samplers.Run[Vector]:
     """Climb from each start, and return the ends as a run without draws.
 
-    starts (d,) float64 each; max_iter >= 0 for each; optimizer "lbfgs" (limited-memory
-    quasi-Newton) or "cg" (conjugate gradients). Ctrl-C, or the watch in use, ends the run with what
-    was found: `interrupted`, or `timed_out`. The section keeps the ends so far, and a climb goes on
-    from those it has. CheckpointError if it is damaged, or of another posterior or other settings,
-    among them `also` (plain JSON types).
+    starts (d,) float64 each; max_iter >= 0 for each; optimizer "lbfgs" or "cg". Ctrl-C, or the
+    watch in use, ends the run with what was found. The section keeps the ends so far;
+    CheckpointError if it is damaged, or of another posterior or settings, among them `also`.
     """
     began = perf_counter()
     fingerprint = posterior.fingerprint() if hasattr(posterior, "fingerprint") else ""

@@ -293,11 +293,8 @@ def outcomes_of(
     """Yield the outcome of each density in each halving as soon as it is known, halving by halving.
 
     The smaller half of an odd number of rows is learned from. repeats >= 1 counts halvings; an
-    outcome depends on seed >= 0, not on the other densities, `repeats` or `n_jobs`. `n_jobs`
-    densities are learned at the same time, in processes, as joblib counts workers; unless it is 1,
-    the workers of a Dask cluster learn them where joblib runs on one. ParameterError or
-    samplers.SamplerValueError if a parameter is out of its range, or a model cannot be learned with
-    its defaults; DataError if there are fewer than two rows.
+    outcome depends on seed >= 0, not on the other densities, `repeats` or `n_jobs`, which are
+    learned at the same time, in processes, or on the Dask cluster of joblib.
     """
     check_integer("repeats", repeats, minimum=1)
     check_integer("seed", seed, minimum=0)

@@ -27,10 +27,7 @@ class Decision:
     def of(
         cls, classes: NDArray[Any], threshold: Any = None, class_costs: Any = None
     ) -> "Decision":
-        """Return the rule that a user asks for, see `LabeledFiles.predict`.
-
-        ParameterError if both are given, or one is not what it must be for such classes.
-        """
+        """Return the rule that a user asks for, checked; see `LabeledFiles.predict`."""
         if threshold is not None and class_costs is not None:
             raise ParameterError("class_costs must be None where threshold is given, got both")
         if threshold is not None:

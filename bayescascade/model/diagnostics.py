@@ -46,10 +46,7 @@ def convergence_advice(search: object, n_chains: int | None = None) -> str:
 
 
 def fallen_chains(traces: Mapping[str, NDArray[np.float64]]) -> int:
-    """Return how many annealing chains ended below where one had been at its first temperature.
-
-    A chain that starts too hot, or is too short, falls and does not climb back. 0 of other engines.
-    """
+    """Return how many annealing chains ended below where one had been at its first temperature."""
     if "best_log_density" not in traces or traces["best_log_density"].size == 0:
         return 0
     start = float(traces["best_log_density"][:, 0].max())

@@ -104,10 +104,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     @abstractmethod
     def _read_counted(self, record: Mapping[str, Any]) -> C:
-        """Return what `CountedState.to_record` wrote, checked against `schema_`.
-
-        Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
-        """
+        """Return what `CountedState.to_record` wrote, checked; see `_restore`."""
 
     @abstractmethod
     def _log_density(self, counted: C) -> float:
@@ -115,10 +112,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     @abstractmethod
     def _solve(self, posterior: Any, search: Search) -> Solution[S]:  # Any: the family's own
-        """Find the most probable state with a proof; for search "exact" and "auto".
-
-        TooLargeError if it would take too much memory or, for "auto", too much time.
-        """
+        """Find the most probable state with a proof; TooLargeError if it takes too much."""
 
     @abstractmethod
     def _key(self, learned: L) -> Page:
@@ -238,10 +232,9 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         return kept.draws, shares
 
     def _drawn_counted(self) -> tuple[Sequence[C], NDArray[np.float64]]:
-        """Return each distinct draw with its weights, and its share of the draws, (n_distinct,).
+        """Return each distinct draw with its weights, and its share of the draws.
 
         It is the best state found, alone, if the search was ended before it drew any.
-        ParameterError if there are no draws to average over.
         """
         counted, times = self._draws
         if not times and self.summary_.is_partial:

@@ -208,12 +208,10 @@ def explore_by(
 ) -> Found[S]:
     """Do what `explore` does, for estimators: by a `Search`, under their own name.
 
-    See `explore` and `Search.run` for what is not here. `title` is what the model is called, `told`
-    its parameters in words; a trace file says `settings` before search, source and the posterior's
-    parameters. If chains are run at all, `prepare` is called with the posterior before, and
-    `starts` (or what it returns for the posterior) says where they start. Where Ctrl-C came before
-    `solve` had any state, `quickly` returns one at once; if that is None, KeyboardInterrupt is
-    raised.
+    `title` is what the model is called, `told` its parameters in words; a trace file has
+    `settings`. If chains are run, `prepare` is called with the posterior before, and `starts` (or
+    what it returns) says where they start. Where Ctrl-C came before `solve` had any state,
+    `quickly` returns one at once, or None: KeyboardInterrupt.
     """
     solution, reason = None, ""
     guess: samplers.Run[S] | None = None

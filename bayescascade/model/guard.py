@@ -67,8 +67,7 @@ def certified(
 ) -> float:
     """Return the log density of a state, and check it against what a solver claims.
 
-    log_density is the posterior's own, or what stands for it, such as minus an objective. The
-    solver claims from its own numbers. InternalError if the two differ by more than `rounding`
+    The solver claims from its own numbers. InternalError if the two differ by more than `rounding`
     >= 0, a proved bound on the rounding errors of both together.
     """
     found = float(log_density(state))

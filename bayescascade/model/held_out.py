@@ -119,10 +119,9 @@ def measure(
 ) -> HeldOut:
     """Return how a classifier and the baselines do on held-out rows.
 
-    ``fit(X, y, weights, seed)`` returns a classifier that learned from these rows; y (n_rows,)
-    labels; weights (n_rows,) float64 >= 0. `seeds` are for splitting and for each of n_folds >= 2
-    folds, of which only the first is held out if `is_once`. `name` is what the model is called, and
-    `effort` how a fold is fitted, in words.
+    ``fit(X, y, weights, seed)`` returns a classifier; y, weights (n_rows,). `seeds` are for
+    splitting and for each of n_folds >= 2 folds, of which only the first is held out if `is_once`.
+    `name` is the model's, and `effort` how a fold is fitted, in words.
     """
     weights = np.ones(len(X)) if weights is None else weights
     counts = weights > 0

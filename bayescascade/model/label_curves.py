@@ -31,9 +31,8 @@ def calibration_of(
 ) -> Calibration:
     """Return bins by quantiles, as scikit-learn's `calibration_curve`; equals are never parted.
 
-    There are n_bins >= 1 or, where probabilities are often the same, as a list of rules gives,
-    fewer. probabilities, hits, weights (n,) float64: what was said, and of the weight that got it,
-    how much was so.
+    There are n_bins >= 1 or, of few different probabilities, fewer. probabilities, hits, weights
+    (n,): what was said, and of the weight that got it, how much was so.
     """
     said, place = np.unique(probabilities[weights > 0], return_inverse=True)
     of_said, hit = (np.bincount(place, each[weights > 0], said.size) for each in (weights, hits))
@@ -49,8 +48,7 @@ def curves_of(
 ) -> tuple[list[str], PrintedTable, tuple[UnitChart, ...]]:
     """Return what a report shows of the probabilities: a sentence, a table and charts.
 
-    Of two classes, curves are of the second; of more, ROC curves of the commonest few against the
-    rest, and the calibration of the predicted class. Some row in `scores` must have weight.
+    Of more than two classes, ROC curves are of the commonest few, calibration of the predicted.
     """
     from sklearn.metrics import roc_curve  # long to import, and no fit needs it
 

@@ -122,10 +122,7 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
         return self._best
 
     def _averaged(self, answer: Callable[[L], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return the answer of the best state, or the mean of draws', as `predictive` says.
-
-        ParameterError if there are no draws to average over, unless the search was ended early.
-        """
+        """Return the answer of the best state, or the mean of draws', as `predictive` says."""
         if self.predictive == "map":
             return answer(self._best)
         if not self._draws and not self.summary_.is_partial:

@@ -48,11 +48,7 @@ class Unpacked:
         self._record, self._left = record, most_bytes
 
     def whole(self, name: str, size: int | None = None) -> NDArray[Any]:
-        """Return an array of integers >= 0 of some size; None: of any.
-
-        ModelFileError if it is none, or takes more bytes than are left; KeyError, TypeError or
-        ValueError if a field is missing or of a wrong type.
-        """
+        """Return an array of integers >= 0 of some size; None: of any. Errors as in `_restore`."""
         return self._array(name, size, _TYPES["whole"])
 
     def numbers(self, name: str, size: int | None = None) -> NDArray[Any]:

@@ -225,10 +225,7 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
 
     @classmethod
     def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the constructor takes, given a record whose parameters have the right names.
-
-        Those of `_not_saved` may be among it.
-        """
+        """Return what the constructor takes, given a record with the right names."""
         return dict(record["parameters"])
 
     def to_dict(self) -> dict[str, Any]:

@@ -116,11 +116,7 @@ class LabelScores:
     def confidences(
         self, names: Sequence[str]
     ) -> tuple[str, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return words for what is predicted, the probabilities, and weights of hits and of all.
-
-        It is the second of two classes, else the predicted one; arrays (n_different,), by
-        prediction.
-        """
+        """Return words for what is predicted, its probabilities, and weights of hits and of all."""
         rows = np.arange(len(self._weights))
         best = np.ones_like(rows) if len(names) == 2 else self._probabilities.argmax(axis=1)
         words = f"P({names[1]})" if len(names) == 2 else "P(predicted class)"

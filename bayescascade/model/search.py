@@ -265,10 +265,7 @@ class Search:
     def _polished(
         self, posterior: samplers.Target[S], run: samplers.Run[S], states: tuple[S, ...]
     ) -> tuple[samplers.Run[S], tuple[S, ...]]:
-        """Return the run, and states that it found, each as much better as the posterior makes it.
-
-        By its `polished`, if it has that. The best of them becomes the run's if it is better.
-        """
+        """Return the run, and states that it found, each as much better as `polished` makes it."""
         polished = getattr(posterior, "polished", None)
         if polished is None or run.interrupted:
             return run, states

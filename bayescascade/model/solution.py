@@ -79,10 +79,7 @@ class Solution(Generic[S]):
     def as_run(
         self, posterior: Posterior[S], report: Callable[[str, float], object] | None = None
     ) -> samplers.Run[S]:
-        """Return the draws as the run of an engine that accepts every proposal, or the chains.
-
-        `report` hears about twice a second which stage is running, and how much of it is done.
-        """
+        """Return the draws as a run that accepts every proposal, or the chains, with a `report`."""
         if self.chains is not None:
             return replace(
                 self.chains,

@@ -105,8 +105,7 @@ def to_document(
 ) -> str:
     """Return a report as a file's text; sections without content are left out.
 
-    `kind` is the subject above the title, not repeated if it is the title; `lede` a sentence below
-    it; `facts` a few words each, such as "2,201 rows"; `foot` a sentence at the end.
+    `kind` stands above the title, `lede` below it; `facts` are a few words each, `foot` ends it.
     """
     told = "".join(element("span", text(fact)) + " " for fact in facts)
     header = element("p", text(kind), "kind") if kind != title else ""

@@ -86,8 +86,7 @@ def _all() -> str:
 def fold_words(fold: Fold, count: int, size: float, total: float, n_splits: int = 0) -> str:
     """Return what is folded into a line, such as "12 leaves in 3 splits, 85 rows (4.0 %)".
 
-    `count` is the number of rows of the table, or of leaves of a tree; `size` is what they stand
-    for, by `fold.sizes`, of `total`; `n_splits` is the number of splits folded.
+    `count` rows or leaves stand for `size`, by `fold.sizes`, of `total`, in `n_splits` splits.
     """
     words = count_of(count, *fold.nouns)
     if n_splits:

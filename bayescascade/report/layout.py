@@ -68,8 +68,7 @@ def flow(
 ) -> list[str]:
     """Put pieces side by side, as many on a line of `width` columns as fit, longer ones wrapped.
 
-    All lines but the first have `indent` spaces; `first`, of at most `indent` columns, begins the
-    first line; `gap` is between two pieces.
+    All lines but the first have `indent` spaces; `first` begins it; `gap` is between two pieces.
     """
     lines: list[str] = []
     start = line = first

@@ -225,10 +225,7 @@ Page: TypeAlias = tuple[Block, ...]
 
 
 def render(page: Page, *, width: int = 80, color: bool = False) -> str:
-    """Return a page as text in lines of at most `width` columns, without a line break at the end.
-
-    Writes ANSI codes if `color`; raises ParameterError if `width` is below 60.
-    """
+    """Return a page as text in lines of at most `width` >= 60 columns, with colors if `color`."""
     check_integer("width", width, LEAST_WIDTH)
     ink = Ink(color)
     return "\n".join(line for block in page for line in block.lines(width, ink))

@@ -59,10 +59,7 @@ def alternated(
     penalty: GroupNorm | None = None,
     seen: Callable[[float], object] | None = None,
 ) -> tuple[State, float]:
-    """Return where rounds lead from a start, and J there, with the group norm if there is one.
-
-    columns (p,): those that may have coefficients, the last too. `seen` gets J of each round.
-    """
+    """Return where rounds lead from a start, and J; columns (p,) may have coefficients."""
     part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
     state = State(start.gate[columns], start.local[columns])
     if penalty is not None:

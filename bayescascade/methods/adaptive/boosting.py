@@ -34,10 +34,7 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boosting:
-    """How gate and local model are boosted: trees of each, and rounds of new shares.
-
-    n_greedy: trees of a local model without a gate.
-    """
+    """How gate and local model are boosted: trees of each, without a gate n_greedy, and rounds."""
 
     n_trees: int
     n_greedy: int

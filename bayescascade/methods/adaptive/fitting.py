@@ -136,10 +136,7 @@ def own_estimator(estimator: Any, given: GivenRows) -> BudgetedClassifier | None
 def _by_folds(
     estimator: Any, training: TrainingRows, chances: Numbers, says: Callable[[Any, Matrix], Numbers]
 ) -> Numbers:
-    """Return what is said of each row by a clone fitted to other folds.
-
-    A fold without which a class is missing keeps what is said of it.
-    """
+    """Return what is said of each row by a clone fitted to other folds, or already was said."""
     folds, said = fold_of_rows(training.labels), chances.copy()
     for fold in np.unique(folds).tolist():
         check_time()

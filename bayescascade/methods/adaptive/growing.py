@@ -34,11 +34,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grower:
-    """What grows trees on the same rows.
-
-    data: rows in bins; cuts: of each column, between its bins; penalty: "once", "per_row" or
-    "none".
-    """
+    """What grows trees on the same rows in bins; penalty: "once", "per_row" or "none"."""
 
     data: Binned
     cuts: tuple[Numbers, ...]

@@ -118,10 +118,7 @@ class Choosing:
         return Fit(state, columns, problem.full_share, 0.0, value, self.cost(columns))
 
     def _dropping(self, problem: Problem, start: State, met: dict[bytes, float]) -> Iterator[Fit]:
-        """Yield all items, then without the one of least norm per cost, down to none.
-
-        It ends where it meets a path from another start, whose objectives are in `met` by columns.
-        """
+        """Yield all items, then without the one of least norm per cost, until a path is met."""
         kept = np.ones(self.items.n_items, np.bool_)
         fit = self._fit(problem, start, self.of_items(kept))
         yield fit

@@ -26,11 +26,7 @@ _MOST_LANDMARKS = 2000
 
 
 class GaussianFeatures:
-    """The features of a Gaussian kernel on [low, high], outside of which it is met less well.
-
-    bandwidth > 0 is in the units of the numbers. Raises ParameterError if the interval is more than
-    about a thousand bandwidths wide.
-    """
+    """The features of a Gaussian kernel, of `bandwidth`, on [low, high], up to 1,000 bandwidths."""
 
     def __init__(self, bandwidth: float, low: float, high: float) -> None:
         least = (high - low) * _PER_BANDWIDTH / _MOST_LANDMARKS

@@ -29,11 +29,7 @@ class Pair:
 
     @classmethod
     def read(cls, x: Any, y: Any) -> "Pair":
-        """Read two columns: arrays, lists, Series or tables of one column.
-
-        Raises DataError if a cell is missing, infinite or no number (names the row), a column has
-        another shape, the lengths differ, or there are fewer than 20 rows.
-        """
+        """Read two columns: arrays, lists, Series or tables of one column, of 20 rows or more."""
         (x_name, x), (y_name, y) = (_column(*one) for one in (("x", x), ("y", y)))
         if len(x) != len(y):
             raise DataError(

@@ -207,8 +207,7 @@ def planned(
 ) -> PrivacyPlan:
     """Return the plan whose missing number, `asked`, is found from the `known` ones.
 
-    They are fields of `PrivacyPlan`: n_rows, margin, epsilon and probability; `protection` takes an
-    epsilon. Raises ParameterError if the probability is out of its range, or no number would do.
+    These are fields of `PrivacyPlan`; ParameterError if one is out of its range, or none would do.
     """
 
     def reached(number: float) -> float:

@@ -103,10 +103,7 @@ def _chosen(x: Floats, y: Floats) -> tuple[GaussianFeatures, Floats, Floats]:
 
 
 def _left_out(features: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return the weights of the best lambda, and the residuals of rows left out.
-
-    A row's residual without it is that with it, over one less its leverage.
-    """
+    """Return the weights of the best lambda, and residuals of rows left out: over 1 - leverage."""
     values, vectors = np.linalg.eigh(features.T @ features)
     turned = features @ vectors
     products, squares = turned.T @ y, turned**2

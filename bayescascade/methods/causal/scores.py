@@ -58,10 +58,7 @@ SCORES: Mapping[str, Score] = {
 
 
 def score_of(name: str, a: Floats, b: Floats, kernels: Kernels | None = None) -> float:
-    """Return the score `name`, a key of `SCORES`, of a cause and residuals, (m,) float64 each.
-
-    `kernels` are the features of each, for "hsic".
-    """
+    """Return a score of `SCORES` of a cause and residuals, (m,) each, with `kernels` for "hsic"."""
     if name == "hsic":
         assert kernels is not None, "HSIC is of two kernels"
         return hsic_root(a, b, *kernels)

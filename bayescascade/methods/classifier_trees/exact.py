@@ -24,11 +24,7 @@ _N_DRAWS = 250  # of each chain that stands for independent draws
 
 
 def solved(posterior: SubmodularTreePosterior, search: Search) -> Solution[Purchases]:
-    """Return the most probable state, and draws; leaves are independent, see `posterior`.
-
-    The result is what `SubmodularTreePosterior.item_probabilities` estimates. Raises TooLargeError
-    if there are too many sets for the search, "auto" or "exact".
-    """
+    """Return the most probable state, and draws, leaf by leaf; TooLargeError if it is too much."""
     started = perf_counter()
     model = posterior.model
     generator = np.random.default_rng(search.random_state)

@@ -23,8 +23,7 @@ def hardened(
 ) -> ClassifierTree:
     """Return a tree of the same shape, by coefficients of standardized columns, without small ones.
 
-    coefficients (K, p + 1, c), intercepts last; thresholds (K,); directions (K, c), of scores;
-    weights (K,), of nodes.
+    coefficients (K, p + 1, c), intercepts last; thresholds, weights (K,); directions (K, c).
     """
     feature, n_features = tree.basis.feature, tree.n_features
     squares = (coefficients[:, :-1] ** 2).sum(axis=2)

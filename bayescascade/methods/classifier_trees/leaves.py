@@ -48,10 +48,7 @@ def linear_fit(sums: Sums, columns: Places) -> tuple[Numbers, Numbers]:
 
 
 def gate_of(sums: Sums, columns: Places) -> Linear:
-    """Return the score that sends rows on: the leading direction of the least-squares fits.
-
-    Of one target that is its fit. The direction's largest entry is positive.
-    """
+    """Return the score that sends rows on: the leading direction of the least-squares fits."""
     fits, square = linear_fit(sums, columns)
     direction = np.ones(1)
     if fits.shape[1] > 1:

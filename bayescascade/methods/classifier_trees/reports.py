@@ -73,10 +73,7 @@ _MOST_OUTPUTS = 3  # that have a column each
 
 
 def coefficient_table(tree: ClassifierTree, columns: list[str], classes: list[Any]) -> Page:
-    """Return a line for each column that a single classifier weighs, the strongest features first.
-
-    `columns` are what those of the matrix are called.
-    """
+    """Return a line for each of the `columns` that a classifier weighs, the strongest first."""
     node = tree.nodes[0]
     leaf, texts = node.leaf, tree.basis.texts(columns)
     if not leaf.columns.size:

@@ -37,9 +37,6 @@ class Standard(NamedTuple):
     def linear(
         self, coefficients: Numbers, intercepts: Numbers, columns: Places, kind: str
     ) -> Linear:
-        """Return the outputs of scaled columns, by coefficients (p, c), in the columns' units.
-
-        Of `columns` alone, outside which coefficients must be 0.
-        """
+        """Return the outputs of some scaled columns, by coefficients (p, c), in their units."""
         own = (coefficients * self.scales[:, np.newaxis])[columns].T
         return Linear(columns, own, intercepts - own @ self.means[columns], kind)

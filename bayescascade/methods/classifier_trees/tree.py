@@ -194,11 +194,7 @@ class ClassifierTree:
     def from_record(
         cls, record: Mapping[str, Any], source: NDArray[np.integer[Any]], n_classes: int
     ) -> Self:
-        """Return what `to_record` returned.
-
-        Raises ModelFileError if children are not later nodes, each of one parent; a node buys what
-        a node above bought; or one reads a feature that is not bought on its path.
-        """
+        """Return what `to_record` returned, checked to be a tree that buys before it reads."""
         basis = Basis.from_record(record["basis"], source)
         n_features = int(source[-1]) + 1
         n_outputs = 1 if n_classes == 2 else n_classes

@@ -27,8 +27,7 @@ def tree_sql(
 ) -> str:
     """Return the probability of a class by its number, or the most probable of `classes`.
 
-    classes: what is answered; means (n_matrix_columns,): what unknown cells become, None if they
-    are errors, of which the answer is NULL.
+    means (n_matrix_columns,): what unknown cells become, None if they are errors, which make NULL.
     """
     texts = [value_sql(encoder, column, means) for column in range(encoder.source.size)]
 

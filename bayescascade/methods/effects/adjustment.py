@@ -47,11 +47,7 @@ def nuisance(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> Nuisance:
-    """Estimate, for each row from others, what comparing arms needs.
-
-    X (n, d), y whether the outcome is good, treatment whether treated, each (n,); a propensity
-    known by design is kept as it is.
-    """
+    """Estimate, for each row from others, what comparing arms needs; X (n, d), the others (n,)."""
     found = [_held_out(X, y, among, random_state, n_jobs) for among in (~treatment, treatment)]
     propensity = propensities(X, treatment, known_propensity, random_state, n_jobs)
     return Nuisance(propensity, found[0], found[1])

@@ -85,10 +85,7 @@ def _risks_at(points: Floats, scores: Floats, signs: Floats, weights: Floats) ->
 def certified(
     gram: Any, arms: Arms, penalty: float, dual: Floats, n_iter: int, is_maximum: bool = True
 ) -> MinimaxFit:
-    """Return the function of a dual point, made feasible, with its gap; see the module.
-
-    Of the mean in place of the maximum, alpha is 1/2.
-    """
+    """Return the function of a dual point, made feasible, with its gap; alpha is 1/2 for a mean."""
     positive = arms.signs > 0.0
     dual = np.maximum(dual, 0.0)
     sums = dual[positive].sum(), dual[~positive].sum()

@@ -125,10 +125,7 @@ class Arms(NamedTuple):
 
 
 def of_target(target: str, propensity: Floats) -> Floats:
-    """Return how the population `target` counts rows by what is known of them alone, (n,).
-
-    "treated": the thesis's; "population"; "overlap", which counts x as e (1 - e).
-    """
+    """Return how the population `target` counts rows by what is known of them alone, (n,)."""
     return {
         "treated": propensity,
         "population": np.ones_like(propensity),

@@ -64,10 +64,7 @@ def check_arms(training: TreatedRows, arms: NDArray[Any], columns: Sequence[str]
 def two_classes(
     labels: Any, name: str, owner: str, n_rows: int, second: Any = None, parameter: str = ""
 ) -> tuple[Flags, NDArray[Any]]:
-    """Return whether labels are the second of two, (n_rows,), and both; DataError if not two.
-
-    The second is that in order, or the one given by a parameter.
-    """
+    """Return whether labels are the second of two, or the one given, (n_rows,), and both."""
     checked = check_labels(labels, name, owner)
     if len(checked) != n_rows:
         raise DataError(f"{name} must have a label per row of X, {n_rows:,}, got {len(checked):,}")

@@ -20,8 +20,7 @@ def best_tree(
 ) -> tuple[Antecedent, ...]:
     """Return "r and s", "r", "s'" of the best tree for codes (n_columns, n_rows), h (n_rows,).
 
-    Conditions are levels, and ordered codes below a cut; a leaf has `least_rows` >= 1 or more. A
-    side that no cut parts stays whole, and without any cut there is no rule.
+    A leaf has `least_rows` >= 1 or more; a side that no cut parts stays whole.
     """
     cuts = [
         condition

@@ -179,9 +179,7 @@ def climb_all(
 ) -> tuple[list[list[Climb]], bool]:
     """Return where EM arrives from every start, for each table; and whether Ctrl-C came.
 
-    With one component all starts are one. Each start has a seed of its own, whatever the threads;
-    the first start of each table is tried even where no time is left. After Ctrl-C what runs ends
-    with its next step.
+    Each start has a seed of its own, whatever the threads; the first is tried even without time.
     """
     if settings.n_components == 1:
         n_starts = 1

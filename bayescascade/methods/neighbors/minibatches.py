@@ -30,9 +30,8 @@ def around(
 ) -> PrototypePosterior:
     """Return the posterior of further rows, whose prior is around prototypes that were learned.
 
-    A prototype of class c is as sure as the mean of ``n_rows[c]`` rows, (n_classes,); the metric
-    is fixed. rows (n_rows, n_columns), in the units of `learned`; labels (n_rows,) array. See
-    `PrototypePosterior` for `how`.
+    A prototype of class c is as sure as the mean of ``n_rows[c]`` rows, (n_classes,); the metric is
+    fixed. rows (n_rows, n_columns) in the units of `learned`.
     """
     sureness = np.sqrt(n_rows)[learned.labels, np.newaxis]
     is_linear = learned.factor.ndim == 2
@@ -103,9 +102,8 @@ def climb_by_minibatches(
 ) -> tuple[State, bool]:
     """Return a state that is more probable than `state`, and whether the climb ended early.
 
-    States are (n_parameters,) float64. Ctrl-C and the watch in use end the climb. A step takes
-    `batch_size` >= 1 rows, fewer where there are fewer than ten times that number; each of the
-    `n_epochs` >= 1 looks at every row once, and `progress` is called after it.
+    Ctrl-C and the watch in use end it. A step takes `batch_size` >= 1 rows, fewer of few; each of
+    the `n_epochs` >= 1 looks at every row once, and `progress` is called after it.
     """
     rows, ends = posterior.rows.rows, posterior.rows.ends
     n_rows = len(rows)

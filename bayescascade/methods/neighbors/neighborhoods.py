@@ -55,9 +55,8 @@ class ClassedRows:
     def pulls(self, weights: Floats, starts: NDArray[np.int64], n_threads: int = 1) -> Pulls:
         """Return log likelihood and pulls; the result does not depend on `n_threads`.
 
-        weights (n_columns + 1, n_prototypes) float64: 2 B z, and -z'Bz in the last row, of
-        prototypes sorted by class; starts (n_classes + 1,) int64: where the prototypes of each
-        class begin, and the last end. At most `n_threads` are used; few rows take one.
+        weights (n_columns + 1, n_prototypes): 2 B z, and -z'Bz in the last row, sorted by class;
+        starts (n_classes + 1,) int64: where the prototypes of each class begin.
         """
         given = weights.astype(self.rows.dtype)
         blocks = [

@@ -73,11 +73,7 @@ def counts_of_classes(
     sizes: NDArray[np.int64],
     names: Sequence[Any],
 ) -> NDArray[np.int64]:
-    """Return the number of prototypes of each class, (n_classes,).
-
-    It is given for all or each, or else about as many are wanted; sizes (n_classes,) int64 are the
-    rows of each class. ParameterError if there are too few rows, or `given` has other classes.
-    """
+    """Return the number of prototypes of each class, (n_classes,), as given or wanted, checked."""
     if isinstance(given, Mapping):
         if set(given) != set(names):
             raise ParameterError(f"n_prototypes must be of each class, {list(names)}, got {given}")
@@ -147,11 +143,10 @@ def choose_start(
 ) -> Chosen:
     """Return the units of the columns in which prototypes do best, and where to start there.
 
-    rows (n_rows, n_columns) float64. Columns are divided by their own standard deviations
-    (`standardize` "yes"), all by one number ("no"), or as is better for held-out rows ("auto").
-    `prior_scale` is that of `PrototypePosterior`, or "auto" for what is best for held-out rows.
-    `names` of columns are for messages; `progress` is called after every short climb; `more` goes
-    to `Start`. Raises DataError if numbers are too large to be squared.
+    rows (n_rows, n_columns). Columns are divided by their own standard deviations (`standardize`
+    "yes"), all by one number ("no"), or as is better for held-out rows ("auto"). `prior_scale` is
+    that of `PrototypePosterior`, or "auto". `progress` is called after every short climb; `more`
+    goes to `Start`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         center, spread = rows.mean(axis=0), rows.std(axis=0)
@@ -192,13 +187,10 @@ def choose_start(
 class Start:
     """Where a climb starts, for rows of one scaling.
 
-    rows (n_rows, n_columns) float64; labels (n_rows,) int64, the position of each one's class,
-    where every class has rows; counts (n_classes,) int64, the prototypes of each class. They are
-    cluster centers of each class (`how` "kmeans") or rows drawn from it ("sample").
-    Options are those of `PrototypePosterior`: metric, rank, prior_scale, dtype, n_threads.
-
-    `n_held_out` is the number of rows that choose; `is_stopped` says whether Ctrl-C ended the
-    search for a metric.
+    rows (n_rows, n_columns); labels (n_rows,) int64; counts (n_classes,) int64, the prototypes of
+    each class. They are cluster centers of each class (`how` "kmeans") or rows drawn from it
+    ("sample"). Options are those of `PrototypePosterior`. `n_held_out` rows choose; `is_stopped`
+    says whether Ctrl-C ended the search for a metric.
     """
 
     def __init__(

@@ -79,9 +79,8 @@ class GivenExperts:
 class ConfidentModels:
     """Local models, each with several thresholds on its confidence, and one that always asks.
 
-    An expert answers where the probability of its model's most probable class reaches the
-    threshold. Thresholds are 1 - (1 - 1 / n_classes) (1 - k / n)^2 for k = 0, ..., n - 1: the first
-    is always reached, and they lie closer together where models are confident.
+    Thresholds are 1 - (1 - 1 / n_classes) (1 - k / n)^2, k = 0, ..., n - 1: the first is always
+    reached, and they lie closer together where models are confident.
     """
 
     models: Sequence[Any]

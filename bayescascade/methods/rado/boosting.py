@@ -62,9 +62,8 @@ def boost(
 ) -> Boosted:
     """Boost over rados; the watch in use ends it after a round.
 
-    vectors (n, n_columns) float64, finite; n_rounds >= 1; weak_learner: of a round, the feature of
-    the largest |r|, "best", or that of the median one, "prudential", for rados with noise (section
-    5.2); kappa >= 1 divides theta.
+    vectors (n, n_columns) float64; weak_learner: the feature of the largest |r|, "best", or of the
+    median one, "prudential", for rados with noise (section 5.2); kappa >= 1 divides theta.
     """
     largest = np.abs(vectors).max(axis=0)
     used = np.flatnonzero(largest > np.finfo(np.float64).tiny)

@@ -51,10 +51,8 @@ def read_hiding(
 ) -> tuple[Rows, int]:
     """Read rows whose protected feature is -1 or 1, and return the place of its column.
 
-    `feature` is a column's name, or its index where columns have none; `values` are its two levels,
-    or None if its type declares them, or `like` does; the others as in `read_rows`. Raises
-    ParameterError if there is no such feature, or its values are not declared; DataError if a cell
-    of it has neither value, or as `read_rows`.
+    `feature` is a column's name, or its index; `values` are its two levels, or None if its type
+    declares them, or `like` does; the others as in `read_rows`.
     """
     check_row_by_row(X)
     texts = GivenRows.of_texts(X, y)
@@ -129,9 +127,7 @@ def read_declared(
     """Read rows of which nothing is learned, in units of which declared bounds are -1 and 1.
 
     `classes` may be None if the type of `y` declares them, or `like` does; `bounds` of columns of
-    numbers are not needed with `like`; X, y, intercept and like as in `read_rows`. Raises
-    ParameterError if classes or bounds are not declared; DataError if a cell or label is not as
-    declared, or rows and labels do not go together.
+    numbers are not needed with `like`; X, y, intercept and like as in `read_rows`.
     """
     check_row_by_row(X)
     given = GivenRows.of_texts(X, y)

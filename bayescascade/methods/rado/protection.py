@@ -123,9 +123,7 @@ class Promise(Printed):
 def released_together(promises: list[Promise | None], *, same_rows: bool) -> Promise | None:
     """Return what releases promise together; None if that is nothing.
 
-    Of different rows each person is in one of them, so the weakest holds (and rows of a part that
-    promises nothing are not protected, so nothing is promised then). Of the same rows, epsilons and
-    deltas add.
+    Of different rows the weakest holds, as each person is in one; of the same rows, they add.
     """
     known = [promise for promise in promises if promise is not None]
     if len(known) < len(promises) or len({(one.protects, one.feature) for one in known}) > 1:

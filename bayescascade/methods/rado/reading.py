@@ -127,12 +127,10 @@ def read_rows(
     like: Reading | None,
     missing: str = "error",
 ) -> Rows:
-    """Read rows and labels.
+    """Read rows and labels; `standardize` centers and scales columns.
 
-    `standardize` centers columns at their mean, and divides them by their standard deviation;
     `like` has columns, classes, units and intercept in place of what these rows say, and decides on
-    `missing`, see `CellPolicy`. Raises DataError if rows or labels cannot be used, there are not
-    two classes or, with `like`, a label is none of them.
+    `missing`, see `CellPolicy`.
     """
     given = GivenRows.labeled(X, y)
     if like is not None:

@@ -77,11 +77,7 @@ def release_feature(
     truncation: float,
     rng: np.random.Generator | None,
 ) -> tuple[Floats, Promise]:
-    """Return sums, (n_rados, n_columns), that hide the feature of the column `place`.
-
-    `rng` simulates signatures, None draws the operating system's. Raises as
-    `Rados.sample_feature_private`.
-    """
+    """Return sums, (n_rados, n_columns), that hide the feature `place`; see `signatures`."""
     n_rows, cut = len(rows), cut_of(len(rows), truncation)
     draw, sizes, rounding = draw_by(rng), None, 0.0
     if cut:
@@ -123,10 +119,7 @@ def release_rows(
     ledger: PrivacyLedger | None,
     random_state: Seed,
 ) -> tuple[Floats, Promise]:
-    """Return sums, (n_rados, n_columns), that hide each row by noise on edges, or on the sums.
-
-    The reading of `rows` must have bounds. Raises as `Rados.sample_gaussian`.
-    """
+    """Return sums, (n_rados, n_columns), that hide each row by noise on edges, or on the sums."""
     n_rows, n_columns = len(rows), rows.reading.n_columns
     subsets, drawing = seed_sequence(random_state).spawn(2)
     rng = np.random.default_rng(subsets)

@@ -53,10 +53,7 @@ def two_levels(name: str, given: Any) -> Two:
 
 
 def declared_two(name: str, what: str, of: str, given: Any, cells: Cells) -> Two:
-    """Return two levels that are given, or that the type of cells declares.
-
-    Raises ParameterError if neither does: `what` says what they are, `of` whose type might.
-    """
+    """Return two levels that are given, or that the type of cells declares, else an error."""
     found = two_of_type(cells) if given is None else given
     if found is None:
         raise ParameterError(
@@ -75,10 +72,7 @@ def two_of_type(cells: Cells) -> list[Any] | None:
 
 
 def codes_of_two(label: str, cells: Cells, levels: Two) -> NDArray[np.int64]:
-    """Return 0 or 1 for each cell; numbers and truth values may be written as text.
-
-    Raises DataError, which calls the cells `label`, if one has neither level.
-    """
+    """Return 0 or 1 for each cell, which may be written as text; errors call cells `label`."""
     if isinstance(levels[0], str):
         factor = factorize(label, cells)
         texts: list[Level] = [level_text(value) for value in factor.values]

@@ -168,10 +168,7 @@ def alternated(
 
 
 def projected(weights: Weights, signals: Signals, costs: Floats, budget: float) -> Weights:
-    """Return the thesis's step: scores by (7.5), then gates by least squares from these scores.
-
-    It does not keep the budget: what `within` does is needed after it.
-    """
+    """Return the thesis's step: scores by (7.5), then gates by least squares, before `within`."""
     z = fast_scores(weights, signals)
     closed = fast_scores(within(weights, signals, costs, budget), signals) <= 0
     target = np.where((z > 0) & closed, 0.0, z)

@@ -59,10 +59,7 @@ def trained(
     lesson: Lesson, tradeoff: float, start: Weights, n_steps: int, kind: str,
     rng: np.random.Generator,
 ) -> Weights:  # fmt: skip
-    """Return weights after steps of Adam whose length falls to 0 as a cosine does.
-
-    kind is "straight_through", or OPT-Direct's "sigmoid" or "relu".
-    """
+    """Return weights after Adam; kind is "straight_through", or OPT-Direct's "sigmoid", "relu"."""
     weights = Weights(*(np.array(part, np.float32) for part in start))  # type: ignore[arg-type]
     rates = Weights(GATE_RATE, GATE_RATE, 1.0, 1.0, 1.0)  # type: ignore[arg-type] # of each part
     firsts, seconds = ([np.zeros_like(part) for part in weights] for _ in range(2))

@@ -204,8 +204,7 @@ def regrow(rng, model, work, beta):
 def weigh(model, work, node, beta):
     """Weigh what may be put at a node; return the log of the sum, and log weight of a leaf.
 
-    The log weight of each candidate is beta times the log density of the node's rows, if it is
-    split by it over two leaves; -inf if one of these has too few rows.
+    A candidate's is beta times the log density of a split over two leaves; -inf if too small.
     """
     bins, n_classes = work.bins, work.counts.shape[1]
     constant = model.of_all[0] - n_classes * model.of_label[0]
@@ -279,10 +278,7 @@ def log_chance(model, work, top, beta):
 
 @inner_kernel
 def draw_subtree(rng, model, work, top, beta, room):
-    """Give a node a new subtree; return its log probability, NaN if it has too many leaves.
-
-    room: leaves that it may have.
-    """
+    """Give a node a new subtree; return its log probability, NaN if of more leaves than `room`."""
     nodes = work.nodes
     work.stack[0] = top
     depth, n_leaves, log_probability = 1, 1, 0.0

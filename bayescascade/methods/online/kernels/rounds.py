@@ -44,11 +44,7 @@ class Rows(NamedTuple):
 
 @kernel
 def play(game: Game, standing: Standing, rows: Rows, first: int, most_labels: float) -> int:
-    """Play rows from `first` on; return the row that a label is missing for, or where it ended.
-
-    It ends after the row that brings the labels got to `most_labels`, else with the rows. A row
-    whose label is missing has not been played.
-    """
+    """Play rows from `first` on; return the row that a label is missing for, or where it ended."""
     losses, sums, weights = standing.losses, standing.sums, standing.scratch
     n_experts = losses.shape[0]
     for row in range(first, rows.labels.shape[0]):

@@ -58,9 +58,8 @@ def count_uses(bits: Array, counts: Array) -> None:
 def resize(bits: Array, n_rows: int, counts: Array, sizes: Array, words: Array) -> bool:
     """Add random rows to subsets, or take some away, until they have the sizes asked for.
 
-    Every word (int64 >= 0) picks a row, which is passed over if it is already so. bits is (n,
-    ceil(m / 8)) uint8, that a subset's may stay in the cache; counts and sizes are (n,) int64.
-    Returns whether there were words enough; if not, go on with others.
+    Every word (int64 >= 0) picks a row; bits is (n, ceil(m / 8)) uint8, counts and sizes are (n,)
+    int64. Returns whether there were words enough.
     """
     used = 0
     for j in range(bits.shape[0]):
