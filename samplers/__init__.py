@@ -31,11 +31,11 @@ Run(method='anneal', best_state=..., best_log_density=6.23..., seconds={...}, in
 """
 
 from samplers.annealing import GeometricSchedule, anneal
-from samplers.chains import Progress, Run
 from samplers.checkpoint import Checkpoint, CheckpointSection
 from samplers.langevin import langevin
 from samplers.metropolis import init, metropolis, step
 from samplers.parameters import CheckpointError, SamplerError, SamplerValueError
+from samplers.run import Progress, Run
 from samplers.tempering import tempering
 from samplers.types import ChainState, FiniteMove, Move, Proposal, StepCounts, StepInfo, Target
 

@@ -17,10 +17,11 @@ from typing import TypeVar
 import numpy as np
 
 from samplers.blocks import ChainPlan, Memory, Phase, Program, Record, Snapshot, choose_moves
-from samplers.chains import Progress, Run, run_chains
+from samplers.chains import run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.metropolis import advance_block, better_of, init, trace_block
 from samplers.parameters import SamplerValueError, Seed, check_integer, check_positive
+from samplers.run import Progress, Run
 from samplers.types import ChainState, Move, Target
 
 S = TypeVar("S")

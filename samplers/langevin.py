@@ -25,10 +25,11 @@ import numpy.typing as npt
 from samplers.adaptation import Spread, StepSize, window_ends
 from samplers.archive import TOLERANCE
 from samplers.blocks import Memory, MoveChoice, Program, Record, Snapshot, sampling_plan
-from samplers.chains import Enough, Progress, Run, run_chains
+from samplers.chains import Enough, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.metropolis import better_of, checked_density, init, sampling_settings, trace_block
 from samplers.parameters import SamplerError, SamplerValueError, Seed, check_positive
+from samplers.run import Progress, Run
 from samplers.types import ChainState, StepCounts, StepInfo, Target, Vector
 
 MOVE = "langevin"  # under which acceptance is reported

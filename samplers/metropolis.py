@@ -27,9 +27,10 @@ from samplers.blocks import (
     choose_moves,
     sampling_plan,
 )
-from samplers.chains import Enough, Progress, Run, run_chains
+from samplers.chains import Enough, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.parameters import SamplerError, SamplerValueError, Seed
+from samplers.run import Progress, Run
 from samplers.types import ChainState, Move, StepCounts, StepInfo, Target
 
 S = TypeVar("S")

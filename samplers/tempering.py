@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from samplers.blocks import Memory, Program, Record, Snapshot, choose_moves, sampling_plan
-from samplers.chains import Enough, Progress, Run, run_chains
+from samplers.chains import Enough, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.metropolis import advance_block, better_of, init, sampling_settings, trace_block
 from samplers.parameters import Seed, check_integer, check_positive
+from samplers.run import Progress, Run
 from samplers.types import ChainState, Exchanged, Move, ProvidesExchange, StepCounts, Target
 
 S = TypeVar("S")
