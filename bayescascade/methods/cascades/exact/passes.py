@@ -28,7 +28,7 @@ import samplers
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT as UNIT_OF_EXPONENTS
 from bayescascade.methods.cascades.exact.lattice import Root
-from bayescascade.methods.cascades.exact.recursion import Progress
+from bayescascade.methods.cascades.exact.pieces import Progress
 from bayescascade.methods.cascades.exact.rounding import PassRounding
 from bayescascade.methods.cascades.exact.shared import Boxes
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees

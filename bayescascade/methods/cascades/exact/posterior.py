@@ -25,8 +25,9 @@ from bayescascade.methods.cascades.exact.cost import (
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT as UNIT_OF_EXPONENTS
 from bayescascade.methods.cascades.exact.lattice import Root
+from bayescascade.methods.cascades.exact.pieces import Progress
 from bayescascade.methods.cascades.exact.plan import SearchPlan
-from bayescascade.methods.cascades.exact.recursion import Progress, Recursion
+from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.rounding import TILT, PassRounding
 from bayescascade.methods.cascades.exact.shared import Boxes, SharedBoxes
 from bayescascade.methods.cascades.exact.tail import LEFT_OUT, Tail, log_prior_mass

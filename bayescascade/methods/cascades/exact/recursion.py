@@ -1,11 +1,7 @@
-"""Running the recursion: allocates what the plan announced, in pieces that can be interrupted."""
+"""Running the recursion: allocates what the plan announced, and goes through it in `pieces`."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, islice, product
-from threading import Event
-from time import perf_counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +9,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.jit import sparing
-from bayescascade.base.threads import n_threads_of
-from bayescascade.base.watch import watch_in_use
 from bayescascade.methods.cascades.exact.kernels.boxes import (
     count_boxes,
     count_rows,
@@ -27,7 +21,6 @@ from bayescascade.methods.cascades.exact.kernels.layout import (
     Scaled,
     TermArrays,
     Workspace,
-    new_workspace,
 )
 from bayescascade.methods.cascades.exact.kernels.lines import evaluate_lines
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT
@@ -37,6 +30,13 @@ from bayescascade.methods.cascades.exact.lattice import (
     term_arrays,
     weights_of,
 )
+from bayescascade.methods.cascades.exact.pieces import (
+    Pieces,
+    Progress,
+    open_blocks,
+    run_lines,
+    workspace_of,
+)
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.scratch import Scratch
 
@@ -44,20 +44,12 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.posterior import CascadePosterior
 
-Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
-Progress = Callable[[float], None]
-Digits = tuple[int, ...]
 Counts = NDArray[np.floating[Any]]
-Piece = Callable[[Workspace, int, bool, int], bool]
 
-_PIECE = 0.2  # seconds between looks for an interrupt
-_FIRST_LINES = 64  # of the first piece, before it is known how long lines take
 _AT_ONCE = 10_000  # boxes that are split before what was read of files leaves the memory
 _SUBSETS = 256  # sets of columns counted at once
 _FEW_TERMS = 20_000  # of all boxes: up to these, splits may be drawn without compiling
-_MANY_TERMS = 10_000_000  # of all boxes: from these on, threads share the work
-_FEWEST_TASKS = 32  # for each of them
 
 
 class Recursion:
@@ -88,7 +80,7 @@ class Recursion:
         self.tables = None
         if is_short:
             self.tables = short_tables(lattice, terms, weights_of(plan, counts))
-        self.work = _workspace_of(lattice)
+        self.work = workspace_of(lattice)
         # of the last run: maximize, closed, tilt
         self.how: tuple[bool, int | None, float] = (False, None, np.nan)
 
@@ -135,7 +127,7 @@ class Recursion:
             if self.shapes.how != how:
                 self.shapes.run(maximize, closed=closed, tilt=tilt)
         self.how = how
-        flags = _open_blocks(lattice, closed)
+        flags = open_blocks(lattice, closed)
 
         def piece(work: Workspace, n_fixed: int, is_first: bool, n_lines: int) -> bool:
             if self.tables is not None:
@@ -150,7 +142,7 @@ class Recursion:
 
         self.work.is_wrapped[0] = False
         with sparing(plan.n_terms):
-            _all_lines(piece, lattice, flags, self.work, progress, n_jobs, self._scratch)
+            run_lines(piece, lattice, flags, self.work, progress, n_jobs, self._scratch)
         if self.work.is_wrapped[0]:  # of extreme priors
             self._lengthen()
             self.run(maximize, closed, tilt, progress, n_jobs)
@@ -233,7 +225,7 @@ class Recursion:
             )  # fmt: skip
 
         with sparing(lattice.plan.n_terms):
-            _Pieces(piece, 1.0, 1.0, None).run(self.work, ())
+            Pieces(piece, 1.0, 1.0, None).run(self.work, ())
         return flows
 
     def first_splits(self, origin: int) -> NDArray[np.float64]:
@@ -257,15 +249,6 @@ def log_of(numbers: Scaled, where: slice, origin: int) -> NDArray[np.float64]:
     return logs + (numbers.exponent[where].astype(np.int64) - origin) * UNIT
 
 
-def _workspace_of(lattice: Lattice) -> Workspace:
-    """Allocate the scratch of a recursion."""
-    plan, n_blocks = lattice.plan, [blocks.n_blocks for blocks in lattice.blocks]
-    line = n_blocks[-1] if plan.keeps else 1
-    side = max(n_blocks) if plan.keeps else 1
-    n_places = 2 * plan.most * len(n_blocks) if plan.is_short else 0
-    return new_workspace(len(n_blocks), plan.most, plan.n_entries(0), line, side, n_places)
-
-
 def count_all(
     lattice: Lattice, table: "Table", n_jobs: int | None = 1, scratch: Scratch | None = None
 ) -> Counts:
@@ -281,7 +264,7 @@ def count_all(
             count_rows(
                 lattice.arrays, index.arrays, row_codes, table.weights, np.array(subset), counts
             )
-    flags = _open_blocks(lattice, None)
+    flags = open_blocks(lattice, None)
 
     def piece(work: Workspace, n_fixed: int, is_first: bool, n_lines: int) -> bool:
         return count_boxes(
@@ -289,7 +272,7 @@ def count_all(
         )
 
     with sparing(plan.n_terms):
-        _all_lines(piece, lattice, flags, _workspace_of(lattice), None, n_jobs, scratch)
+        run_lines(piece, lattice, flags, workspace_of(lattice), None, n_jobs, scratch)
     return counts
 
 
@@ -313,93 +296,6 @@ def _narrowest(
             stack.append(((*chosen, False), cost))
         if n_levels[j] > 1 and cost + costs[j] <= largest:
             stack.append(((*chosen, True), cost + costs[j]))
-
-
-def _open_blocks(lattice: Lattice, closed: int | None) -> Flags:
-    whole = [blocks.n_blocks - 1 for blocks in lattice.blocks]
-    flags = (np.arange(w + 1) >= (w if j == closed else 0) for j, w in enumerate(whole))
-    return np.fromiter(chain.from_iterable(flags), np.bool_)
-
-
-def _all_lines(
-    piece: Piece,
-    lattice: Lattice,
-    flags: Flags,
-    work: Workspace,
-    progress: Progress | None,
-    n_jobs: int | None,
-    scratch: Scratch | None = None,
-) -> None:
-    """Run a kernel on all lines of open boxes, in pieces; boxes wait for those of fewer levels."""
-    open_blocks = [
-        np.flatnonzero(flags[start:stop]).tolist()
-        for start, stop in zip(lattice.arrays.starts[:-1], lattice.arrays.starts[1:], strict=True)
-    ]
-    n_lines = float(np.prod([float(len(blocks)) for blocks in open_blocks[:-1]]))
-    is_long = lattice.plan.shift == 0 and lattice.plan.n_terms > _MANY_TERMS
-    n_threads = n_threads_of(n_jobs) if is_long else 1  # asking takes longer than few boxes
-    n_fixed, n_tasks = 0, 1
-    if n_threads > 1:
-        while n_fixed < len(open_blocks) - 1 and n_tasks < _FEWEST_TASKS * n_threads:
-            n_tasks *= len(open_blocks[n_fixed])
-            n_fixed += 1
-    pieces = _Pieces(piece, n_lines, n_lines / n_tasks, progress, scratch)
-    if n_fixed == 0:
-        pieces.run(work, ())
-        return
-    waves: dict[int, list[Digits]] = defaultdict(list)
-    sizes = [blocks.sizes for blocks in lattice.blocks[:n_fixed]]
-    for digits in product(*open_blocks[:n_fixed]):
-        waves[sum(int(size[d]) for size, d in zip(sizes, digits, strict=True))].append(digits)
-
-    def own_workspace() -> Workspace:
-        return _workspace_of(lattice)._replace(is_wrapped=work.is_wrapped)
-
-    with ThreadPoolExecutor(n_threads) as pool:
-        try:
-            for _, wave in sorted(waves.items()):
-                for _ in pool.map(lambda digits: pieces.run(own_workspace(), digits), wave):
-                    pass
-        finally:
-            pieces.stopped.set()
-
-
-class _Pieces:
-    """Calls a kernel for as many lines at a time as take a fraction of a second."""
-
-    def __init__(
-        self,
-        piece: Piece,
-        n_lines: float,
-        n_of_task: float,
-        progress: Progress | None,
-        scratch: Scratch | None = None,
-    ) -> None:
-        self._piece, self._progress, self._scratch = piece, progress, scratch
-        self._n_lines, self._n_of_task, self._done = n_lines, n_of_task, 0.0
-        self._size = _FIRST_LINES
-        self.stopped, self._watch = Event(), watch_in_use()
-
-    def run(self, work: Workspace, digits: Digits) -> None:
-        """Go through all lines with the first digits given."""
-        work.digits[: len(digits)] = digits
-        n_left, is_first, is_left = self._n_of_task, True, True
-        while is_left and not self.stopped.is_set():
-            self._watch.check()
-            started, size = perf_counter(), self._size
-            is_left = self._piece(work, len(digits), is_first, size)
-            seconds = perf_counter() - started
-            self._done += min(size, n_left) if is_left else n_left
-            n_left -= min(size, n_left)
-            is_first = False
-            if self._scratch is not None:
-                self._scratch.release()
-            if self._progress is not None:
-                self._progress(min(self._done / self._n_lines, 1.0))
-            if is_left and seconds < _PIECE / 2:
-                self._size = size * 2
-            elif seconds > 2 * _PIECE:
-                self._size = max(1, size // 2)
 
 
 def no_values(n: int, exponents: type = np.int64, scratch: Scratch | None = None) -> Scaled:

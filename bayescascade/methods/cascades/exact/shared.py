@@ -29,8 +29,9 @@ from bayescascade.methods.cascades.exact.kernels.shared import (
     weigh_splits,
 )
 from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
+from bayescascade.methods.cascades.exact.pieces import Progress
 from bayescascade.methods.cascades.exact.plan import SearchPlan
-from bayescascade.methods.cascades.exact.recursion import Progress, Recursion, log_of, no_values
+from bayescascade.methods.cascades.exact.recursion import Recursion, log_of, no_values
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.posterior import CascadePosterior

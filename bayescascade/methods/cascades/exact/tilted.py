@@ -22,6 +22,7 @@ from bayescascade.methods.cascades.exact.expansion import Expansion, Sum
 from bayescascade.methods.cascades.exact.hull import BestTree, Hull
 from bayescascade.methods.cascades.exact.mixture import draw
 from bayescascade.methods.cascades.exact.passes import Passes, PassLog
+from bayescascade.methods.cascades.exact.pieces import Progress
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.posterior import (
     StoppedPosterior,
@@ -30,7 +31,6 @@ from bayescascade.methods.cascades.exact.posterior import (
     solve,
 )
 from bayescascade.methods.cascades.exact.prior import log_prior_sum
-from bayescascade.methods.cascades.exact.recursion import Progress
 from bayescascade.methods.cascades.models import LeafModel
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.guard import certified, shown_gap

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade.base.errors import TooLargeError
-from bayescascade.methods.cascades.exact import ExactCost, averages, recursion, solve
+from bayescascade.methods.cascades.exact import ExactCost, averages, pieces, recursion, solve
 from bayescascade.methods.cascades.posterior import LeafPosterior
 from tests import reference
 from tests.exact_reference import log_gamma
@@ -194,8 +194,8 @@ def test_predictions_leave_no_trace(problem, model, rng, monkeypatch):
     exact, fresh = solve(model.on(problem)), solve(model.on(problem))
     rows = all_rows(problem)
     with monkeypatch.context() as patch:
-        run = interrupted(1, recursion._Pieces.run, after=True)
-        patch.setattr(recursion._Pieces, "run", run)
+        run = interrupted(1, pieces.Pieces.run, after=True)
+        patch.setattr(pieces.Pieces, "run", run)
         with pytest.raises(KeyboardInterrupt):
             exact.log_predictive(coded(rows))
     exact.log_predictive(coded(rows[:2]))
