@@ -11,7 +11,8 @@ from bayescascade.data.declarations import Declared
 from bayescascade.data.schema import Rows
 from bayescascade.data.table import Table, as_table
 from bayescascade.methods.listed import DENSITIES
-from bayescascade.model.comparison import Comparison, Contender, Outcome, outcomes_of
+from bayescascade.model.comparison import Comparison
+from bayescascade.model.halvings import Contender, Outcome, outcomes_of
 from bayescascade.model.parameters import ComparisonParameters
 from bayescascade.model.readable_density import ReadableDensity
 

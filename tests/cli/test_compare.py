@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bayescascade import DensityEstimationTree
-from bayescascade.model import comparison
+from bayescascade.model import halvings
 from tests.cli.conftest import DATA, TIC_TAC_TOE, TITANIC, assert_error, run
 
 QUICK = ("--models", "histogram,det", "--seed", 0)
@@ -118,7 +118,7 @@ def test_ctrl_c_prints_json_of_what_was_finished() -> None:
 def test_what_is_wrong_is_said_before_anything_is_learned(
     arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparison, "fit_whole", None)
+    monkeypatch.setattr(halvings, "fit_whole", None)
     assert_error(run("compare", *arguments), message)
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from bayescascade import Table
 from bayescascade.methods.listed import DENSITIES
-from bayescascade.model.comparison import Comparison, Outcome
+from bayescascade.model.comparison import Comparison
+from bayescascade.model.halvings import Outcome
 from bayescascade.model.pictures import plot_comparisons
 from tests.cli.conftest import TITANIC
 

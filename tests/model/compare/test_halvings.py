@@ -21,8 +21,9 @@ from bayescascade import (
 from bayescascade.base.errors import DataError
 from bayescascade.data.splitting import with_weights
 from bayescascade.methods.listed import DENSITIES
-from bayescascade.model import comparison
-from bayescascade.model.comparison import Comparison, Contender, Learned, best_of, outcomes_of
+from bayescascade.model import halvings
+from bayescascade.model.comparison import Comparison
+from bayescascade.model.halvings import Contender, Learned, best_of, outcomes_of
 from tests.cli.conftest import DATA, TITANIC
 from tests.interrupts import interrupted
 
@@ -58,7 +59,7 @@ def learn_in(table, seed, n_jobs):
 
 def test_workers_change_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has more cores must not get other figures, nor miss a warning."""
-    monkeypatch.setattr(comparison, "WORTH_WORKERS", 0.0)
+    monkeypatch.setattr(halvings, "WORTH_WORKERS", 0.0)
     table, models = Table.from_csv(TITANIC), those(QUICK) | {"pid": Contender("pid", learn_in)}
     with pytest.warns(UserWarning, match="told") as here:
         alone = [told(o) for o in outcomes_of(table, models, repeats=3, seed=5, n_jobs=1)]
@@ -85,7 +86,7 @@ def test_ctrl_c_keeps_what_workers_have_finished(
         os.kill(parent, signal.SIGINT)
         time.sleep(600.0)
 
-    monkeypatch.setattr(comparison, "WORTH_WORKERS", 0.0)
+    monkeypatch.setattr(halvings, "WORTH_WORKERS", 0.0)
     models = {**those(QUICK), "pressed": Contender("pressed", press)}
     outcomes = outcomes_of(Table.from_csv(TITANIC), models, repeats=2, n_jobs=2)
     assert [next(outcomes).model for _ in QUICK] == list(QUICK)
@@ -169,7 +170,7 @@ def test_contenders_have_their_defaults(name: str, monkeypatch: pytest.MonkeyPat
         fitted.append(model)
         return model.set_params(search="anneal", n_steps=50, n_chains=1).fit(table)
 
-    monkeypatch.setattr(comparison, "fit_whole", fit)
+    monkeypatch.setattr(halvings, "fit_whole", fit)
     table = Table.from_csv(DATA / "sparse_tree.csv")
     (outcome,) = outcomes_of(table, those([name]), repeats=1)
     settings = {**outcome.settings}
