@@ -200,8 +200,9 @@ class _Kernel(CPUDispatcher):
         time whether they are interpreted.
         """
         copies = {one: _copy_of(one.py_func) for one in _helpers(self)}
-        functions = {
-            one: _remembering(copy) if one.is_remembered else copy for one, copy in copies.items()
+        functions: dict[Any, Callable[..., Any]] = {
+            one: lru_cache(_MOST_REMEMBERED)(copy) if one.is_remembered else copy
+            for one, copy in copies.items()
         }
         for copy in copies.values():
             _call_python(copy, functions)
@@ -214,11 +215,6 @@ def _copy_of(function: Any) -> FunctionType:
     copy = FunctionType(function.__code__, room, name, function.__defaults__, function.__closure__)
     copy.__kwdefaults__ = function.__kwdefaults__
     return copy
-
-
-def _remembering(function: FunctionType) -> Callable[..., Any]:
-    """Return a function that keeps the results of its last calls."""
-    return lru_cache(_MOST_REMEMBERED)(function)
 
 
 def _call_python(function: FunctionType, functions: dict[Any, Callable[..., Any]]) -> None:

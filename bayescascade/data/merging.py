@@ -39,7 +39,8 @@ def merge_rows(parts: Sequence[WeightedTable]) -> CountedRows:
     for part in parts[1:]:
         check_present(first.names, part.schema.names)
         check_present(part.schema.names, first.names)
-    columns = [[_named(part.schema, name) for part in parts] for name in first.names]
+    schemas = [part.schema for part in parts]
+    columns = ([one.columns[one.names.index(name)] for one in schemas] for name in first.names)
     schema = Schema(tuple(map(_join, columns)))
     largest_weight = max(float(part.weights.max()) for part in parts)
     rows = DistinctRows(schema.n_levels, largest_weight)
@@ -51,10 +52,6 @@ def merge_rows(parts: Sequence[WeightedTable]) -> CountedRows:
             column_codes[:] = _translated(theirs, column)[part.codes[place]]
         rows.add(codes, part.weights)
     return CountedRows(schema, *rows.result(), sum(part.n_rows for part in parts))
-
-
-def _named(schema: Schema, name: str) -> Column:
-    return schema.columns[schema.names.index(name)]
 
 
 def _join(columns: Sequence[Column]) -> Column:

@@ -149,7 +149,8 @@ def _given_others(
     check_choice("how", how, PREDICTIONS)
     j = density.schema_.names.index(target)
     column = density.schema_.columns[j]
-    if how == "mean" and not _is_numeric(column):
+    is_numeric = column.kind == "continuous" or not isinstance(column.levels[0], str | bool)
+    if how == "mean" and not is_numeric:
         raise ParameterError(
             f'how must be "mode" for column "{target}", whose levels are no numbers, got "mean"'
         )
@@ -253,10 +254,6 @@ def _level_frame(column: Column, index: pd.Index, log_shares: Floats) -> pd.Data
     kept = object if column.has_missing_level else None  # or None would become NaN
     labels = pd.Index(_labels_of(column), dtype=kept, name=column.name)
     return pd.DataFrame(np.exp(log_shares), index=index, columns=labels)
-
-
-def _is_numeric(column: Column) -> bool:
-    return column.kind == "continuous" or not isinstance(column.levels[0], str | bool)
 
 
 def _batches(questions: Iterable[Question]) -> Iterator[list[Question]]:

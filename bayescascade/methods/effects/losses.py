@@ -42,14 +42,12 @@ def _exponential(z: Floats) -> Floats:
     return np.asarray(np.exp(np.minimum(z, _LARGEST)) * (1.0 + np.maximum(z - _LARGEST, 0.0)))
 
 
-def _half_tanh(h: Floats) -> Floats:
-    return np.asarray(np.tanh(h / 2.0))
-
-
 SURROGATES = {
     "square": Surrogate(lambda z: (1.0 + z) ** 2, lambda z: 2.0 * (1.0 + z), lambda h: h),
     "logistic": Surrogate(
-        lambda z: _SCALE * np.logaddexp(0.0, z), lambda z: _SCALE * expit(z), _half_tanh
+        lambda z: _SCALE * np.logaddexp(0.0, z),
+        lambda z: _SCALE * expit(z),
+        lambda h: np.asarray(np.tanh(h / 2.0)),
     ),
     "exponential": Surrogate(_exponential, lambda z: np.exp(np.minimum(z, _LARGEST)), np.tanh),
     "hinge": Surrogate(

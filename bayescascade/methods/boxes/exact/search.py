@@ -91,7 +91,7 @@ class _Search:
     def look(self, rows: LevelRows, n_boxes: int, gain: float) -> tuple[float, Levels | None, bool]:
         """Search for a union of some boxes that gains more than `gain`; return a bound, and it."""
         read, work = _arrays(rows, n_boxes, gain)
-        of_one = _n_cells(rows) * n_boxes
+        of_one = (len(rows.positives) + len(rows.negatives)) * rows.positives.shape[1] * n_boxes
         n_most = max(1, int(_ROW_VISITS / of_one))
         n_each = min(n_most, _FIRST_VISITS)
         is_over, polished = False, gain
@@ -221,10 +221,6 @@ def best_union(
         work=state.work,
         n_proved=state.n_proved,
     )
-
-
-def _n_cells(rows: LevelRows) -> int:
-    return int((len(rows.positives) + len(rows.negatives)) * rows.positives.shape[1])
 
 
 def _depth(rows: LevelRows, n_boxes: int) -> int:

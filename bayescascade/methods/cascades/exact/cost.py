@@ -63,8 +63,10 @@ class ExactCost:
     def words(self) -> str:
         """Return such as "4,782,969 boxes, 77 MB, about 1.2e8 terms"."""
         on_disk = f", {_byte_words(self.disk_bytes)} on disk" if self.disk_bytes else ""
+        n = self.n_boxes
+        boxes = f"{n:,}" if n < 10**15 else _power_words(n)
         return (
-            f"{_count_words(self.n_boxes)} boxes, {_byte_words(self.memory_bytes)}{on_disk}, "
+            f"{boxes} boxes, {_byte_words(self.memory_bytes)}{on_disk}, "
             f"about {_power_words(self.n_terms)} terms"
         )
 
@@ -201,10 +203,6 @@ def _largest(fits: Callable[[int], bool], highest: int) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low
-
-
-def _count_words(n: int) -> str:
-    return f"{n:,}" if n < 10**15 else _power_words(n)
 
 
 def _power_words(n: int) -> str:
