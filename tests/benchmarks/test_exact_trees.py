@@ -12,7 +12,7 @@ from bayescascade.methods.cascades.exact import ExactPosterior, solve, solve_by_
 from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion, count_all
-from bayescascade.methods.cascades.posterior import CascadePosterior
+from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from tests.benchmarks.figures import ROOT, Figure
 
 N_ROWS = 5_000

@@ -53,10 +53,11 @@ from bayescascade.methods.cascades.packed_trees import (
     read_draws,
 )
 from bayescascade.methods.cascades.parameters import LEAVES, TreeParameters
-from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.methods.cascades.tree_counts import SplitSpace, count_trees
+from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from bayescascade.model.density_estimator import DENSITIES, DensityEstimator
 from bayescascade.model.explore import Solver
 from bayescascade.model.kept_draws import Draws

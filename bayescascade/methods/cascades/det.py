@@ -39,9 +39,9 @@ from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.greedy import GrownTree, grow, leaf_totals, prune, weakest_links
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
 from bayescascade.methods.cascades.parameters import DetParameters
-from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page

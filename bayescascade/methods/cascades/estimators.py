@@ -16,9 +16,10 @@ from bayescascade.methods.cascades.cascade import Cascade
 from bayescascade.methods.cascades.leaf_choice import Summed, n_draws_of, shares_of
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
 from bayescascade.methods.cascades.parameters import BranchParameters, LeafParameters
-from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.shallow_extent import fitting_trees
 from bayescascade.methods.cascades.shallow_trees import TEMPERS, ShallowTrees
+from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from bayescascade.model.guard import shown_gap
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate

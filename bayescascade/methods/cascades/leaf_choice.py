@@ -18,8 +18,8 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.base.watch import OutOfTime
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.parameters import LEAVES
-from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from bayescascade.model.parameters import SAMPLED
 from bayescascade.model.search import SCHEDULE, Search, most_blocks
 from bayescascade.model.solution import Certificate

@@ -18,7 +18,7 @@ from bayescascade.methods.cascades.tree import root_box
 if TYPE_CHECKING:
     from bayescascade.data.schema import Schema
     from bayescascade.data.table import Table
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -48,7 +48,7 @@ from bayescascade.model.guard import certified
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

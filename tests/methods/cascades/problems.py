@@ -10,8 +10,9 @@ import pytest
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.posterior import BranchPosterior, CascadePosterior, LeafPosterior
+from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from tests import reference
 from tests.methods.cascades.slow_moves import moves
 from tests.methods.cascades.slow_splits import SplitProposals

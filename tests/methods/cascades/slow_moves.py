@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.tree import LEAF, Split, Tree, block_codes, root_box
+from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from samplers.types import Proposal
 from tests.methods.cascades.slow_splits import SplitProposals
 from tests.statistical.proposals import Listed

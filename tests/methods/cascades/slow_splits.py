@@ -22,8 +22,8 @@ from scipy.special import gammaln
 from bayescascade.data.table import Table
 from bayescascade.methods.cascades.kernels.layout import EPS
 from bayescascade.methods.cascades.models import independent_log_inside
-from bayescascade.methods.cascades.posterior import CascadePosterior
 from bayescascade.methods.cascades.tree import Split, pack_block
+from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from tests.reference import partitions as set_partitions, runs
 
 Blocks = tuple[tuple[int, ...], ...]

@@ -17,7 +17,7 @@ from bayescascade.methods.cascades.exact.shared import Boxes, SharedBoxes
 from bayescascade.methods.cascades.models import LeafModel
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 _FEWEST_LEAVES = 12
 _LARGEST_CAP = 1 << 20

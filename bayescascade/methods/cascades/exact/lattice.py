@@ -33,7 +33,7 @@ from bayescascade.model.guard import UNIT
 
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.models import CascadeModel
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -19,7 +19,7 @@ from bayescascade.methods.cascades.tree_counts import n_splits
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 Integers = NDArray[np.int64]
 

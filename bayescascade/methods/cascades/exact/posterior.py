@@ -36,7 +36,7 @@ from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.guard import EVALUATED, UNIT, certified, log_gamma_sizes
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 Floats = NDArray[np.float64]
 

@@ -42,7 +42,7 @@ from bayescascade.methods.cascades.exact.scratch import Scratch
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 Integers = NDArray[np.int64]
 Counts = NDArray[np.floating[Any]]

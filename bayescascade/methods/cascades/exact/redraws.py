@@ -42,7 +42,7 @@ from bayescascade.methods.cascades.tree import LEAF, Tree, block_codes, pack_blo
 from samplers.types import StepCounts
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 _SHARE = 1 / 2500  # of all steps: of a large box one takes as long as 20,000 others
 _GRID, _SPREAD = 0.125, 0.15  # nats: of tilts, and how far from the slope

@@ -44,7 +44,7 @@ from bayescascade.methods.cascades.rounding import largest_log_volume
 from bayescascade.model.guard import EVALUATED, UNIT, share_of_sums
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 TILT = 0.01
 """Nats that each leaf counts more, to find how many leaves probable trees have."""

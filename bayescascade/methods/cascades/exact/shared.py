@@ -34,7 +34,7 @@ from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion, log_of, no_values
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -38,7 +38,7 @@ from bayescascade.model.solution import Certificate
 from bayescascade.report.page import count_of
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.posterior import CascadePosterior
+    from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 PassProgress = Callable[[int, float, BestTree | None], None]
 
