@@ -20,7 +20,7 @@ from bayescascade import (
     Posterior,
     explore,
 )
-from bayescascade.methods.rules.posterior import RuleListPosterior
+from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.model.trace import read_trace
 from samplers.types import (
     ProvidesAdvance,

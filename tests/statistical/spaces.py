@@ -13,7 +13,7 @@ from bayescascade.methods.classifier_trees.posterior import SubmodularTreePoster
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.prunings.posterior import PruningPosterior
 from bayescascade.methods.rules.kernels import layout
-from bayescascade.methods.rules.posterior import RuleListPosterior
+from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from tests.methods.cascades.problems import Model, Problem as TreeProblem, listed_moves
 from tests.methods.classifier_trees import problems as purchase_problems
 from tests.methods.cost_trees import problems as tree_problems, slow_moves as tree_moves

@@ -7,7 +7,7 @@ import pytest
 
 import samplers
 from bayescascade.methods.rules.kernels import layout
-from bayescascade.methods.rules.posterior import RuleListPosterior
+from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from tests.methods.cascades import problems as cascades
 from tests.methods.cascades.problems import INCLUSION, LEAF

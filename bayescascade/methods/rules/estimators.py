@@ -29,13 +29,10 @@ from bayescascade.data.table import Table
 from bayescascade.methods.rules import models
 from bayescascade.methods.rules.antecedents import Antecedent
 from bayescascade.methods.rules.density_list import LearnedDensityList
+from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.methods.rules.models import label_log_likelihood
 from bayescascade.methods.rules.parameters import DensityListParameters, ListParameters
-from bayescascade.methods.rules.posterior import (
-    DensityListPosterior,
-    LabelListPosterior,
-    RuleListPosterior,
-)
+from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import (
     ListedRules,
     RuleList,

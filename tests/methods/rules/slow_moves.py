@@ -13,7 +13,7 @@ from itertools import permutations
 import numpy as np
 
 from bayescascade.methods.rules.antecedents import Antecedent, Condition
-from bayescascade.methods.rules.posterior import RuleListPosterior
+from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from samplers.types import Proposal
 from tests.statistical.proposals import Listed

@@ -78,7 +78,8 @@ from bayescascade.methods.rules.excess import log_excess
 from bayescascade.methods.rules.kernels import parts
 from bayescascade.methods.rules.kernels.bits import NOTHING, descend, divide
 from bayescascade.methods.rules.kernels.layout import DENSITY
-from bayescascade.methods.rules.posterior import DensityListPosterior, RuleListPosterior
+from bayescascade.methods.rules.list_posterior import RuleListPosterior
+from bayescascade.methods.rules.posterior import DensityListPosterior
 
 Floats = NDArray[np.float64]
 

@@ -52,12 +52,9 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.rules.antecedents import row_arrays
 from bayescascade.methods.rules.excess import OPERATIONS, entropies
 from bayescascade.methods.rules.kernels.layout import MAX_RULES, RowArrays
+from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.methods.rules.models import density_sizes, label_sizes, prior_sizes
-from bayescascade.methods.rules.posterior import (
-    DensityListPosterior,
-    LabelListPosterior,
-    RuleListPosterior,
-)
+from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.model.guard import UNIT
 
 Codes = NDArray[np.unsignedinteger[Any]]

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.rules.exact.bounds import Prefix
-from bayescascade.methods.rules.posterior import RuleListPosterior
+from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from bayescascade.model.guard import certified, shown_gap
 
