@@ -17,13 +17,8 @@ from bayescascade.base.errors import TooLargeError
 from bayescascade.base.validation import check_integer
 from bayescascade.base.watch import Watch
 from bayescascade.methods.boxes.exact.levels import LevelRows, Levels
-from bayescascade.methods.boxes.kernels.ranges import (
-    STACKED,
-    VISITED,
-    RangeRows,
-    RangeWorkspace,
-    search,
-)
+from bayescascade.methods.boxes.kernels.ranges import search
+from bayescascade.methods.boxes.kernels.sides import STACKED, VISITED, RangeRows, RangeWorkspace
 from bayescascade.methods.boxes.parameters import MOST_BOXES
 from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.guard import certified, shown_gap
