@@ -69,23 +69,20 @@ def judged(tried: Sequence[Tried], budgets: Sequence[float], judging: Judging) -
     commonest class, whatever those of the folds may buy.
     """
     found: list[Judged] = []
-    plain, weights = judging.plain, judging.judges.weights
+    commonest, plain = judging.learning.commonest, judging.plain
     for one in tried:
-        for model, wrong in zip(one.found, one.wrong, strict=True):
+        wrong = one.wrong.copy()
+        for place, model in enumerate(one.found):
             if isinstance(model, BudgetedClassifier) and not model._reads_nothing:
-                commonest = judging.learning.commonest
-                model._settle(Choice.between(judging.words, wrong, plain, commonest))
-        buys = [
-            isinstance(each, BudgetedClassifier) and not each._reads_nothing for each in one.found
-        ]
-        all_wrong = np.where(np.array(buys)[:, np.newaxis], one.wrong, plain)
-        errors = np.average(all_wrong, axis=1, weights=weights)
-        of_each = zip(budgets, one.found, all_wrong, errors.tolist(), strict=True)
-        for budget, model, wrong, error in of_each:
+                model._settle(Choice.between(judging.words, wrong[place], plain, commonest))
+            if not isinstance(model, BudgetedClassifier) or model._reads_nothing:
+                wrong[place] = plain
+        errors = judging.errors(wrong).tolist()
+        for budget, model, of_model, error in zip(budgets, one.found, wrong, errors, strict=True):
             if isinstance(model, BudgetedClassifier):
-                deviation = _deviation(error, len(wrong))
+                deviation = _deviation(error, len(plain))
                 candidate = Candidate(one.method, budget, error, deviation, model.validation_cost_)
-                found.append(Judged(candidate, model, wrong, float(errors.mean())))
+                found.append(Judged(candidate, model, of_model, sum(errors) / len(errors)))
     return found
 
 

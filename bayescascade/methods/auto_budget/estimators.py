@@ -98,7 +98,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     skipped_ : tuple of str
         Methods that were not tried for lack of time.
     behind_ : tuple of str
-        Methods that were given up after two folds, because they were better at no budget.
+        Methods that were given up after two folds: at no budget better than quicker methods.
     is_interrupted_ : bool
         Whether Ctrl-C ended fit.
 
@@ -246,7 +246,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         if best is None:
             cheapest = min(trial.found, key=lambda one: one.candidate.cost)
             plain = trial.judging.plain
-            error = float(np.average(plain, weights=trial.judging.judges.weights))
+            error = float(trial.judging.errors(plain[np.newaxis])[0])
             best = without_cost(cheapest, most, plain, error)
         model = copy.copy(self)
         model.budget = budget
@@ -350,7 +350,7 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         """Which methods were not tried or given up; empty if all were tried to the end."""
         why = "it was interrupted" if self.is_interrupted_ else "the time was up"
         told = {
-            "given up because quicker methods were better on two folds": self.behind_,
+            "given up after two folds, no better than quicker methods": self.behind_,
             f"not tried because {why}": self.skipped_,
         }
         return "; ".join(f"{words}: {', '.join(names)}" for words, names in told.items() if names)

@@ -7,6 +7,7 @@ it is better at no budget than the best of the quicker half, on the rows of thes
 have to be better by more than chance on all rows to be taken.
 """
 
+import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -97,14 +98,17 @@ class Judging(NamedTuple):
         """Which rows that judge are not of the commonest class of those to learn from."""
         return np.asarray(self.judges.y != self.learning.commonest)
 
-    def best_of(self, tried: Sequence[Tried], n_budgets: int) -> NDArray[np.bool_] | None:
-        """Return for each budget what the best within it gets wrong; None if nothing was tried."""
-        if not tried:
-            return None
-        best, weights = [self.plain], self.judges.weights
+    def errors(self, wrong: NDArray[np.bool_], seen: Any = slice(None)) -> NDArray[np.float64]:
+        """Return mean errors of rows that are seen, by which are wrong, (n, n_judging_rows)."""
+        weights = self.judges.weights
+        return np.average(wrong[:, seen], 1, None if weights is None else weights[seen])
+
+    def best_of(self, tried: Sequence[Tried], n_budgets: int) -> NDArray[np.bool_]:
+        """Return for each budget which rows the best within it gets wrong."""
+        best = [self.plain]
         for place in range(n_budgets):
-            possible = [best[-1], *(one.wrong[place] for one in tried)]
-            best.append(min(possible, key=lambda wrong: np.average(wrong, weights=weights)))
+            possible = np.array([best[-1], *(one.wrong[place] for one in tried)])
+            best.append(possible[self.errors(possible).argmin()])
         return np.array(best[1:])
 
     @property
@@ -201,7 +205,7 @@ class Trying:
         def fit(rows: Rows, number: int) -> list[Found]:
             late.check()
             seconds = max(watch.left / (n_fits - number), fair / 2)
-            return self._fitted(listed, rows, _FITTING * seconds)
+            return self._fitted(listed, rows, _FITTING * seconds, late)
 
         learning, validation = self.judging.learning, self.judging.validation
         if validation is not None:
@@ -226,23 +230,28 @@ class Trying:
         """Return whether a method is better than its rivals at no budget, on rows seen so far."""
         if self.rivals is None or not seen.any():
             return False
-        weights = self.judging.learning.weights
-        gains = (self.rivals.astype(np.float64) - wrong)[:, seen]
-        means = np.average(gains, axis=1, weights=None if weights is None else weights[seen])
-        return bool((means <= 0).all())
+        errors = (self.judging.errors(one, seen) for one in (self.rivals, wrong))
+        return bool(np.less_equal(*errors).all())
 
-    def _fitted(self, listed: ListedBudgetLearner, rows: Rows, seconds: float) -> list[Found]:
-        """Return for each budget a classifier, or why there is none."""
-        given = {**listed.given, **listed.in_trials, **listed.of_trees(self.n_trees), **self.given}
+    def _fitted(
+        self, listed: ListedBudgetLearner, rows: Rows, seconds: float, late: Watch
+    ) -> list[Found]:
+        """Return for each budget a classifier, or why there is none; OutOfTime between them."""
+        given = {**listed.given, **listed.in_trials, **listed.of_trees(self.n_trees)}
+        given |= copy.deepcopy(self.given)  # a generator is not to know who was first
         if np.size(rows.X) < _FEW_CELLS:
             given["n_jobs"] = 1
         if math.isfinite(seconds):
             given["time_limit"] = max(float(f"{seconds:.2g}"), 1e-3)
         model, validation = listed.made(**given), self.judging.validation
         beside = () if validation is None else (validation.X, validation.y)
-        if rows.weights is None:
-            return [found for _, found in model.fit_budgets(self.budgets, rows.X, rows.y, *beside)]
         found: list[Found] = []
+        if rows.weights is None:
+            for _, one in model.fit_budgets(self.budgets, rows.X, rows.y, *beside):
+                found.append(one)
+                if len(found) < len(self.budgets):
+                    late.check()
+            return found
         for budget in self.budgets:
             one = listed.made(**given, budget=budget)
             try:

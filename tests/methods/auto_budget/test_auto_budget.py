@@ -108,10 +108,20 @@ def test_larger_tables_have_more_time() -> None:
     assert seconds[-1] == 600
 
 
+def test_slow_methods_that_are_better_nowhere_are_given_up() -> None:
+    """Their fits to the other folds, and to all rows, would be in vain; the print says so."""
+    given = {**QUICK, "methods": ("astc", "miser", "l1", "cstc"), "n_jobs": 1}
+    model = AutoBudgetClassifier(budget=1.0, **given).fit(*rows())
+    assert "l1" in model.behind_
+    assert "l1" not in set(model.candidates_["method"])
+    words = "given up after two folds, no better than quicker methods: l1"
+    assert words in " ".join(str(model).split())
+
+
 @pytest.mark.slow
 def test_the_number_of_processes_changes_nothing() -> None:
     """Methods are tried at the same time, each by itself."""
-    given = {**QUICK, "methods": ("l1", "astc", "prune", "tree"), "n_trees": 3}
+    given = {**QUICK, "methods": ("l1", "astc", "prune", "miser"), "n_trees": 3}
     one, two = (AutoBudgetClassifier(budget=2.0, **given, n_jobs=n).fit(*rows(100)) for n in (1, 2))
     assert str(one) == str(two)
     assert one.candidates_.equals(two.candidates_)
