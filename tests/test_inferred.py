@@ -170,3 +170,13 @@ def test_few_or_equal_numbers() -> None:
     assert (c.kind, all(low < high for low, high in pairwise(c.edges))) == ("continuous", True)
     counted = Table.from_frame(frame, weights=[1, 2, 1, 2, 1, 2])
     assert counted.schema.columns[1].levels == (1, 2, 3, 4, 5, 6)
+
+
+def test_text_in_a_column_of_numbers_is_named():
+    """A typing error in one of many numbers would be hidden by "different in every row"."""
+    values = [str(i + 0.5) for i in range(39)]
+    for cells in ([*values, "abc"], [*(f"p{i}" for i in range(40))]):
+        frame = pd.DataFrame({"v": cells, "a": ["x", "y"] * 20})
+        with pytest.raises(DataError, match="different value in every row") as refused:
+            Table.from_frame(frame)
+        assert ('numbers but "abc"' in str(refused.value)) == ("abc" in cells)

@@ -45,6 +45,7 @@ from bayescascade.data.names import listed_names, typed_names
 # In fewer rows the values of a column that identifies nothing may all differ by chance.
 _MIN_IDENTIFIED_ROWS = 5
 _MOST_WHOLE = 12  # whole numbers of which nothing is declared that are levels
+_MOST_ODD = 3  # values of a column of numbers that are none, and are named
 _MOST_DATES = 100  # values that show whether text holds dates
 _MOST_TOLD = 3  # columns that notes of one kind are of one by one
 
@@ -275,7 +276,22 @@ class LevelCollector(Collector):
             f'column "{self.name}" has a different value in every row ({self.n_rows:,} read): '
             f"{self.drop_words} or declare its kind"
         )
-        return UndeclaredError(message, {self.name: "different in every row"})
+        why = "different in every row"
+        if odd := self._no_numbers():
+            shown = ", ".join(f'"{text}"' for text in odd)
+            values = {self.name: odd}
+            listed = typed_names(*odd)
+            missing = typed(f"ReadAs(na={values})", f"--na {self.typed_name}:{listed}")
+            message += f". All its values are numbers but {shown}: correct it, or {missing}"
+            why += f"; all numbers but {shown}"
+        return UndeclaredError(message, {self.name: why})
+
+    def _no_numbers(self) -> list[str]:
+        """Return the few values of a column of numbers that are none; empty of other columns."""
+        values = self._plain_values
+        numbers = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
+        odd = [str(value) for value, is_odd in zip(values, numbers.isna(), strict=True) if is_odd]
+        return odd if len(odd) <= min(_MOST_ODD, len(values) / 10) else []
 
     def _too_many(self, count: str, has_missing_level: bool) -> UndeclaredError:
         if (of_dates := self._of_dates()) is not None:

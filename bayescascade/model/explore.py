@@ -20,6 +20,7 @@ from bayescascade.model.rounds import OF_CHAINS, Rounds
 from bayescascade.model.search import DEFAULT_STEPS, MOST_BLOCKS, Search, Seed
 from bayescascade.model.solution import Certificate, Solution, state_run
 from bayescascade.model.summary import FitSummary, summarize
+from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Page, Pieces
 from bayescascade.report.printed import Printed
 
@@ -72,8 +73,9 @@ class Found(Printed, Generic[S]):
     def page(self) -> Page:
         """Return the state and the diagnostics."""
         found = self.summary_.found_words("state")
-        state = " ".join(f"log density {self.log_density:,.2f}: {self.state!r}".split())
-        return (Pieces([found, state]), BLANK, *self.run_.trace.page())
+        state = " ".join(f"state {self.state!r}".split())
+        value = f"log density {nats_text(self.log_density)}"
+        return (Pieces([found, value, state]), BLANK, *self.run_.trace.page())
 
 
 def explore(

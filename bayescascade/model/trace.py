@@ -105,6 +105,13 @@ class Trace(Printed):
         return self.settings.get("engine") == "anneal"
 
     @property
+    def _draws_word(self) -> str:
+        """What the states of chains are; draws of an exact search come from no chain."""
+        if self.is_path:
+            return "temperatures"
+        return "independent draws" if self.settings.get("search") == "exact" else "draws"
+
+    @property
     def acceptance(self) -> dict[str, float]:
         """Acceptance rate of each move; NaN if it was never tried."""
         tried = {name: int(counts.sum()) for name, counts in self.proposed.items()}
@@ -118,7 +125,7 @@ class Trace(Printed):
         heading = [
             self.title or str(settings.get("model", "unknown model")),
             f"search {settings.get('search', 'unknown')}",
-            f"{self.n_chains} x {self.n_draws:,} {'temperatures' if self.is_path else 'draws'}",
+            f"{self.n_chains} x {self.n_draws:,} {self._draws_word}",
         ]
         if settings.get("source"):
             heading.insert(0, str(settings["source"]))

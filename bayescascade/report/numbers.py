@@ -105,18 +105,20 @@ def density_text(
     relative: float,
     *,
     is_average: bool = False,
+    is_of_row: bool = False,
 ) -> str:
     """Return a leaf or part in words, as in "30 of 40 rows, probability 0.73, ..".
 
     `log_density` is in nats, `relative` is the density as a multiple of the uniform one; it
-    `is_average` where the density varies in the leaf.
+    `is_average` where the density varies in the leaf, or `is_of_row`.
     """
     is_plain = abs(log_density) < _LARGEST_EXPONENT
     density = f"{math.exp(log_density):.4g}" if is_plain else significant_text(log_density, 4)
     if is_average:  # not that of the row, which prints may have beside it
         told = f"average density in this group {density} ({relative:.3g} x uniform)"
     else:
-        told = f"density {density}, {relative:.3g} x uniform"
+        of_row = " of this row" if is_of_row else ""
+        told = f"density{of_row} {density}, {relative:.3g} x uniform"
     return f"{count:,.10g} of {total:,.10g} rows, probability {probability:.4g}, {told}"
 
 
@@ -166,7 +168,8 @@ def _times(log_ratio: float) -> str:
 
 def nats_text(log_density: float) -> str:
     """Return a log density: "-4,144.58"."""
-    return f"{log_density:,.2f}"
+    text = f"{log_density:,.2f}"
+    return "0.00" if text == "-0.00" else text
 
 
 def diagnostic_text(value: float, decimals: int) -> str:

@@ -36,7 +36,7 @@ def test_exact_boxes_are_printed_and_saved(data, tmp_path):
     """And predict afterwards."""
     out = tmp_path / "m.json"
     text = command("boxes", data, "--target", "kind", *EXACT, "--out", out)
-    assert "exact: no union of up to 1 box is more probable" in text
+    assert "exact: no union of up to 1 box has a higher objective" in text
     assert load(out).boxes_.n_sides == 2
     assert "P(rare)" in command("predict", out, data)
     told = json.loads(command("boxes", data, "--target", "kind", *EXACT, "--json"))

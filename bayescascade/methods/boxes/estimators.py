@@ -339,7 +339,11 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     def _found_pieces(self) -> list[str]:
         if "objective_" not in self.__dict__:
             return super()._found_pieces()
-        found = [self.summary_.found_words(self.learned_word), f"objective {self.objective_:,.2f}"]
+        how = self.summary_.found_words(self.learned_word)
+        found = [
+            how.replace("is more probable", "has a higher objective"),
+            f"objective {self.objective_:,.2f}",
+        ]
         if self.solver == "program":
             found[0] = "best found by a program, to the solver's tolerance"
         return found

@@ -334,8 +334,9 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         return self.n_components_
 
     def _decided(self) -> dict[str, float | str]:
-        decided: dict[str, float | str] = {"columns": self.kind_}
-        return decided if self.cascade_ is not None else {**decided, "smoothing": self.smoothing_}
+        if self.cascade_ is not None:
+            return {"one": "cascade"}
+        return {"classes of": _INSIDE[self.kind_], "smoothing": self.smoothing_}
 
     @property
     def _total_weight(self) -> float:

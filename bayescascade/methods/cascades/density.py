@@ -307,7 +307,11 @@ class LearnedDensityTree(DensityParts):
         log_density, is_average = self._log_density_told(leaf, codes)
         n, total, probability = self.counts[leaf], self.counts[0], self.probabilities[leaf]
         relative = float(np.exp(log_density + self.log_domain))
-        told = density_text(n, total, probability, log_density, relative, is_average=is_average)
+        is_of_row = self.level_probabilities is not None and not is_average
+        told = density_text(
+            n, total, probability, log_density, relative,
+            is_average=is_average, is_of_row=is_of_row,
+        )  # fmt: skip
         words = f"{self.rule_words(leaf)}: {told}"
         if self.level_probabilities is None:
             return words

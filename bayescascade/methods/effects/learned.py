@@ -135,7 +135,7 @@ class LearnedEffects:
         """Return what was learned."""
         found = [f"estimated effect above 0 in {share_text(self.positive)} of rows"]
         if self.average is not None:
-            found.append(f"average effect {self.average:+.3f}")
+            found.append(f"average effect {_signed(self.average)}")
         proved = [f"objective {self.objective:.6g}"]
         if self.gap is not None:
             proved.append(f"no function of the kernel is lower by over {self.gap:.1g}")
@@ -195,3 +195,9 @@ class LearnedEffects:
                 check_real(name, record[name], minimum=None if name == "average" else 0.0)
         kind = FUNCTIONS[record["learner"]]
         return cls(**{**own, "function": kind.from_record(record["function"], n_columns)})
+
+
+def _signed(effect: float) -> str:
+    """Return an effect with its sign, unless it is printed as zero."""
+    text = f"{effect:+.3f}"
+    return "0.000" if float(text) == 0.0 else text

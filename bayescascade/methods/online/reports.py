@@ -5,7 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable
+from bayescascade.report.page import (
+    BLANK,
+    Heading,
+    Numbers,
+    Page,
+    Pieces,
+    PrintedTable,
+    count_of,
+)
 
 _SHOWN = 8  # experts
 
@@ -40,7 +48,9 @@ def expert_table(
         ],
         header="expert",
     )
-    return (BLANK, table)
+    n_more = len(weights) - len(order)
+    more = (Pieces([f"and {count_of(n_more, 'expert')} of smaller weight"]),) if n_more else ()
+    return (BLANK, table, *more)
 
 
 def legend_of(text: str) -> Page:

@@ -30,7 +30,7 @@ def test_the_exact_union_is_proved_and_printed(rows, tmp_path):
     assert model.boxes_.n_sides == 2
     assert model.objective_ == model.exact_.objective
     assert (model.predict(rows[0]) == rows[1]).all()
-    assert "exact: no union of up to 1 box is more probable" in str(model)
+    assert "exact: no union of up to 1 box has a higher objective" in str(model)
     assert model.boxes_.contains(rows[0]).sum() == (rows[1] == "yes").sum()
     model.save(tmp_path / "m.json")
     loaded = load(tmp_path / "m.json")

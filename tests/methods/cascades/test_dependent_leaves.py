@@ -136,7 +136,7 @@ def test_explanations_tell_joined_columns_and_the_rows_own_density():
     words = fitted().explain(row)
     assert "; joined " in words
     assert " (0." in words
-    assert f", density {np.exp(fitted().score_samples(row)[0]):.4g}, " in words
+    assert f", density of this row {np.exp(fitted().score_samples(row)[0]):.4g}, " in words
     assert ", average density " in fitted().explain({**row, "rain": None})
 
 
