@@ -18,7 +18,6 @@ from tests.statistical.tiny_spaces import (
     CUT_PAIR,
     CUTS,
     DEEP,
-    GAPS,
     HEATED,
     LARGE_LISTS,
     LEVELS,
@@ -41,7 +40,7 @@ def imbalance(space: Space, names, beta=1.0, broken=False):
     return np.abs(flow - flow.T).max()
 
 
-@each(*ALL, quick=(*CORE, BY_BRANCHES, GAPS))
+@each(*ALL, quick=(*CORE, BY_BRANCHES))
 def test_moves_are_in_detailed_balance(space):
     """With a wrong ratio the chain samples another posterior than the one printed."""
     for names in (*space.groups, space.names):

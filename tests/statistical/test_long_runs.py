@@ -63,7 +63,8 @@ def test_chains_visit_states_as_often_as_they_are_probable(space, rng):
     assert not fits(drawn, space.probabilities(**space.wrong))
 
 
-@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, THREE_CUTS, quick=(PAIR,))
+@pytest.mark.slow
+@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, THREE_CUTS)
 def test_the_cold_replica_visits_states_as_often_as_they_are_probable(space, rng):
     """Replica exchange must not let the hot chains' states into the draws."""
     drawn = visits(space, rng, samplers.tempering, n_temperatures=3)
@@ -82,7 +83,7 @@ UNSEEN = [
 ]  # fmt: skip
 
 
-@each(*UNSEEN, quick=(UNSEEN[0], UNSEEN[3], UNSEEN[4]))
+@each(*UNSEEN, quick=(UNSEEN[0],))
 def test_without_data_the_chain_returns_the_prior(space, rng):
     """What is claimed to be learned from data must not come from the chain itself."""
     prior = np.exp([space.posterior().log_prior(state) for state in space.states])

@@ -57,47 +57,55 @@ def test_without_ratios_moves_are_out_of_balance(names):
     assert np.abs(flow - flow.T).max() > 1e-5
 
 
-@each
-def test_compiled_steps_are_plain_ones(problem, rng):
-    """From some states, single steps have the probabilities of the twin's; a wrong twin has not."""
+def telling_places(right, wrong, rng):
+    """Return the places of three states that a lost ratio changes most, or of any three."""
+    change = np.abs(wrong - right).sum(axis=1)
+    if change.any():
+        return change.argsort()[-3:]
+    stays = right.diagonal()
+    return rng.choice(np.flatnonzero((stays > 0.05) & (stays < 0.95)), 3, replace=False)
+
+
+def fit_of_steps(problem, weights, rng):
+    """Whether single compiled steps pass for those of the twin; whether, for one without ratios."""
     states, posterior = problem.states(), problem.posterior()
     index = {state: place for place, state in enumerate(states)}
-    matrix, _ = transitions(problem, states, MOVE_WEIGHTS)
-    chosen = [states[0], *(states[int(i)] for i in rng.choice(len(states), 4))]
-    for state in chosen:
-        drawn = [index[posterior.advance(rng, state, 1, 1.0)[0]] for _ in range(1000)]
-        assert fits(drawn, matrix[index[state]]), state
+    right, wrong = (transitions(problem, states, weights, broken=b)[0] for b in (False, True))
+    passes, wrong_passes = [], []
+    for place in telling_places(right, wrong, rng):
+        drawn = [index[posterior.advance(rng, states[place], 1, 1.0)[0]] for _ in range(1000)]
+        passes.append(fits(drawn, right[place]))
+        wrong_passes.append(fits(drawn, wrong[place]))
+    return all(passes), all(wrong_passes)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p not in PROBLEMS[1:3])) for p in PROBLEMS],
+    ids=lambda problem: problem.name,
+)
+def test_compiled_steps_are_plain_ones(problem, rng):
+    """From some states, single steps have the probabilities of the twin's; a wrong twin has not."""
+    passes, wrong_passes = fit_of_steps(problem, MOVE_WEIGHTS, rng)
+    assert passes
+    assert not wrong_passes or problem.n_boxes == 3  # whose many states hide it
 
 
 @pytest.mark.parametrize("names", GROUPS, ids="+".join)
 def test_each_move_alone_is_the_plain_one(names, rng, monkeypatch):
     """Among steps of all moves a wrong ratio of one is hardly seen."""
     problem = PROBLEMS[4 if names == ("shift",) else 2]
-    states = problem.states()
-    matrix, _ = transitions(problem, states, dict.fromkeys(names, 1.0))
     monkeypatch.setattr(BoxPosterior, "tries", {one: float(one in names) for one in MOVE_WEIGHTS})
-    posterior = problem.posterior()
-    index = {state: place for place, state in enumerate(states)}
-    moving = [place for place in range(len(states)) if 0.05 < matrix[place, place] < 0.95]
-    for place in rng.choice(moving, 10):
-        drawn = [index[posterior.advance(rng, states[place], 1, 1.0)[0]] for _ in range(2000)]
-        assert fits(drawn, matrix[place]), states[place]
+    passes, wrong_passes = fit_of_steps(problem, dict.fromkeys(names, 1.0), rng)
+    assert passes
+    assert not wrong_passes or names in (("slide",), ("shift",))  # which are as likely as reversed
 
 
-def test_a_wrong_twin_is_noticed(rng):
-    """The test above must be able to fail."""
-    problem = PROBLEMS[2]
-    states, posterior = problem.states(), problem.posterior()
-    index = {state: place for place, state in enumerate(states)}
-    matrix, _ = transitions(problem, states, MOVE_WEIGHTS, broken=True)
-    misses = 0
-    for state in (states[0], states[5]):
-        drawn = [index[posterior.advance(rng, state, 1, 1.0)[0]] for _ in range(3000)]
-        misses += not fits(drawn, matrix[index[state]])
-    assert misses
-
-
-@pytest.mark.parametrize("problem", PROBLEMS[1:4], ids=lambda problem: problem.name)
+@pytest.mark.parametrize(
+    "problem",
+    [PROBLEMS[1], *(pytest.param(problem, marks=pytest.mark.slow) for problem in PROBLEMS[2:4])],
+    ids=lambda problem: problem.name,
+)
 def test_draws_are_of_the_posterior(problem, rng):
     """As enumerated; with another cost of a side they are not."""
     states = problem.states()
