@@ -4,6 +4,7 @@ import fcntl
 import gc
 import math
 import os
+import signal
 import sys
 import zlib
 
@@ -64,7 +65,13 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Import once what writes files at its first import: two workers would write them at once."""
+    """Let tests press Ctrl-C; import once what writes files at its first import.
+
+    A shell that runs tests in the background has them ignore Ctrl-C. Two workers would write the
+    files at once.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if getattr(config.option, "numprocesses", None):
         import arviz  # noqa: F401 - its stamp of the day, and Matplotlib's list of fonts
 
