@@ -105,6 +105,7 @@ def test_all_workers_are_used_and_get_the_target_once(client: Client) -> None:
     assert max(received) <= 2 < len(reports)  # the scheduler may have a worker fetch it twice
 
 
+@pytest.mark.slow
 def test_rounds_grow_on_a_cluster_but_not_beyond_a_due_checkpoint(
     client: Client, tmp_path: Path
 ) -> None:

@@ -32,8 +32,11 @@ class Interrupted(FullRing):
         return super().log_density(state)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize(
+    ("engine", "n_jobs"),
+    [*((engine, 1) for engine in ENGINES.values()), (samplers.tempering, 2)],
+    ids=[*ENGINES, "tempering by two processes"],
+)
 def test_interrupted_run_holds_what_was_found(engine, n_jobs, monkeypatch):
     """The part that is there must be the beginning of the whole run, and say that it is a part."""
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)

@@ -44,10 +44,8 @@ def start(engine, path, n_jobs, pause):
     )
 
 
-@pytest.mark.parametrize(
-    ("engine", "n_jobs", "n_kills"),
-    [pytest.param("metropolis", 2, 1, marks=pytest.mark.slow), ("anneal", 1, 2)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "n_jobs", "n_kills"), [("metropolis", 2, 1), ("anneal", 1, 2)])
 def test_killed_and_resumed_run_ends_in_the_same_bytes(engine, n_jobs, n_kills, tmp_path):
     """Power fails, clusters preempt: what was paid for must not be lost, nor changed."""
     whole, path = tmp_path / "whole.json", tmp_path / "run.json"

@@ -160,8 +160,8 @@ def test_visits_follow_the_posterior(target, moves, is_right):
     """Draws 80 steps apart are correlated by less than 0.01: they count as independent."""
     kernel = transition_matrix(moves or MOVES, target, STATES)
     assert np.sort(np.abs(np.linalg.eigvals(kernel)))[-2] ** 80 < 0.01
-    run = samplers.metropolis(target, n_steps=32_000, n_draws=300, moves=moves, seed=20)
-    assert len(all_draws(run)) == 1200
+    run = samplers.metropolis(target, n_steps=16_000, n_draws=150, moves=moves, seed=20)
+    assert len(all_draws(run)) == 600
     exact = normalize(target, STATES)
     assert is_distributed_as(all_draws(run), exact) == is_right
 

@@ -24,7 +24,7 @@ from tests.samplers.targets import (
 def test_visits_of_the_cold_replica_follow_the_posterior(target, moves, is_right):
     """Draws are 20 steps apart, which makes them all but independent on this ring."""
     run = samplers.tempering(
-        target, n_steps=8_000, n_draws=300, n_temperatures=3, moves=moves, seed=8
+        target, n_steps=4_000, n_draws=150, n_temperatures=3, moves=moves, seed=8
     )
     exact = normalize(target, range(6))
     assert is_distributed_as(all_draws(run), exact) == is_right
