@@ -38,11 +38,11 @@ def saved(request):
     """Return a model and the record in its file, but for most draws."""
     model = MODELS[request.param]()
     record = json.loads(json.dumps(model.to_record()))
-    if "rules" in record:
-        record["draws"] = record["draws"][:3]
+    record["draws"] = record["draws"][:3] if "rules" in record else record["draws"]
     return model, record
 
 
+@pytest.mark.parametrize("saved", ["branch", "labels"], indirect=True)
 def test_a_loaded_model_says_that_it_has_no_data(saved, tmp_path):
     """The posterior needs the rows, which are not saved; it can be fitted anew."""
     model, record = saved
@@ -207,7 +207,10 @@ def test_counts_of_levels_belong_to_independent_leaves(estimator, tmp_path):
             bayescascade.load(write(tmp_path, forged(record, ("parameters", name), value)))
 
 
-@pytest.mark.parametrize("leaf", ["uniform", "independent", "dependent"])
+@pytest.mark.parametrize(
+    "leaf",
+    ["dependent", *(pytest.param(o, marks=pytest.mark.slow) for o in ("uniform", "independent"))],
+)
 def test_draws_are_read_as_older_versions_wrote_them(leaf, tmp_path):
     """Files stay of use: a list of trees, one after the other, has the same averages."""
     model = trees.fitted(LeafCascade, leaf=leaf, predictive="average")

@@ -89,7 +89,10 @@ def test_the_bound_is_that_of_all_unions_of_runs_of_values(rows):
 
 
 @pytest.mark.filterwarnings("ignore:chains do not agree")
-@pytest.mark.parametrize("likelihood", ["pooled", "beta", "gibbs"])
+@pytest.mark.parametrize(
+    "likelihood",
+    ["pooled", *(pytest.param(one, marks=pytest.mark.slow) for one in ("beta", "gibbs"))],
+)
 def test_averages_are_of_draws(rows, likelihood):
     """Rates of unions drawn; pooled ones of both posteriors, alike many."""
     model = BoxClassifier(likelihood=likelihood, n_boxes=2, **QUICK).fit(*rows)

@@ -50,7 +50,7 @@ def test_it_is_chosen_where_it_predicts_better(tmp_path):
 
 def test_it_is_one_density_of_complete_and_incomplete_rows():
     """The average over all trees, normalized, with gaps summed out; the only class is certain."""
-    model = fitted()
+    model = CascadeMixture(kind="cascade", random_state=0).fit(days())
     rows = pd.DataFrame(list(product(*LEVELS.values())), columns=list(LEVELS))
     densities = np.exp(model.score_samples(rows))
     assert densities.sum() == pytest.approx(1.0)

@@ -92,7 +92,7 @@ FEW = {"max_branches": 4}
         (BITS, INSIDE, 600),
         (BYTES, INSIDE, 600),
         (BITS, {**INSIDE, "partitions": "levels"}, 60),  # a step may make hundreds of branches
-        (BYTES, {**INSIDE, "partitions": "levels"}, 60),
+        pytest.param(BYTES, {**INSIDE, "partitions": "levels"}, 60, marks=pytest.mark.slow),
         pytest.param([("ordinal", 1000), ("nominal", 5)], FEW, 300, marks=pytest.mark.slow),
         pytest.param([("continuous", 300), ("ordinal", 70)], FEW, 300, marks=pytest.mark.slow),
     ],

@@ -29,7 +29,10 @@ def leaves(problem, nested):
 
 
 @pytest.mark.parametrize(
-    "problem", [BINARY, MULTIWAY, BINS, FRACTIONAL, ORDINAL, LEVELS], ids=lambda p: p.name
+    "problem",
+    [BINARY, MULTIWAY, BINS, FRACTIONAL]
+    + [pytest.param(problem, marks=pytest.mark.slow) for problem in (ORDINAL, LEVELS)],
+    ids=lambda p: p.name,
 )
 def test_same_leaves_same_tree(problem):
     """Twenty searches that find the same leaves must print the same tree."""

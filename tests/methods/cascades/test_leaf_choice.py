@@ -31,7 +31,9 @@ def rows(kind, n_columns=3):
     )
 
 
-@pytest.mark.parametrize("kind", LEAVES)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k == "dependent")) for k in LEAVES]
+)
 def test_leaves_of_most_evidence_are_chosen(kind):
     """All trees are summed for each kind; the sums differ as the evidences do."""
     frame = rows(kind, 6 if kind == "dependent" else 3)

@@ -35,10 +35,11 @@ THREE_OF_FIVE = Problem("three-of-five", (5, 2), (False, True), 3)
 FOUR_OF_FIVE = Problem("four-of-five", (5,), (True,), 4)
 TWO_OF_FIVE = Problem("two-of-five", (5,), (True,), 2)
 ONE_CELL = Problem("one-cell", (1, 1), (True, False), 2)
-COUNTED = (
-    TERNARY, TERNARY_THREE_WAY, MULTIWAY, ORDINAL, BINS, CONSTANT, MIXED_WAYS, LEVELS,
-    UNEVEN_LEVELS, ORDERED, THREE_OF_FIVE, FOUR_OF_FIVE, TWO_OF_FIVE, ONE_CELL,
-)  # fmt: skip
+COUNTED = [
+    TERNARY, MULTIWAY, ORDINAL, BINS, CONSTANT, LEVELS, UNEVEN_LEVELS, THREE_OF_FIVE, FOUR_OF_FIVE,
+    TWO_OF_FIVE, ONE_CELL,
+    *(pytest.param(p, marks=pytest.mark.slow) for p in (TERNARY_THREE_WAY, MIXED_WAYS, ORDERED)),
+]  # fmt: skip
 
 
 def listed(problem, most=math.inf):

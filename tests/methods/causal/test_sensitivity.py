@@ -23,7 +23,7 @@ SCORES = {
 
 
 @pytest.mark.parametrize("name", SCORES)
-@pytest.mark.parametrize("m", [4, 7, 20])
+@pytest.mark.parametrize("m", [4, 20])
 def test_no_test_row_changes_more_than_proved(name, m):
     """By the bound, which half of it would not survive."""
 
@@ -35,10 +35,10 @@ def test_no_test_row_changes_more_than_proved(name, m):
 
     line, rng = np.linspace(-1, 1, m), np.random.default_rng(m)
     starts = [line, np.where(np.arange(m) < m / 3, -1.0, 1.0), rng.uniform(-1, 1, m)]
-    found = 0.0
+    found, n_steps = 0.0, 400 if name == "hsic" else 100  # the others climb fast
     for start in starts:
         rows = np.array([[*start, start.max()], [*start, start.min()]])
-        found = max(found, climbed(change, rows, rng, 400))
+        found = max(found, climbed(change, rows, rng, n_steps))
     assert found <= by_test_row(name, m) + 1e-7
     assert found > 0.5 * by_test_row(name, m)
 

@@ -38,7 +38,10 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=[pytest.mark.slow] * (k in ("forest", "residuals"))) for k in KINDS],
+)
 def test_each_kind_finds_for_whom_it_works(kind, tmp_path):
     """Signs are right on new rows, proofs are tight, and files answer the same."""
     X, y, t = _rows()

@@ -178,7 +178,7 @@ def test_no_function_is_lower_by_more_than_the_gap(surrogate, scale):
     assert is_former_wrong or scale > 1.0  # by the coefficients' slopes alone
 
 
-@pytest.mark.parametrize("combine", ["mean", "max"])
+@pytest.mark.parametrize("combine", [pytest.param("mean", marks=pytest.mark.slow), "max"])
 def test_chains_explore_wrong_signs(combine):
     """The best of a chain is that of a grid of lines, which a climb cannot even ask for."""
     rng = np.random.default_rng(4)

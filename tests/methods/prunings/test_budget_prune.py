@@ -87,7 +87,7 @@ def test_a_budget_is_kept_and_spent(numbers) -> None:
     )
     full = whole.program_.cost(np.ones(whole.program_.n_splits, np.bool_))
     errors = []
-    for budget in [0.0, 0.5, 1.0, 2.0, 3.0, 4.0, full]:
+    for budget in [0.0, 1.0, 3.0, full]:
         model = BudgetPruneClassifier(small_forest(max_features=None), budget=budget).fit(
             X[:160], y[:160]
         )

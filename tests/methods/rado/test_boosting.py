@@ -126,6 +126,7 @@ def test_moments_are_the_second_order_of_the_logistic_loss():
     np.testing.assert_allclose(tight.log_density_and_gradient(tight.peak())[1], 0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_posteriors_are_climbed_and_sampled():
     """Intervals of coefficients from all rados are those of logistic regression."""
     X, y = blobs(10, 2, shift=0.5)

@@ -118,9 +118,9 @@ def test_prices_too_high_are_seen(name, rng, monkeypatch):
         climb(model, sizes, fates, captured, whole, least, 4.0 * costs, stairs)
 
     monkeypatch.setattr(bounds_module.parts, "climb", dear)
-    posteriors = [POSTERIORS[name](rng) for _ in range(4)]
-    found = [worst(shortfalls(one, short_lists(one, rng))) for one in posteriors]
-    assert min(min(one["stairs"], one["child"]) for one in found) < -0.1
+    posteriors = (POSTERIORS[name](rng) for _ in range(4))
+    found = (worst(shortfalls(one, short_lists(one, rng))) for one in posteriors)
+    assert any(min(one["stairs"], one["child"]) < -0.1 for one in found)
 
 
 @each(PAIR, BINS, FRACTIONAL)

@@ -42,7 +42,7 @@ def found(seeds, most=4, kind=None):
 
 @pytest.mark.parametrize(
     ("seeds", "most"),
-    [(range(24), 4), pytest.param(range(24, 224), 5, marks=pytest.mark.slow)],
+    [(range(6), 4), pytest.param(range(6, 186), 5, marks=pytest.mark.slow)],
     ids=["few", "many"],
 )
 def test_random_problems_are_certified(seeds, most):
@@ -71,7 +71,7 @@ def test_roundings_left_out_are_seen(monkeypatch):
     for kind in (DensityListPosterior, LabelListPosterior):
         monkeypatch.setattr(kind, "rounding", lambda *_: 0.0)
     with pytest.raises(InternalError, match="Nothing is certified; please report it"):
-        found(range(24))
+        found(range(6))
 
 
 def plain_log_likelihood(counts, alpha):
@@ -130,7 +130,7 @@ def pure_labels(weight, **settings):
     return LabelListPosterior(table, "label", max_size=1, min_support=0.0, **settings)
 
 
-@pytest.mark.parametrize("weight", [1e3, 1e7, 1e9])
+@pytest.mark.parametrize("weight", [1e3, 1e9])
 def test_rounding_of_nearly_pure_parts_does_not_grow_with_the_rows(weight):
     """A part's term is a few nats, though its log gammas are 1e10 and more."""
     posterior = pure_labels(weight)

@@ -154,9 +154,9 @@ def test_one_class_is_an_error():
 
 @pytest.mark.parametrize(
     "how",
-    [{"method": "direct"}, {"method": "direct", "activation": "relu"},
-     pytest.param({"method": "relaxed"}, marks=pytest.mark.slow),
-     {"features": "squared"}, {"features": "fourier", "n_fourier": 20}],
+    [{"method": "direct", "activation": "relu", "features": "squared"},
+     *(pytest.param(how, marks=pytest.mark.slow) for how in
+       ({"method": "direct"}, {"method": "relaxed"}, {"features": "fourier", "n_fourier": 20}))],
     ids=str,
 )  # fmt: skip
 def test_other_ways_by_name(how, tmp_path):
@@ -231,8 +231,11 @@ def numbers(n=800, seed=0):
 
 @pytest.mark.parametrize(
     "method",
-    ["straight_through", "smooth"]
-    + [pytest.param(name, marks=pytest.mark.slow) for name in ("alternating", "projected")],
+    ["straight_through"]
+    + [
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("smooth", "alternating", "projected")
+    ],
 )
 def test_numbers_are_explained_within_a_budget(method):
     X, y = numbers()

@@ -161,7 +161,7 @@ def flows_of(problem, model, seed, power):
     return flow, broken
 
 
-@pytest.mark.parametrize("power", [1.0, 0.4])
+@pytest.mark.parametrize("power", [pytest.param(1.0, marks=pytest.mark.slow), 0.4])
 @cases(*CORRECTED)
 def test_steps_are_reversible(problem, model, power):
     """Detailed balance, of all trees of a problem, wherever a subtree is redrawn."""
@@ -207,6 +207,7 @@ def test_polished_trees_are_better(problem, model):
         assert min(ends) == pytest.approx(best)
 
 
+@pytest.mark.slow
 def test_runs_depend_on_their_seed_alone(tmp_path):
     """Not on threads, on what boxes were kept before, nor on an interruption."""
     posterior = redrawing(MULTIWAY, BOUNDED)

@@ -134,7 +134,7 @@ def summed(name, **limits):
     return found, found.sample(200, 1)
 
 
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", ["branch", pytest.param("leaf", marks=pytest.mark.slow)])
 def test_files_hold_what_memory_would(name, monkeypatch, tmp_path):
     """In short numbers and by threads as without; and no file is seen at any time."""
     inside, drawn = summed(name)
