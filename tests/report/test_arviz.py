@@ -29,7 +29,10 @@ RUNS = {
 }
 
 run_of = cache(lambda name: RUNS[name]())
-runs = pytest.mark.parametrize("name", RUNS)
+QUICK = ("leaf", "toy")  # the others are for the slow tests
+runs = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in RUNS]
+)
 constants = pytest.mark.filterwarnings(  # of which ArviZ says that there is nothing to see
     "ignore:Your data appears to have a single value", "ignore:invalid value:RuntimeWarning"
 )

@@ -123,7 +123,7 @@ def test_what_is_learned_and_scored_are_halves() -> None:
 def test_the_settings_that_suit_the_table_are_chosen(search: str) -> None:
     """One candidate may not split at all; the rows are not uniform, so it must lose."""
     table = Table.from_csv(DATA / "sparse_tree.csv")
-    options = {"n_steps": 500, "n_chains": 1, "random_state": 0, "search": search}
+    options = {"n_steps": 200, "n_chains": 1, "random_state": 0, "search": search}
     candidates = [LeafCascade(n, **options) for n in (1e-200, 8.0)]
     for ordered in (candidates, candidates[::-1]):
         chosen = best_of(ordered, table, 0)
