@@ -91,7 +91,7 @@ class AdaptiveClassifier(GatedClassifier):
     --------
     >>> import numpy as np
     >>> from bayescascade import AdaptiveClassifier
-    >>> X = np.random.default_rng(0).normal(size=(600, 4))
+    >>> X = np.random.default_rng(0).normal(size=(300, 4))
     >>> y = np.where(np.abs(X[:, 0]) > 0.5, X[:, 0] > 0, X[:, 1] * X[:, 2] > 0)
     >>> model = AdaptiveClassifier(budget=2.5, n_boosted=30, random_state=0).fit(X, y)
     >>> bool(model.validation_cost_ < 2.7), bool(model.feature_shares_[0] > 0.9)

@@ -82,10 +82,10 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
     --------
     >>> import numpy as np
     >>> from bayescascade import SubmodularTreeClassifier, explore
-    >>> X = np.random.default_rng(0).normal(size=(400, 4))
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
     >>> model = SubmodularTreeClassifier(max_depth=1, random_state=0).fit(X, X[:, 2] > 0.5)
     >>> posterior = model.posterior_.with_tradeoff(2.0)
-    >>> explore(posterior, n_steps=2_000, random_state=0).state
+    >>> explore(posterior, n_steps=500, random_state=0).state
     Purchases([[2]])
     """
 

@@ -85,9 +85,9 @@ class SelectedForestClassifier(ForestClassifier):
     --------
     >>> import numpy as np
     >>> from bayescascade import SelectedForestClassifier
-    >>> X = np.random.default_rng(0).normal(size=(500, 8))
+    >>> X = np.random.default_rng(0).normal(size=(200, 8))
     >>> y = X[:, 3] + X[:, 7] > 0
-    >>> SelectedForestClassifier(budget=2.0, random_state=0).fit(X, y).selected_
+    >>> SelectedForestClassifier(budget=2.0, n_trees=10, random_state=0).fit(X, y).selected_
     ['x7', 'x3']
     """
 

@@ -103,7 +103,7 @@ time_limit, until, checkpoint, resume, progress
     >>> import pandas as pd
     >>> from bayescascade import RuleListClassifier
     >>> frame = pd.DataFrame({"sky": ["grey"] * 20 + ["blue"] * 20, "wind": ["yes", "no"] * 20})
-    >>> model = RuleListClassifier(n_steps=2000, random_state=0).fit(frame, frame["sky"] == "grey")
+    >>> model = RuleListClassifier(n_steps=200, random_state=0).fit(frame, frame["sky"] == "grey")
     >>> model.predict(pd.DataFrame({"sky": ["blue"], "wind": ["no"]}))
     array([False])
     >>> model.explain({"sky": "grey", "wind": "no"})

@@ -268,7 +268,7 @@ class DensityRuleList(
     >>> from bayescascade import DensityRuleList
     >>> sky = ["grey"] * 30 + ["blue", "red"] * 5
     >>> frame = pd.DataFrame({"sky": sky, "wind": ["yes", "no"] * 20})
-    >>> model = DensityRuleList(n_steps=2000, random_state=0).fit(frame)
+    >>> model = DensityRuleList(n_steps=200, random_state=0).fit(frame)
     >>> model.rules_.n_rules
     1
     >>> model.explain({"sky": "grey", "wind": "no"})

@@ -86,12 +86,13 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     >>> import numpy as np
     >>> from bayescascade import GatedSensorsClassifier
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(600, 4))
+    >>> X = rng.normal(size=(300, 4))
     >>> y = np.where(X[:, 0] > 0, X[:, 1] > 0, X[:, 3] > 0)
     >>> sensors = {"left": [0, 1], "right": [2, 3]}
-    >>> model = GatedSensorsClassifier(sensors=sensors, budget=1.5, random_state=0).fit(X, y)
+    >>> model = GatedSensorsClassifier(sensors=sensors, budget=1.5, n_steps=200, random_state=0)
+    >>> model = model.fit(X, y)
     >>> bool(model.activation_cost(X).mean() <= 1.5), model.sends(X).shape
-    (True, (600, 2))
+    (True, (300, 2))
     """
 
     model_name: ClassVar[str] = "GatedSensorsClassifier"
@@ -231,10 +232,11 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
     >>> import numpy as np
     >>> from bayescascade import GatedSensorsRegressor
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(600, 4))
+    >>> X = rng.normal(size=(300, 4))
     >>> y = np.where(X[:, 0] > 0, X[:, 1], 0.0) + np.where(X[:, 2] > 0, 0.0, X[:, 3])
     >>> sensors = {"left": [0, 1], "right": [2, 3]}
-    >>> model = GatedSensorsRegressor(sensors=sensors, budget=1.2, random_state=0).fit(X, y)
+    >>> model = GatedSensorsRegressor(sensors=sensors, budget=1.2, n_steps=200, random_state=0)
+    >>> model = model.fit(X, y)
     >>> bool(model.activation_cost(X).mean() <= 1.2), bool(model.score(X, y) > 0.8)
     (True, True)
     """
