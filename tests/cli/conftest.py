@@ -32,7 +32,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     """Return a leaf cascade of the Titanic."""
     return _written(
         tmp_path_factory, "fit", TITANIC, "--drop", "survived", "--ordinal", "age:child,adult",
-        "--seed", 0, "--search", "anneal+metropolis", "--steps", 10_000, "--chains", 2,
+        "--seed", 0, "--search", "anneal+metropolis", "--steps", 500, "--chains", 2,
     )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     """Return a density rule list of the Titanic."""
     return _written(
         tmp_path_factory, "fit", TITANIC, "--model", "rules", "--drop", "survived", "--ordinal",
-        "age:child,adult", "--seed", 0, "--steps", 2_000, "--chains", 2,
+        "age:child,adult", "--seed", 0, "--steps", 500, "--chains", 2,
     )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def classified(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     """Return a rule-list classifier of tic-tac-toe."""
     return _written(
         tmp_path_factory, "classify", TIC_TAC_TOE, "--target", "outcome", "--max-size", 3,
-        "--chains", 2, "--seed", 0, "--steps", 4_000,
+        "--chains", 2, "--seed", 0, "--steps", 1_000, "--cv", 2,
     )  # fmt: skip
 
 

@@ -43,8 +43,8 @@ def without_source(path: Path) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("name", "cv"), [("t.csv", TWICE), ("t.csv.gz", ()), ("t.parquet", ())]
-)  # fmt: skip
+    ("name", "cv"), [("t.csv", TWICE), pytest.param("t.parquet", (), marks=pytest.mark.slow)]
+)
 def test_the_same_model_as_in_python(tmp_path: Path, name: str, cv: tuple[object, ...]) -> None:
     """What pandas reads and the estimator learns must be what the command learns."""
     frame = people()

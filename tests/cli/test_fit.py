@@ -28,10 +28,10 @@ SMALL = ("--steps", 200, "--chains", 2, "--seed", 1)
         (
             "fitted",
             LeafCascade(
-                leaf="auto", search="anneal+metropolis", n_steps=10_000, n_chains=2, random_state=0
+                leaf="auto", search="anneal+metropolis", n_steps=500, n_chains=2, random_state=0
             ),
         ),
-        ("listed", DensityRuleList(n_steps=2_000, n_chains=2, random_state=0)),
+        ("listed", DensityRuleList(n_steps=500, n_chains=2, random_state=0)),
     ],
 )
 def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRequest) -> None:
@@ -57,11 +57,15 @@ def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRe
 @pytest.mark.parametrize(
     ("common", "words"),
     [
-        (("fit", TITANIC, "--leaf", "uniform", *SAMPLED, "--steps", 8_000), "tree"),
+        (("fit", TITANIC, "--leaf", "uniform", *SAMPLED, "--steps", 2_000), "tree"),
         pytest.param(
             ("fit", TITANIC, "--model", "rules", "--steps", 2_000), "list", marks=pytest.mark.slow
         ),
-        (("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 2_000, "--cv", 0), "list"),
+        pytest.param(
+            ("classify", TIC_TAC_TOE, "--target", "outcome", "--steps", 2_000, "--cv", 0),
+            "list",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["fit", "rules", "classify"],
 )
