@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import UnknownLevelWarning, warn_user
+from bayescascade.base.errors import UnknownLevelError, UnknownLevelWarning, warn_user
+from bayescascade.base.typed_words import typed, typed_setting
 from bayescascade.data.column import UNKNOWN
 from bayescascade.data.levels import Cells, level_text, plain_level
 
@@ -55,3 +56,12 @@ class UnknownCells:
         """Warn of the rows that have such a cell, if any."""
         if self.levels:
             warn_user(UnknownLevelWarning(self.n_rows, self.levels, self.meaning))
+
+
+def advised(error: UnknownLevelError, choice: str) -> UnknownLevelError:
+    """Return the error with what to do: give all levels, or accept unknown ones by `choice`."""
+    levels = typed("nominal=, ordinal=", "--nominal, --ordinal")
+    accepted = typed_setting("unknown", choice)
+    return error.advising(
+        f"give all its levels when fitting ({levels}), or accept unknown ones with {accepted}"
+    )

@@ -36,7 +36,6 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayescascade.base.errors import ParameterError, UnknownLevelError
-from bayescascade.base.typed_words import typed, typed_setting
 from bayescascade.base.validation import check_integer, check_weights
 from bayescascade.data.arrow_frames import as_frame
 from bayescascade.data.column import MISSING, UNKNOWN
@@ -45,7 +44,7 @@ from bayescascade.data.given import GivenRows
 from bayescascade.data.partitions import by_partitions
 from bayescascade.data.schema import Rows, Schema
 from bayescascade.data.table import Table, as_table
-from bayescascade.data.unknown import UnknownCells
+from bayescascade.data.unknown import UnknownCells, advised
 from bayescascade.model.conditionals import PredictedColumn, fill_missing, predict_given_others
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.parameters import DensityParameters
@@ -185,11 +184,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         try:
             codes = self.schema_.encode(X, first_row=first_row, unknown=found)
         except UnknownLevelError as error:
-            raise error.advising(
-                "give all its levels when fitting ("
-                + typed("nominal=, ordinal=", "--nominal, --ordinal")
-                + f"), or accept unknown ones with {typed_setting('unknown', 'rare')}"
-            ) from None
+            raise advised(error, "rare") from None
         if found is not None:
             found.tell(_MEANINGS[how], unknown)
         if how == "ignore":

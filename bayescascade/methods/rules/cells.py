@@ -10,12 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, UnknownLevelError
-from bayescascade.base.typed_words import typed, typed_setting
+from bayescascade.base.typed_words import typed_setting
 from bayescascade.data.column import MISSING, UNKNOWN, Column
 from bayescascade.data.levels import check_numbers, to_numbers, without_codes
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_column, sql_condition
-from bayescascade.data.unknown import UnknownCells
+from bayescascade.data.unknown import UnknownCells, advised
 
 
 def encode_for_labels(
@@ -56,11 +56,7 @@ def encode_for_labels(
                 column_codes[column_codes == MISSING] = UNKNOWN  # which has no level here
             found.note(column.name, cells, column_codes)
         except UnknownLevelError as error:
-            raise error.advising(
-                "give all its levels when fitting ("
-                + typed("nominal=, ordinal=", "--nominal, --ordinal")
-                + f"), or accept unknown ones with {typed_setting('unknown', 'ignore')}"
-            ) from None
+            raise advised(error, "ignore") from None
     found.tell("meets no condition", whole)
     codes[codes == UNKNOWN] = MISSING
     return codes
