@@ -163,7 +163,7 @@ def test_rows_held_out_are_scored(name, tmp_path):
         return
     model.report(path, held_out=(rows(), labels) if case.is_labeled else rows())
     told = read(path).text
-    assert "tried on 150 rows that were not used for learning" in told
+    assert "tried on 150 rows, given as held-out rows" in told
     if case.is_labeled:
         right = 100 * float((model.predict(rows()) == labels).mean())
         assert f"predicts the right class for {right:.1f} " in told
