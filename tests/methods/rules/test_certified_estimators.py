@@ -8,7 +8,7 @@ import pytest
 import bayescascade
 from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.base.errors import ParameterError
-from bayescascade.methods.rules import posterior as rule_posteriors
+from bayescascade.methods.rules import list_posterior as rule_posteriors
 from bayescascade.methods.rules.exact import best_list
 from tests.people import draw_people
 
