@@ -140,10 +140,11 @@ class Results:
             names = [name for name in DATA_SETS if any(self.of(name, costs, m) for m in TITLES)]
             for part in (names[:3], names[3:]):
                 columns = [self._column(name, costs, against) for name in part]
+                columns = [each for each in columns if len(each) > 1]
                 methods = [method for method in TITLES if any(method in each for each in columns)]
                 if methods:
                     yield f"\n| {costs} costs | {' | '.join(each['title'] for each in columns)} |"
-                    yield "|---" * (len(part) + 1) + "|"
+                    yield "|---" * (len(columns) + 1) + "|"
                 for method in methods:
                     cells = (each.get(method, "") for each in columns)
                     yield f"| {TITLES[method]} | {' | '.join(cells)} |"
