@@ -57,7 +57,7 @@ def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRe
 @pytest.mark.parametrize(
     ("common", "words"),
     [
-        (("fit", TITANIC, "--leaf", "uniform", *SAMPLED, "--steps", 2_000), "tree"),
+        (("fit", TITANIC, "--leaf", "uniform", *SAMPLED, "--steps", 500), "tree"),
         pytest.param(
             ("fit", TITANIC, "--model", "rules", "--steps", 2_000), "list", marks=pytest.mark.slow
         ),

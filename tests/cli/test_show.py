@@ -110,7 +110,7 @@ def test_given_of_continuous_and_missing(tmp_path: Path) -> None:
     model = tmp_path / "m.json"
     found = run(
         "fit", tmp_path / "rows.csv", "--continuous", "income:0,2,4,8", "--missing", "level",
-        "--steps", 300, "--seed", 0, "--out", model,
+        "--steps", 100, "--seed", 0, "--out", model,
     )  # fmt: skip
     assert found.exit_code == 0, found.stderr
     text = run("show", model, "--given", "income=2,8", "--given", "cell=").stdout

@@ -60,6 +60,7 @@ def test_rows_that_are_not_clipped_are_found(monkeypatch):
     assert finds("a row of sums")
 
 
+@pytest.mark.slow
 def test_a_bound_too_low_is_found(monkeypatch):
     """Halved: that of kendall is tight; others are nearly met."""
     real = sensitivity.by_test_row

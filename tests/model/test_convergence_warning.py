@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import cross_validate
 
 from bayescascade import LeafCascade, NeighborCompressionClassifier, explore
 from tests.commands import run
@@ -19,14 +19,12 @@ TOLD = (
 
 
 def test_fits_warn_of_what_falls_short_and_say_what_to_do():
-    """Once a fit, from the user's line; also inside a search of parameters."""
+    """Once a fit, from the user's line."""
     with pytest.warns(ConvergenceWarning, match=TOLD) as caught:
         model = LeafCascade(**BRIEF, **DECLARED).fit(rows())
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert model.summary_.warnings  # with the figures
-    with pytest.warns(ConvergenceWarning, match=TOLD):
-        GridSearchCV(LeafCascade(**BRIEF, **DECLARED), {"concentration": [1.0]}, cv=2).fit(rows())
     labels = ESTIMATORS["tree"].labels()
     for case in ("tree", "labels", "neighbors"):
         with pytest.warns(ConvergenceWarning, match="run longer chains"):

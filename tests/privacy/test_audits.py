@@ -52,7 +52,7 @@ def bound(name, epsilon, noise, n_samples, promised=None):
 @pytest.mark.parametrize("source", ["simulated", "opendp"])
 def test_no_mechanism_is_refuted(name, source):
     """At the epsilon that it promises, by few samples; slow tests take more."""
-    n_samples = 1000 if source == "simulated" else 300
+    n_samples = 1000 if source == "simulated" else 100
     assert bound(name, 1.0, noise_source(source, 7), n_samples) <= 1.0
 
 

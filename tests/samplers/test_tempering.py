@@ -102,7 +102,7 @@ def test_best_state_of_hot_replicas_counts():
             return 60.0 if state == 12 else super().log_density(state)
 
     run = samplers.tempering(
-        Needle(), n_steps=4000, moves={"walk": Walk()}, initial_states=[0] * 4,
+        Needle(), n_steps=1000, moves={"walk": Walk()}, initial_states=[0] * 4,
         min_inverse_temperature=0.001, seed=3, keep_states=False,
     )  # fmt: skip
     assert (run.best_state, run.best_log_density) == (12, 60.0)

@@ -140,7 +140,8 @@ def test_annealing_is_needed(space):
     assert max(map(space.log_density, starts)) < space.log_densities().max() - 0.1
 
 
-@each(MULTIWAY, *OPTIONS, *LISTS, *(lists(p) for p in (rules.ORDERED, rules.RUNS)))
+@each(MULTIWAY, *OPTIONS, *LISTS, *(lists(p) for p in (rules.ORDERED, rules.RUNS)),
+      quick=(MULTIWAY, OPTIONS[0], *LISTS))  # fmt: skip
 def test_starts_are_possible_and_differ(space):
     """R-hat compares chains from different places; equal starts would flatter it."""
     rng, posterior = np.random.default_rng(0), space.posterior()

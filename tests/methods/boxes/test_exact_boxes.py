@@ -207,7 +207,7 @@ def test_limits_are_checked(rng):
     assert balanced(is_positive, np.array([3.0, 1.0, 2.0])) == 1.0
 
 
-@pytest.mark.parametrize("n", [1_000, 100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [1_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_the_best_interval_of_many_rows_is_that_of_fractions(n, rng):
     """What is called exact must be so at a million rows: by the best run of sums, without error."""
     x, weights = np.sort(rng.normal(size=n)), rng.random(n) * 10.0 ** rng.integers(-3, 4, n)

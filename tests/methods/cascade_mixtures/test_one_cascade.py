@@ -65,6 +65,7 @@ def test_it_is_one_density_of_complete_and_incomplete_rows():
     assert (abs(seen - 20_000 * densities) <= 6 * np.sqrt(20_000 * densities)).all()
 
 
+@pytest.mark.slow
 def test_weights_are_repeated_rows():
     """A table of counts must be the table that it counts."""
     weights = np.random.default_rng(1).integers(0, 4, len(days()))

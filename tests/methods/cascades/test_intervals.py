@@ -147,7 +147,9 @@ def test_tiny_concentrations_underflow_nothing():
     [{}, pytest.param({"leaf": "independent"}, marks=pytest.mark.slow)],
     ids=["uniform", "independent"],
 )
-@both
+@pytest.mark.parametrize(
+    "estimator", [ESTIMATORS[0], pytest.param(ESTIMATORS[1], marks=pytest.mark.slow)]
+)
 def test_rows_get_intervals_around_their_densities(estimator, options, tmp_path):
     """Wider over trees; the same each time, in whatever company, and from a file."""
     model, frame = fitted(estimator, predictive="average", **options), people(40, seed=5)

@@ -144,7 +144,11 @@ def test_sums_are_those_of_the_posterior(problem, max_depth, changed):
     assert densities[present] == pytest.approx(ratio, rel=1e-9)
 
 
-@cases
+@pytest.mark.parametrize(
+    ("problem", "max_depth"),
+    [pytest.param(*case, marks=[pytest.mark.slow] * (case[0] in (MIXED, FEW))) for case in CASES],
+    ids=[f"{p.name}-{d}" for p, d in CASES],
+)
 def test_a_process_may_end_at_a_depth(problem, max_depth):
     """Every node there is a leaf: the prior still sums to one, and of no other trees."""
     settings = {**SETTINGS, **PROCESS, "max_depth": max_depth}

@@ -139,9 +139,9 @@ def test_groups_and_free_features_in_a_frame(rng):
     """A budget is of what is paid: a group once, free features nothing, levels of one column."""
     frame = patients(rng, 400, missing=0.1)
     labels = diagnoses(frame, rng)
-    cheap = small_forest(costs=COSTS, budget=12.0, max_trees=20, max_depth=4).fit(frame, labels)
+    cheap = small_forest(costs=COSTS, budget=12.0, max_trees=10, max_depth=4).fit(frame, labels)
     assert cheap.acquisition_cost(frame).mean() <= 12.0
-    dear = small_forest(costs=COSTS, max_trees=20, cost_exponent=0.0).fit(frame, labels)
+    dear = small_forest(costs=COSTS, max_trees=10, cost_exponent=0.0).fit(frame, labels)
     assert dear.acquisition_cost(frame).mean() > 25.0
     assert (dear.predict(frame) == labels).mean() > (cheap.predict(frame) == labels).mean()
     used = dear.features_used(frame)

@@ -71,7 +71,7 @@ def test_every_pruning_has_the_value_that_the_definition_gives(
 ) -> None:
     """Groups, free columns, repeated reads, weights or depth would be priced wrongly."""
     n_prunings = 0
-    for _ in range(20):
+    for _ in range(10):
         problem = random_problem(rng)
         program = _program(problem, split_cost=split_cost)
         for leaves in reference.all_prunings(problem.roots):

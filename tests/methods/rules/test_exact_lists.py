@@ -24,7 +24,7 @@ from bayescascade.methods.rules.rule_list import RuleList
 from tests import rules_reference
 from tests.documents import ROOT
 from tests.methods.rules.large import lists_of, shortfalls
-from tests.methods.rules.problems import BINS, FRACTIONAL, PAIR, PROBLEMS, each
+from tests.methods.rules.problems import BINS, FRACTIONAL, GAPS, PAIR, PROBLEMS, THREE, each
 
 ROUNDING = 1e-9
 MEMORY = 2e9
@@ -88,7 +88,11 @@ def worst(pairs):
     return lowest
 
 
-@each(*PROBLEMS)
+@pytest.mark.parametrize(
+    "problem",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p in (GAPS, THREE))) for p in PROBLEMS],
+    ids=lambda problem: problem.name,
+)
 def test_every_bound_holds_for_every_prefix(problem):
     """Else a better list would be left out; and lists that children end must be valued right."""
     log_densities = dict(zip(problem.chosen, problem.log_densities().tolist(), strict=True))

@@ -58,7 +58,7 @@ def assert_same(found, expected, tolerance=1e-9):
     assert np.abs(found[finite] - expected[finite]).max(initial=0.0) < tolerance
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_volumes_are_those_of_the_cells(data):
     """Densities are probabilities over volumes: a wrong one is a wrong density."""

@@ -251,6 +251,7 @@ def test_vertices_spend_on_the_steepest_for_their_cost():
     assert problem.vertex(-slope - 3.0).tolist() == [[1.0, 0.0, 1.0]]
 
 
+@pytest.mark.slow
 def test_relaxed_gates_follow_their_shares():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(250, 4))

@@ -66,7 +66,7 @@ def test_all_boxes_keep_their_promises(style, rng):
 def test_many_cells_take_a_pass_more_for_the_error(rng, monkeypatch):
     """Of more cells than rounding can be bounded for, it is by the leaves that are probable."""
     monkeypatch.setattr("bayescascade.methods.cascades.exact.rounding._MUCH", 0.0)
-    for _ in range(20):
+    for _ in range(10):
         problem = draw_problem(rng)
         exact = solve(problem.posterior)
         assert not complaints_of(problem, exact, exact.sample(5, rng)), problem
@@ -269,7 +269,7 @@ def test_listed_log_gammas_have_the_digits_of_two_floats():
 def test_bounds_on_rounding_hold_for_log_densities(rng):
     """The guard allows for no more than what may happen, and for no less."""
     shares = []
-    for _ in range(60):
+    for _ in range(30):
         problem = draw_problem(rng)
         posterior = problem.posterior
         tree = posterior.initial_state(rng)
