@@ -12,6 +12,9 @@ import pytest
 from tests.documents import ENVIRONMENT, NOTEBOOKS, PAGES, ROOT, examples_of, executed, printed
 
 _NUMBER = re.compile(r"\s*-?\d[\d,]*(?:\.\d+)?")  # with the spaces that align it
+_FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+(?: ?%)?| ?%)")
+_NOT_TEXT = re.compile(r"\$[^$]*\$|`[^`]*`|\]\([^)]*\)")  # formulas, code and links
+R_HAT_LIMIT = "1.01"  # printed only if it is exceeded
 
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 SHOWING = [path for path in PAGES if any(examples_of(path.read_text(encoding="utf-8")))]
@@ -75,6 +78,52 @@ def test_notebook_is_committed_with_its_pictures(path: Path) -> None:
     assert not any(output.output_type == "error" for output in outputs)
     assert not any(output.get("name") == "stderr" for output in outputs)
     assert path.stat().st_size < 500_000
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_text_quotes_what_is_printed(path: Path) -> None:
+    """A text about an earlier run would contradict the output beside it."""
+    assert _unprinted(nbformat.read(path, as_version=4)) == []
+
+
+def test_figures_that_no_cell_prints_are_found() -> None:
+    """The test above must be able to fail."""
+    cell = nbformat.v4.new_code_cell(
+        "n_steps = 2_000",
+        outputs=[nbformat.v4.new_output("stream", text="R-hat 1.834, share 0.46")],
+    )
+    text = nbformat.v4.new_markdown_cell("R-hat is 1.83, not 2.18; 46 %, not 47 %, at `1.5`.")
+    notebook = nbformat.v4.new_notebook(cells=[text, cell])
+    assert _unprinted(notebook) == ["2.18", "47 %"]
+
+
+def _unprinted(notebook: nbformat.NotebookNode) -> list[str]:
+    """Return decimals and percentages of the texts that round no number of code or outputs."""
+    shown, figures = [], []
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            outputs = [
+                output.get("text", "") or output.get("data", {}).get("text/plain", "")
+                for output in cell.outputs
+            ]
+            text = "\n".join([cell.source, *outputs]).replace(",", "").replace("_", "")
+            shown += [float(number) for number in _NUMBER.findall(text)]
+        else:
+            figures += _FIGURE.findall(_NOT_TEXT.sub("", cell.source))
+    numbers = np.abs(shown)
+    return [
+        figure
+        for figure in figures
+        if figure != R_HAT_LIMIT and not _rounds_one_of(numbers, figure)
+    ]
+
+
+def _rounds_one_of(numbers: np.ndarray, figure: str) -> bool:
+    """Say whether a figure is one of the numbers, rounded; 46 % may be printed as 0.46."""
+    digits = figure.rstrip("% ").replace(",", "")
+    half = 0.5000001 * 10.0 ** -len(digits.partition(".")[2])
+    scales = (1, 100) if figure.endswith("%") else (1,)
+    return any(bool((np.abs(scale * numbers - float(digits)) <= half).any()) for scale in scales)
 
 
 def _texts(notebook: nbformat.NotebookNode) -> list[str]:
