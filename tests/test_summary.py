@@ -82,7 +82,7 @@ def test_an_annealing_that_fell_says_so():
     assert fine.warnings == []
     assert fine.objection == ""
     summary = replace(fine, fallen=1)
-    assert summary.warnings[0].startswith("1 of 2 chains: annealing ended at a lower density")
+    assert summary.warnings[0].startswith("1 of 2 chains: annealing ended at a less probable state")
     assert "R-hat" not in summary.objection
     assert FitSummary.from_dict(summary.to_dict()).fallen == 1
     older = {name: value for name, value in fine.to_dict().items() if name != "fallen"}

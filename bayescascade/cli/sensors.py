@@ -74,7 +74,7 @@ class FoundSensors(FoundWithin):
 
     @property
     def _chooses_text(self) -> str:
-        return "a quarter of the training rows chooses settings"
+        return "settings are chosen on a quarter of the training rows"
 
 
 def _sensors(found: "FeatureCosts", path: str) -> tuple[dict[str, list[Any]], dict[str, float]]:

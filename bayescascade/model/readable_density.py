@@ -55,7 +55,7 @@ D = TypeVar("D", bound=DensityParts)
 
 _MEANINGS: Final[Mapping[str, str]] = {
     "rare": "multiplies the density by 1 / (columns x (rows learned from + 1)); "
-    "declare all levels when fitting, or whole numbers as continuous",
+    "declare all levels when fitting, or declare whole numbers as continuous",
     "ignore": "counts as missing",
     "error": "",
 }

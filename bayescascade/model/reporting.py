@@ -31,7 +31,7 @@ OF_DENSITIES = (
 """What no density can tell."""
 
 _FOOT = (
-    "Made with bayescascade {version}. This file contains the model and counts, but none of the "
+    "Made with bayescascade {version}. This report contains the model and counts, but none of the "
     "rows. It loads nothing from other places."
 )
 

@@ -34,7 +34,7 @@ _SEARCHES = {
     "ascent+langevin": "gradient ascent and {chains} along the gradient",
 }
 _AT_BOUNDS = "best found, and its bounds did not meet"  # no time limit, no Ctrl-C
-_FELL = "annealing ended at a lower density than a chain had at the first temperature"
+_FELL = "annealing ended at a less probable state than a chain had at the first temperature"
 _NOTHING = "the best result only, no posterior draws"
 
 

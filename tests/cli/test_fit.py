@@ -257,7 +257,7 @@ def test_ages_are_bins_from_file_to_filled_file(tmp_path: Path) -> None:
     told = " ".join(found.stderr.split())
     assert 'note: column "age" holds whole numbers, cut into 7 bins' in told
     assert "--nominal age keeps them as levels" in told
-    assert "age: 7 bins in 17 to 57" in found.stdout
+    assert "age: 7 bins from 17 to 57" in found.stdout
     last = bayescascade.load(model).schema_.columns[0].bin_words(6, 6)
     given = run("show", model, "--given", f"age={last.replace(' to ', ',')}")
     assert given.exit_code == 0, given.stderr

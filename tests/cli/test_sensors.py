@@ -29,7 +29,7 @@ def test_a_curve_is_printed_and_a_single_budget_is_saved(files):
     found = run(*asked, "--budgets", "1,3")
     assert found.exit_code == 0, found.stderr
     assert "376 to learn from, 124 to test" in found.stdout
-    assert "a quarter of the training rows chooses settings" in found.stdout
+    assert "settings are chosen on a quarter of the training rows" in found.stdout
     assert max(map(len, found.stdout.splitlines())) <= 80
     told = json.loads(run(*asked, "--budgets", "1,3", "--json").stdout)
     assert [one["budget"] for one in told["points"]] == [1.0, 3.0]

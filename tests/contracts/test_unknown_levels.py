@@ -178,7 +178,9 @@ def test_cells_of_a_file_do_not_act_on_the_terminal_that_a_warning_is_shown_on()
     (told,) = (str(each.message) for each in caught)
     assert told.isprintable()
     assert r'age "x\ny\x1b[2J"' in told
-    assert told.endswith("; declare all levels when fitting, or whole numbers as continuous")
+    assert told.endswith(
+        "; declare all levels when fitting, or declare whole numbers as continuous"
+    )
     assert (
         model.explain(row.iloc[0])
         .splitlines()[0]

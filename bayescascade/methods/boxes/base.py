@@ -23,6 +23,7 @@ from bayescascade.model.importances import importance_shares
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
+from bayescascade.model.sentences import doubt_sentences
 from bayescascade.report.page import Page
 
 if TYPE_CHECKING:
@@ -200,10 +201,17 @@ class BoxesClassifier(MatrixClassifier):
             ("", "A row is in a box if it is within all of its sides, and in the union if it is "
                  "in any box. There is a table for each box, with a line for each side."),
             ("keeps out", "rows of the other class that are outside only because of this side"),
-            ("drawn", "the share of posterior draws whose most similar box also has this side; in "
-                      "90 % of them it is within the range shown"),
+            ("in draws", "the share of posterior draws whose most similar box also has this side"),
+            ("90 % within", "the range of this side in 90 % of these draws"),
             ("rate", "the share of the rare class among rows inside, or outside"),
         ]  # fmt: skip
+
+    def _doubt(self) -> Sequence[str]:
+        summary = getattr(self, "summary_", None)
+        if summary is None:
+            return []
+        size = self._best.union.n_boxes
+        return doubt_sentences(summary, self.learned_word, ("box", "boxes"), size)
 
     def _cannot_tell(self) -> Sequence[str]:
         return ["Rates, and rows that sides keep out, are counted on the training rows.", *OF_ROWS]

@@ -377,6 +377,10 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
     def _shown(self) -> Page:
         return self.learned_.page() if self.cascade_ is None else self.cascade_._shown()
 
+    def _words_lead(self) -> list[str]:
+        one = self.cascade_
+        return ["Classes are compared with all rows."] if one is None else one._words_lead()
+
     def _in_words(self) -> list[tuple[str, str]]:
         one = self.cascade_
         return super()._in_words() if one is None else one._in_words()

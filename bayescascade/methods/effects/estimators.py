@@ -376,7 +376,7 @@ class EffectModel(MatrixEstimator):
         return HOW_TO_READ
 
     def _cannot_tell(self) -> list[str]:
-        return [ASSUMED, *OF_ROWS]
+        return [ASSUMED, OF_ROWS[0]]  # it is a model of causes, if the assumption is true
 
     # -- files -------------------------------------------------------------------------------------
 

@@ -158,7 +158,7 @@ class LearnedEffects:
 
     def _held(self) -> list[str]:
         n = getattr(self.function, "n_held", 0)
-        return [f"a saved file holds {count_of(n, 'row')}"] if n else []
+        return [f"a saved model holds {count_of(n, 'row')}"] if n else []
 
     # -- files -------------------------------------------------------------------------------------
 

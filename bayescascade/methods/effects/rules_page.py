@@ -21,9 +21,10 @@ def rules_page(told: Any) -> Page:
         Numbers("h > 0", [share_text(share) for share in shares], bars=shares),
         *_effect_columns(told, slice(0, n_parts)),
     ]
+    alike = [f"the same in all groups: {sides[0]}"] if len(set(sides)) == 1 < n_parts else []
     agrees = f"agrees with h > 0 on {share_text(told.fidelity_)}"
     blocks: list[Any] = [
-        Pieces([_found_words(told)]),
+        Pieces([_found_words(told), *alike]),
         Pieces([f"{agrees} of {told.n_held_out_:,} held-out rows"]),
         BLANK,
         PrintedTable(labels, columns, hanging=3, least_label=0, stacks=True),

@@ -135,7 +135,7 @@ class NearestPolicy:
         if rule.tradeoff > 0:
             told.insert(1, f"tradeoff {rule.tradeoff:.3g}")
         margins = f"margins {rule.margins.replace('_', ' ')}"
-        n_rows = f"a saved file holds {len(self.around.rows):,} rows"
+        n_rows = f"a saved model holds {len(self.around.rows):,} rows"
         return [told, [margins, "a heuristic: nothing is proved", n_rows]]
 
     def page(self) -> Page:

@@ -20,7 +20,7 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.mixtures.em import Components, Rows, memberships
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.axes import Bar, plot_bars
-from bayescascade.report.numbers import count_texts, density_text, share_text
+from bayescascade.report.numbers import count_texts, share_text, significant_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
 
 if TYPE_CHECKING:
@@ -43,11 +43,13 @@ class Standout(NamedTuple):
     code: int
     inside: float
     overall: float
+    is_given: bool  # whether only rows that satisfy conditions are compared
 
     def words(self, schema: Schema) -> str:
         """Return it in words, such as "sky is grey: 83.0 % (all rows 31.0 %)"."""
         level = schema.columns[self.column].condition_words((self.code,))
-        return f"{level}: {share_text(self.inside)} (all rows {share_text(self.overall)})"
+        compared = "all rows given this" if self.is_given else "all rows"
+        return f"{level}: {share_text(self.inside)} ({compared} {share_text(self.overall)})"
 
 
 class RowClass(NamedTuple):
@@ -254,7 +256,8 @@ class MixtureDensity(DensityParts):
             worth = rel_entr(inside, overall) + rel_entr(1 - inside, (1 - overall).clip(min=1e-300))
             # of two levels both are worth the same: the one that is more probable inside
             for k, code in enumerate((worth + _TIE * inside).argmax(axis=1).tolist()):
-                told = Standout(j, code, float(inside[k, code]), float(overall[code]))
+                shares = float(inside[k, code]), float(overall[code])
+                told = Standout(j, code, *shares, bool(self.conditions))
                 found[k].append((float(worth[k, code]), told))
         kept = []
         for own in found:
@@ -322,10 +325,9 @@ class MixtureDensity(DensityParts):
         for k, probability in enumerate(self.class_probabilities(row)[0].tolist()):
             if probability >= _TOLD:
                 yield f"class {k + 1}: probability {probability:.4g}"
-        total, relative = float(self.counts.sum()), float(np.exp(log_density + self.log_domain))
-        mass = float(np.exp(logsumexp(self._log_masses(row))))
-        told = density_text(total, total, mass, log_density, relative)
-        yield f"all classes: {told}"
+        relative = float(np.exp(log_density + self.log_domain))
+        density = significant_text(log_density, 4)
+        yield f"all classes together: density of this row {density}, {relative:.3g} x uniform"
 
     # -- as plain data -----------------------------------------------------------------------------
 

@@ -319,7 +319,13 @@ class RadoBoostClassifier(MatrixClassifier):
                 "feature",
             ),
             *rest,
-            Pieces([f'above 0: for "{yes}", below 0: for "{no}"   in units of the rados'], "dim"),
+            Pieces(
+                [
+                    f'a coefficient above 0 favors "{yes}", one below 0 "{no}"',
+                    "features have the units of the rados",
+                ],
+                "dim",
+            ),
         )
 
     def _facts(self) -> list[str]:

@@ -265,7 +265,7 @@ def test_a_file_holds_the_rows_and_forged_ones_are_refused(fitted, tmp_path):
     again = bayescascade.load(tmp_path / "m.json")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert str(again) == str(model)
-    assert "a saved file holds 300 rows" in str(model)
+    assert "a saved model holds 300 rows" in str(model)
     forged = {
         ("neighborhoods", "parts"): [],
         ("neighborhoods", "scale"): [0.0] * 5,
