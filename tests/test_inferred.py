@@ -45,7 +45,8 @@ def test_numbers_are_cut_and_gaps_are_a_level() -> None:
         'column "age" holds whole numbers, cut into 6 bins with about equal numbers of rows; '
         'continuous={"age": BINS} changes the bins',
         'column "number" holds whole numbers, cut into 7 bins with about equal numbers of rows; '
-        'continuous={"number": BINS} changes the bins',
+        'continuous={"number": BINS} changes the bins; all are different: if they only identify '
+        "rows, drop it (drop=['number'])",
         f'column "age" has {300 - n_aged} missing cells: a separate level',
         f'column "sex" has {survey()["sex"].isna().sum()} missing cells: a separate level',
     )

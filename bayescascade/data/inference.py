@@ -195,7 +195,7 @@ class LevelCollector(Collector):
         is_real, is_long = isinstance(levels[0], float), len(levels) > _MOST_WHOLE
         return is_real or is_long or self._are_different(levels, is_weighted)
 
-    def with_bins(self) -> "BinCollector":
+    def with_bins(self, is_weighted: bool) -> "BinCollector":
         """Return what collects bins of the same column, of which nothing is declared."""
         levels = self._levels
         is_whole = bool(levels) and isinstance(levels[0], int)
@@ -205,6 +205,7 @@ class LevelCollector(Collector):
             declared=self.declared,
             is_text=self.is_text,
             may_be_nominal=is_whole and is_short,
+            may_identify=is_whole and self._are_different(levels, is_weighted),
         )
 
     @property
@@ -311,6 +312,7 @@ class BinCollector(Collector):
     """Collects the range and a sample of a continuous column, for declared or `default_bins`."""
 
     may_be_nominal: bool = False  # whether it holds few enough whole numbers
+    may_identify: bool = False  # whether its whole numbers differ in every row
     n_bins: int = 0  # once they were cut
 
     _lowest: float = math.inf
@@ -399,6 +401,8 @@ def _note_of_bins(one: BinCollector) -> str:
     if one.may_be_nominal:
         kept = typed(f"nominal={[one.name]}", f"--nominal {one.typed_name}")
         told += f", {kept} keeps them as levels"
+    if one.may_identify:
+        told += f"; all are different: if they only identify rows, {one.drop_words}"
     return told
 
 

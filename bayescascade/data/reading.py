@@ -198,7 +198,9 @@ class RowReader:
         """Return the collectors; columns of numbers to be cut are read again for those of bins."""
         is_weighted = self.weights is not None
         found = [
-            c.with_bins() if isinstance(c, LevelCollector) and c.needs_bins(is_weighted) else c
+            c.with_bins(is_weighted)
+            if isinstance(c, LevelCollector) and c.needs_bins(is_weighted)
+            else c
             for c in collectors
         ]
         binned = [new for new, old in zip(found, collectors, strict=True) if new is not old]
