@@ -108,8 +108,11 @@ def _how_long(model: Any, parts: "SplitRows") -> str:
     """Return how many methods are tried, and for how long."""
     is_crossed = len(parts.n_rows) == 2  # no rows to validate by
     seconds = model.seconds(parts.n_rows[0], parts.X[0].shape[1], is_crossed)
-    limit = "without a limit of time" if seconds is None else f"for up to {seconds:,.0f} s"
-    return f"{len(model.tried_methods)} methods are tried, {limit} (--time-limit); Ctrl-C ends that"
+    tried = f"{len(model.tried_methods)} methods are tried"
+    told = f"{tried}, without a limit of time"
+    if seconds is not None:
+        told = f"up to {tried} within {seconds:,.0f} s"
+    return f"{told} (--time-limit); Ctrl-C ends this earlier"
 
 
 def budgets_of(text: str) -> list[float]:
@@ -239,7 +242,7 @@ class FoundWithin:
         page = (Heading(heading), Pieces([split]), *few, BLANK, table, BLANK, told)
         if not self._is_auto:
             return page
-        settings = [f"{amount:.12g}: {one.settings_text}" for amount, one in self.fitted]
+        settings = [f"budget {amount:.12g}: {one.settings_text}" for amount, one in self.fitted]
         skipped = [model.skipped_text] if model.skipped_text else []
         return (*page, BLANK, *(Pieces([text], "dim") for text in (*settings, *skipped)))
 

@@ -27,14 +27,14 @@ def test_each_budget_says_its_method() -> None:
     found = run("budget", CLINIC, *ASKED, "--budgets", "5,20")
     assert found.exit_code == 0
     assert found.stderr == (
-        "note: 2 methods are tried, for up to 145 s (--time-limit); Ctrl-C ends that\n"
+        "note: up to 2 methods are tried within 145 s (--time-limit); Ctrl-C ends this\n  earlier\n"
     )
     lines = found.stdout.splitlines()
     assert lines[0].endswith("2 classes   auto classifier")
     assert lines[3].split() == ["budget", "cost", "error", "validation", "error", "method"]
     assert [line.split()[0] for line in lines[4:7]] == ["nothing", "5", "20"]
     assert all(line.split()[-1] in ("l1", "prune") for line in lines[5:7])
-    assert any(line.startswith("20: ") for line in lines)
+    assert any(line.startswith("budget 20: ") for line in lines)
     assert max(map(len, lines)) <= 80
 
 
@@ -43,12 +43,12 @@ def test_a_budget_that_buys_nothing_names_no_method() -> None:
     lines = run("budget", CLINIC, *ASKED, "--budgets", "0.5,20").stdout.splitlines()
     assert lines[5].split()[-1] == "none"
     assert lines[6].split()[-1] in ("l1", "prune")
-    assert "0.5: nothing is bought" in lines
+    assert "budget 0.5: nothing is bought" in lines
 
 
 def test_a_limit_is_repeated() -> None:
     told = run("budget", CLINIC, *ASKED, "--budgets", 5, "--time-limit", 30).stderr
-    assert told.startswith("note: 2 methods are tried, for up to 30 s (--time-limit)")
+    assert told.startswith("note: up to 2 methods are tried within 30 s (--time-limit)")
     told = run("budget", CLINIC, *ASKED, "--budgets", 5, "--time-limit", "no limit").stderr
     assert told.startswith("note: 2 methods are tried, without a limit of time")
 

@@ -361,7 +361,8 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         if self.model_._reads_nothing:
             return "nothing is bought"
         told = [*self.model_._size_facts(), *self.model_.certificate_texts]
-        return ", ".join([self.model_.title, *told])
+        settings = ", ".join([self.model_.title, *told])
+        return settings.replace("at the time limit of", "after its share of the time,")
 
     @property
     def certificate_texts(self) -> list[str]:
