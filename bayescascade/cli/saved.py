@@ -89,6 +89,8 @@ def show(
         raise click.UsageError("--joined needs --png, and no --tree")
     if (held_out or target) and html is None:
         raise click.UsageError(f"{'--held-out' if held_out else '--target'} needs --html, got none")
+    if png is not None and not png.lower().endswith(".png"):
+        raise click.UsageError(f"--png must end in .png, got {png}")
     check_outputs({"--png": png, "--html": html}, {"MODEL.json": model, "--held-out": held_out})
     from bayescascade.model.record import load
     from bayescascade.model.roles import (

@@ -181,7 +181,9 @@ def read_held_out(model: Any, data: str, target: str | None) -> Any:
 def _target_of(model: Classifier, target: str | None) -> str:
     found: str | None = getattr(model, "target_", None) if target is None else target
     if found is None:
-        raise click.UsageError("--target must name the labels' column, got none")
+        raise click.UsageError(
+            "--target must name the column of the labels, got none: the model does not know it"
+        )
     return found
 
 

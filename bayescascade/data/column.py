@@ -378,9 +378,14 @@ class Column:
         if len(numbers) == len(pair) == 2:
             low, high = starts.get(numbers[0], -1), ends.get(numbers[1], -1)
         if not 0 <= low < high:
+            rule = f"a pair of increasing edges out of {', '.join(self.edge_texts())}"
+            if self.is_whole:
+                bins = [self.whole_ends(i, i) for i in range(len(self.edges) - 1)]
+                begin, end = (", ".join(map(str, ends)) for ends in zip(*bins, strict=True))
+                rule = f"a range that begins at {begin} and ends at {end}"
+            told = ", ".join(f"{end:g}" if isinstance(end, float) else str(end) for end in pair)
             raise DataError(
-                f'conditions on column "{self.name}" must be a number or a pair of increasing '
-                f"edges out of {', '.join(self.edge_texts())}, got {pair}"
+                f'conditions on column "{self.name}" must be a number or {rule}, got {told}'
             )
         return tuple(range(low, high))
 

@@ -44,8 +44,8 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
     if is_missing.any():
         row = 1 + int(np.argmax(is_missing))
         raise DataError(
-            f"{name} must not have missing labels, got NaN in row {row}: fill them, or leave such "
-            f"rows out ({typed_setting('missing_labels', 'drop', 'ReadAs')})"
+            f"{name} must not have missing labels, got a missing cell (NaN) in row {row}: fill "
+            f"them, or leave such rows out ({typed_setting('missing_labels', 'drop', 'ReadAs')})"
         )
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         row = 1 + int(np.argmax(np.isinf(labels)))

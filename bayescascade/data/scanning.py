@@ -162,4 +162,5 @@ def _drop_notes(labels: str | None, whole: Source, changes: Changes) -> list[str
     if not n_missing:
         return []
     rows = "1 row" if n_missing == 1 else f"{n_missing:,} rows"
-    return [f'{rows} without a label in column "{labels}" left out, and not counted']
+    are = "is" if n_missing == 1 else "are"
+    return [f'{rows} without a label in column "{labels}" {are} left out of all figures']

@@ -233,7 +233,7 @@ ROLE_WORDS: Mapping[type, str] = {
     Density: "a density",
     Predictor: "a model that predicts",
     Classifier: "a classifier",
-    Explaining: "a model that explains rows",
+    Explaining: "a density or a classifier",
     Regressor: "a regressor",
     EffectEstimator: "an effect estimator",
     OnlineLearner: "a model that learns on",

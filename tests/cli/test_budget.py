@@ -243,7 +243,7 @@ def test_wrong_data_are_named(tmp_path: Path) -> None:
     assert_error(told, "--test-share must leave rows for each part, got 0.25 of 2 rows")
     (tmp_path / "gap.csv").write_text("a,b\n1,x\n2,\n")
     told = run("budget", tmp_path / "gap.csv", "--target", "b", "--budgets", 1)
-    assert_error(told, 'column "b" must not have missing labels, got NaN in row 2')
+    assert_error(told, 'column "b" must not have missing labels, got a missing cell (NaN) in row 2')
 
 
 def test_a_budget_below_everything_is_told(tmp_path: Path) -> None:

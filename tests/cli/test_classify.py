@@ -158,7 +158,7 @@ def test_wrong_options(options: list[str], message: str, monkeypatch: pytest.Mon
     ("content", "options", "message"),
     [
         ("a,b\nx,1\ny,1\n", [], 'column "b" must have at least two classes, got one class, "1"'),
-        ("a,b\nx,1\ny,\n", [], 'column "b" must not have missing labels, got NaN in row 2'),
+        ("a,b\nx,1\ny,\n", [], 'missing labels, got a missing cell (NaN) in row 2:'),
         ("a,b\nx,1.5\ny,2.5\n", [], 'column "b" must hold text, whole numbers or truth values'),
         (
             "a,b\n,1\ny,2\n",

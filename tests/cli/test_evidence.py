@@ -37,7 +37,7 @@ def test_json_has_every_digit() -> None:
     [
         (["--grid", "expected_leaves"], "--grid must be NAME=VALUE,VALUE,..."),
         (["--grid", "leaf=uniform", "--grid", "leaf=uniform"], "--grid must name leaf once"),
-        (["--grid", "leaves=2"], "a grid's parameter must be one of"),
+        (["--grid", "leaves=2"], "--grid must name parameters out of"),
         (["--grid", "expected_leaves=x"], "expected_leaves must be"),
         (
             ["--memory-limit", "1e-9"],

@@ -148,7 +148,10 @@ def test_files_that_do_not_go_together_are_told(halves, tmp_path):
     for path, rows in zip((a, b), halves, strict=True):
         run("rados", "make", rows, *TARGET, "--out", path)
     assert_error(run("rados", "fit", a, b), "same classes and units, as by like=")
-    assert_error(run("rados", "fit", halves[0]), "cannot be read as rados")
+    assert_error(
+        run("rados", "fit", halves[0]),
+        "is not a file of rados, or is damaged: rados make writes such files",
+    )
     assert_error(run("rados", "fit"), "Missing argument")
     assert_error(run("rados", "make", halves[0], *TARGET, "--out", halves[0]), "DATA")
 

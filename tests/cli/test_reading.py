@@ -33,7 +33,9 @@ def _reads(command):
 def test_rows_without_a_label_are_left_out_if_asked_for(tmp_path):
     path, model = written(tmp_path), tmp_path / "model.json"
     refused = run("classify", path, "--target", "label", "--drop", "start")
-    assert_error(refused, 'column "label" must not have missing labels, got NaN in row 45')
+    assert_error(
+        refused, 'column "label" must not have missing labels, got a missing cell (NaN) in row 45'
+    )
     assert "--missing-labels drop" in refused.stderr
     told = run(
         "classify", path, "--target", "label", "--missing-labels", "drop", "--dates", "parts",

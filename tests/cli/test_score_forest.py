@@ -73,7 +73,7 @@ def test_rows_that_a_forest_cannot_be_tested_on(forest: str, tmp_path: Path) -> 
     frame, data, out = pd.read_csv(CLINIC).head(3), tmp_path / "rows.csv", tmp_path / "out.csv"
     strange = frame.assign(outcome=["die", "recover", "die"])
     for rows, options, message in (
-        (frame, (), "--target must name the labels' column, got none"),
+        (frame, (), "--target must name the column of the labels, got none"),
         (frame, ("--target", "x"), 'column "x" is missing'),
         (frame[["outcome"]], ("--target", "outcome"), 'column "age" is missing'),
         (strange, ("--target", "outcome"), '"recover" in row 2'),

@@ -140,8 +140,12 @@ def test_wrong_options(fitted: Fitted, options: list[str], message: str) -> None
     assert_error(run("show", fitted.model, *options), message)
 
 
-def test_the_model_is_not_overwritten_by_its_picture(fitted: Fitted) -> None:
+def test_a_picture_is_a_png(fitted: Fitted) -> None:
+    assert_error(run("show", fitted.model, "--png", "x.txt"), "--png must end in .png, got x.txt")
+
+
+def test_the_model_is_not_overwritten_by_its_report(fitted: Fitted) -> None:
     before = Path(fitted.model).read_bytes()
-    found = run("show", fitted.model, "--png", fitted.model)
-    assert_error(found, "--png must be another file than MODEL.json")
+    found = run("show", fitted.model, "--html", fitted.model)
+    assert_error(found, "--html must be another file than MODEL.json")
     assert Path(fitted.model).read_bytes() == before

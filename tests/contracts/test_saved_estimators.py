@@ -121,7 +121,7 @@ def test_commands_do_what_the_model_can(name, tmp_path):
         values = model.predict_block(rows(), 1).values
         assert pd.read_csv(io.StringIO(told))["predicted"].to_numpy() == pytest.approx(values)
         role = with_article(model.title)
-        assert f"explain needs a model that explains rows, got {path}, {role}" in " ".join(
+        assert f"explain needs a density or a classifier, got {path}, {role}" in " ".join(
             command("explain", path, data).split()
         )
         return

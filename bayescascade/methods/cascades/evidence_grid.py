@@ -260,7 +260,7 @@ def _combinations(
     for name, values in grid.items():
         if name not in owned:
             raise ParameterError(
-                f"a grid's parameter must be one of {', '.join(sorted(owned))}, got {name}"
+                f"grid must name parameters out of {', '.join(sorted(owned))}, got {name}"
             )
         if len(values) == 0:
             raise ParameterError(f"a grid must have values, got none for {name}")

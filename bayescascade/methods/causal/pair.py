@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.typed_words import typed
 from bayescascade.base.validation import check_bounds
 from bayescascade.data.arrow_frames import as_column
 from bayescascade.data.levels import check_numbers, to_numbers
@@ -82,8 +83,8 @@ def declared_bounds(name: str, bounds: Any) -> tuple[float, float]:
     """Return declared bounds; raises ParameterError, which says why they are needed, without."""
     if bounds is None:
         raise ParameterError(
-            f"{name} must be declared, such as (0, 90), from general knowledge and not from the "
-            "data (the smallest and largest number belong to somebody), got None"
+            f"{name} must be declared, such as {typed('(0, 90)', '0,90')}, from general knowledge "
+            "and not from the data (the smallest and largest number belong to somebody), got none"
         )
     return check_bounds(name, bounds)
 

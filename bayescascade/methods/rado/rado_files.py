@@ -12,6 +12,7 @@ import numpy as np
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.files import replaced_file
 from bayescascade.base.texts import shortened
+from bayescascade.base.typed_words import typed
 from bayescascade.base.validation import check_integer
 from bayescascade.methods.rado.protection import Promise
 from bayescascade.methods.rado.reading import Reading
@@ -39,7 +40,12 @@ def read_rados(path: str | Path) -> Content:
             return _read(Path(path))
     except FileNotFoundError:
         raise ModelFileError(f"no such file: {path}") from None
-    except (OSError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+    except zipfile.BadZipFile:
+        made = typed("Rados.save", "rados make")
+        raise ModelFileError(
+            f"{path} is not a file of rados, or is damaged: {made} writes such files (.npz)"
+        ) from None
+    except (OSError, EOFError, MemoryError) as error:
         reason = shortened(str(error))
         raise ModelFileError(f"{path}: cannot be read as rados: {reason}") from None
     except ModelFileError as error:

@@ -92,7 +92,7 @@ def test_what_no_model_can_be_is_left_out_with_the_reason():
         (["forest"], {}, "model must be one of leaf, branch, got forest"),
         ([], {}, "models must be named once each, got none"),
         (["leaf", "leaf"], {}, "models must be named once each"),
-        (["leaf"], {"expected_branches": [2]}, "a grid's parameter must be one of .*branches$"),
+        (["leaf"], {"expected_branches": [2]}, "grid must name parameters out of .*branches$"),
         (["leaf"], {"expected_leaves": []}, "a grid must have values, got none"),
         (["leaf"], {"expected_leaves": [-1]}, "expected_leaves must be"),
         (["leaf"], {"leaf": ["naive"]}, "leaf must be"),

@@ -32,8 +32,14 @@ def test_bad_parameters(parameters, words):
     [
         (None, "requires y to be passed, but the target y is None"),
         (["a"] * 200, 'y must have at least two classes, got one class, "a"'),
-        (np.append(np.ones(199), np.nan), "y must not have missing labels, got NaN in row 200"),
-        ([None, *"ab" * 99, "a"], "y must not have missing labels, got NaN in row 1"),
+        (
+            np.append(np.ones(199), np.nan),
+            "y must not have missing labels, got a missing cell .NaN. in row 200",
+        ),
+        (
+            [None, *"ab" * 99, "a"],
+            "y must not have missing labels, got a missing cell .NaN. in row 1",
+        ),
         (["a", "b"], "inconsistent numbers of samples"),
         (np.linspace(0, 1, 200), "Unknown label type"),
         (np.array([1, "a"] * 100, object), "y must hold labels of one type, got int, str"),
