@@ -216,7 +216,7 @@ def test_a_saved_forest_is_shown(forest: str) -> None:
     ("options", "message"),
     [
         (("--budgets", "5,x"), "--budgets must be costs, as in 5,10,20, got '5,x'"),
-        (("--budgets", "-1"), "--budgets must be a finite number >= 0, got -1.0"),
+        (("--budgets", "-1"), "--budgets must be a finite number >= 0, got -1"),
         (("--budgets", "1,2", "--out", "m.json"), "--out needs a single budget, got 1,2"),
         (("--budgets", "1", "--plot", "p.txt"), "--plot must end in .png, .svg, .pdf"),
         (("--budgets", "1", "--test-share", "0.5"), "--test-share must be a finite number > 0 and"),

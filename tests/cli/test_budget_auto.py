@@ -95,7 +95,7 @@ def test_ctrl_c_prints_and_saves_the_best_so_far(
     ("changed", "message"),
     [
         (("--target", "x"), '--target names the unknown column "x"'),
-        (("--budgets", "-1"), "--budgets must be a finite number >= 0, got -1.0"),
+        (("--budgets", "-1"), "--budgets must be a finite number >= 0, got -1"),
         (("--time-limit", "0"), "--time-limit must be a finite number > 0"),
     ],
 )
