@@ -252,7 +252,7 @@ def test_doubt_is_told_in_plain_words():
     assert "They do not agree well with each other (R-hat 1.500" in told[0]
     assert told[1] == (
         "Of all trees that are plausible given the rows, 95.0 % have from 9 to 12 leaves; "
-        "that shown has 9."
+        "the one shown has 9."
     )
     fine = replace(rough, diagnostics={"n_leaves": Diagnostic(9.0, 1.0, 1.0, 900.0)})
     assert "you can rely on" in doubt_sentences(fine, "tree", ("leaf", "leaves"), 9)[0]
