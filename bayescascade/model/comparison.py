@@ -171,7 +171,7 @@ class Comparison(Printed):
         if n_halvings > 1:
             halvings = f"{n_halvings} random splits into halves"
             told.insert(0, "±: standard error over the splits")
-        how = f"{halvings}: learned on one half, scored on the other, nats a row"
+        how = f"{halvings}: learned on one, scored on the other, nats a row"
         chosen = [words for model in models for words in whole._chosen_words(model)]
         legend = Pieces(told, "dim")
         return (heading, Pieces([how]), BLANK, table, BLANK, legend, *map(_line, chosen))

@@ -90,7 +90,7 @@ def test_ctrl_c_prints_what_was_finished(tmp_path: Path) -> None:
     assert "titanic.csv   2,201 rows   24 distinct" in found.stdout
     assert "sparse_tree.csv" in found.stdout
     assert "2 random splits into halves" in found.stdout
-    assert "1 random halving:" in found.stdout  # of the second table
+    assert "1 random split into halves:" in found.stdout  # of the second table
     assert found.stderr == "interrupted: 7 of 8 fits were finished\n"
     assert plot.exists()
 

@@ -40,21 +40,21 @@ def test_the_table() -> None:
         str(comparison())
         == """\
 titanic.csv   2,201 rows   24 distinct   4 columns   32 cells
-2 random splits into halves: learned on one half, scored on the other, nats a row
+2 random splits into halves: learned on one, scored on the other, nats a row
 
                                   held out       behind best    parts  seconds
 leaf cascade              -2.3450 ± 0.0050                        9.5      1.2
 density rule list         -2.4400 ± 0.0100   0.0950 ± 0.0050        7      1.2
 smoothed histogram        -2.3650 ± 0.0050   0.0200 ± 0.0000       32      1.2
 
-±: standard error over the splits   parts: leaves, rules (with else), cells or
-  classes"""
+±: standard error over the splits
+  parts: leaves, rules (with else), cells or classes"""
     )
 
 
 def test_one_halving_has_no_error() -> None:
     text = str(comparison(3))
-    assert "1 random halving: " in text
+    assert "1 random split into halves: " in text
     assert "±" not in text
     assert "density rule list                  -2.4500            0.1000        7" in text
 
