@@ -57,7 +57,7 @@ def test_prototypes_are_written_and_measured(data, tmp_path):
         (("--drop", "none"), "none"),
         (("--target", "sex"), 'unknown column "sex"'),
         (("--metric", "cosine"), "--metric"),
-        (("--prior-scale", 0), "--prior-scale must be a finite number > 0, got 0.0"),
+        (("--prior-scale", 0), "--prior-scale must be a finite number > 0, got 0"),
     ],
 )
 def test_errors_are_one_line(data, options, words):

@@ -69,7 +69,7 @@ def test_weights_that_are_all_zero(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--expected-leaves", "0"], "--expected-leaves must be a finite number > 0, got 0.0"),
+        (["--expected-leaves", "0"], "--expected-leaves must be a finite number > 0, got 0"),
         (["--expected-leaves", "x"], "--expected-leaves must be a finite number > 0, got 'x'"),
         (["--model", "leaf", "--expected-branches", "2"], "needs --model branch, got leaf"),
         (["--model", "leaf", "--expected-rules", "2"], "needs --model rules, got leaf"),
@@ -77,7 +77,7 @@ def test_weights_that_are_all_zero(tmp_path: Path) -> None:
         (["--model", "rules", "--max-size", "0"], "--max-size must be an integer >= 1, got 0"),
         (["--model", "rules", "--memory-limit", "-1"], "--memory-limit must be a finite number"),
         (["--model", "rules", "--memory-limit", "1e-9"], "increase --memory-limit"),
-        (["--model", "branch", "--feature-inclusion", "1"], "> 0 and < 1, got 1.0"),
+        (["--model", "branch", "--feature-inclusion", "1"], "> 0 and < 1, got 1"),
         (["--model", "bush"], "'bush' is not one of 'auto', 'leaf', 'branch'"),
         (["--max-branches", "1"], "--max-branches must be an integer >= 2, got 1"),
         (["--predictive", "average", "--search", "anneal"], 'error: --predictive must be "map"'),

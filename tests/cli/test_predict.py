@@ -162,7 +162,7 @@ def test_costs_of_errors_are_read_from_files(classified: Fitted, tmp_path: Path)
     by_threshold = run(*options, "--threshold", "0.9").stdout
     assert by_threshold == out.read_text()
     for option, value, message in [
-        ("--threshold", "3", "--threshold must be a finite number >= 0 and <= 1, got 3.0"),
+        ("--threshold", "3", "--threshold must be a finite number >= 0 and <= 1, got 3"),
         ("--class-costs", "positive", "or a file, cannot read positive"),
         ("--class-costs", "positive=x", "as in no=1,yes=5, or a file, got 'positive=x'"),
         ("--class-costs", "draw=2", "--class-costs must name classes, 'negative', 'positive', got"),

@@ -168,7 +168,7 @@ ESTIMATORS = {
     "leaf auto": Case(LeafCascade, CHAINS | DECLARED | {**DEPENDENT, "leaf": "auto"}),
     "auto": Case(AutoCascade, {"effort": "quick", "random_state": 3} | DECLARED),
     "rules": Case(DensityRuleList, CHAINS | DECLARED),
-    "labels": Case(RuleListClassifier, CHAINS | {"concentration": 0.1}, True),
+    "labels": Case(RuleListClassifier, CHAINS, True),
     "det": Case(DensityEstimationTree, {"random_state": 0} | DECLARED),
     "histogram": Case(SmoothedHistogram, DECLARED),
     "mixture": Case(

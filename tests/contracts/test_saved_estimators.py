@@ -2,6 +2,7 @@
 
 import io
 import json
+import warnings
 from copy import copy
 
 import numpy as np
@@ -40,7 +41,9 @@ OF_THE_FIT = (  # in no file
 def fitted_numbers(model):
     """Return the public fitted attributes that are numbers, or arrays of them."""
     names = [n for n in dir(model) if n.endswith("_") and not n.startswith("_")]
-    found = {n: getattr(model, n) for n in names if hasattr(model, n)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of former names
+        found = {n: getattr(model, n) for n in names if hasattr(model, n)}
     numbers = (int, float, np.number, np.ndarray)
     return {
         name: value

@@ -37,7 +37,7 @@ def test_the_list_is_certified(fit):
     assert model.exact_.is_optimal
     assert model.log_posterior_ == pytest.approx(best_list(model.posterior_).log_density, abs=1e-9)
     assert "exact: no list is more probable" in str(model)
-    assert "point estimate" in str(model)
+    assert "no posterior draws" in str(model)
 
 
 def test_a_search_out_of_time_says_how_far_it_is():

@@ -14,6 +14,7 @@ from bayescascade.data.table import Table
 from bayescascade.methods.cascades.exact import (
     ExactCost,
     lattice,
+    pieces,
     plan,
     recursion,
     solve,
@@ -35,7 +36,7 @@ TABLES = {
 
 @pytest.fixture
 def in_threads(monkeypatch):
-    monkeypatch.setattr(recursion, "_MANY_TERMS", 0)
+    monkeypatch.setattr(pieces, "_MANY_TERMS", 0)
     monkeypatch.setattr(plan, "_MANY_BOXES", 1)
 
 
@@ -138,7 +139,7 @@ def summed(name, **limits):
 def test_files_hold_what_memory_would(name, monkeypatch, tmp_path):
     """In short numbers and by threads as without; and no file is seen at any time."""
     inside, drawn = summed(name)
-    monkeypatch.setattr(recursion, "_MANY_TERMS", 0)
+    monkeypatch.setattr(pieces, "_MANY_TERMS", 0)
     monkeypatch.setattr(plan, "_MANY_BOXES", 1)
     monkeypatch.setattr(recursion, "_AT_ONCE", 7)
     outside, others = summed(name, memory_limit=LESS / 2, scratch=tmp_path)
