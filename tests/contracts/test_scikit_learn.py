@@ -75,6 +75,7 @@ def test_conventions(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(OF_RARE_CLASSES, expected_failed_checks=_own_faults)
 def test_conventions_of_rare_classes(estimator, check):

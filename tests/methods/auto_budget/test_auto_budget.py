@@ -86,6 +86,7 @@ def test_each_budget_has_its_own() -> None:
     assert [one.budget for one in found[4.0].path([1.0, 4.0])] == [1.0, 4.0]
 
 
+@pytest.mark.slow
 def test_what_time_does_not_allow_is_said() -> None:
     """Within a stated time, and by name; none of the twelve would be missed otherwise."""
     began = time.process_time()
@@ -107,6 +108,7 @@ def test_larger_tables_have_more_time() -> None:
     assert seconds[-1] == 600
 
 
+@pytest.mark.slow
 def test_slow_methods_that_are_better_nowhere_are_given_up() -> None:
     """Their fits to the other folds, and to all rows, would be in vain; the print says so."""
     given = {**QUICK, "methods": ("astc", "miser", "l1", "cstc"), "n_jobs": 1}
