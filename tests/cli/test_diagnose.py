@@ -18,7 +18,7 @@ from tests.documents import ENVIRONMENT
 @pytest.mark.parametrize(
     ("name", "begins"),
     [
-        ("fitted", "titanic.csv   leaf cascade   search anneal+metropolis   2 x 1,000 draws\n"),
+        ("fitted", "titanic.csv   leaf cascade   search anneal+metropolis   2 x "),
         ("listed", "titanic.csv   density rule list   "),
         ("classified", "tic_tac_toe.csv   rule list classifier   "),
     ],

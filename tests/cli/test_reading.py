@@ -41,7 +41,7 @@ def test_rows_without_a_label_are_left_out_if_asked_for(tmp_path):
         "classify", path, "--target", "label", "--missing-labels", "drop", "--dates", "parts",
         "--na", '"income, yearly":-9', "--rare", 0.01, "--out", model, *QUICK,
     )  # fmt: skip
-    assert 'note: 12 rows without a label in column "label" left out' in told.stderr
+    assert 'note: 12 rows without a label in column "label" are left out' in told.stderr
     assert told.stdout.startswith("rows.csv   588 rows")
     assert_error(run("score", model, path), "--missing-labels drop leaves such rows out")
     scored = run("score", model, path, "--missing-labels", "drop", "--json")
