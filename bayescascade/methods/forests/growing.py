@@ -191,6 +191,8 @@ def _trees(
     grow: Callable[[_Seeds], list[_Tree]], seeds: _Seeds, n_jobs: int | None, watch: Watch
 ) -> Iterator[_Tree]:
     """Yield trees in the order of their seeds; each thread grows as many as `_SECONDS` allow."""
+    # handing work to threads takes milliseconds, as small trees do; the limit bounds what is grown
+    # beyond the budget in vain
     n_workers = effective_n_jobs(n_jobs)
     start, n_each, seconds = 0, 1, 0.0
     with Parallel(n_jobs=n_jobs, prefer="threads") as pool:

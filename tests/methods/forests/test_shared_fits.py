@@ -57,7 +57,7 @@ def test_features_are_not_tried_again_for_other_budgets(monkeypatch):
 def test_who_compares_with_nothing_elsewhere_gets_what_was_bought():
     """Cross-validation of the whole would otherwise be done twice, once in each of its folds."""
     X, y = rows(100)
-    y = np.where(np.random.default_rng(1).random(100) < 0.4, y, False)  # which is told hardly
+    y = np.where(np.random.default_rng(1).random(100) < 0.4, y, False)  # of which X says little
     model = BudgetPruneClassifier(RandomForestClassifier(5, random_state=0), budget=1.0)
     assert clone(model).fit(X, y).nothing_read_text
     with uncompared():
