@@ -35,7 +35,10 @@ def link_right(
     right: NDArray[np.int32],
     tree_starts: NDArray[np.int64],
 ) -> int:
-    """Write splits' right children and trees' starts; return how many are complete, -1 if short."""
+    """Write splits' right children and trees' starts; return how many are complete, -1 if short.
+
+    feature, -1 at leaves, stack, scratch, right (n_nodes,); tree_starts (n_nodes + 1,).
+    """
     height, n_trees = 0, 0
     is_left = False  # whether the node before was a split
     for node in range(feature.shape[0]):
