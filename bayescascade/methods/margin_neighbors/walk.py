@@ -10,7 +10,10 @@ from bayescascade.methods.margin_neighbors.rule import Neighborhoods, Rule
 
 
 class NeighborWalk:
-    """A row on its way, see `costs.acquisition`; each value leads it the whole way again."""
+    """A row on its way, see `costs.acquisition`; each value leads it the whole way again.
+
+    So no figure depends on the order in which values came.
+    """
 
     def __init__(
         self,

@@ -23,6 +23,8 @@ def add_products(
 ) -> None:
     """Add the products of entries i of the left and j of the right to entries i + j + 1.
 
+    So numbers of leaves, counted from one, add up.
+
     left, right and out are mantissas (n,) float64, each with its powers (n,) int64; halves (D,)
     float64: ``2**-d`` for d = 0 .. D - 1, beyond which a term is dropped.
     """

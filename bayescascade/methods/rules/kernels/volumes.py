@@ -189,7 +189,9 @@ def _next_piece(candidates, rules, on_column, column, at, high):
 def uncovered(candidates, rules, active, space):
     """Return the share of the box's volume, which is positive, that no active rule covers.
 
-    A stack replaces recursion: numba's disk cache cannot hold functions that call themselves.
+    rules (m,) int64: candidates; active: bits of those that hold somewhere in the box, which stays
+    as it is. A stack replaces recursion: numba's disk cache cannot hold functions that call
+    themselves.
     """
     box, users, masks, shares = space.box, space.users, space.masks, space.shares
     depth, pending, phase, result = 0, active, ENTER, 1.0
