@@ -108,7 +108,7 @@ MODELS = {
     "levels": BranchCascade(partitions="levels", predictive="average", **DECLARED),
     "inclusion": BranchCascade(feature_inclusion=0.3, max_branches=2, **DECLARED),
 }
-QUICK = {("independent", 3), ("levels", 2.9), ("inclusion", 3)}  # the others are slow
+QUICK = {("levels", 2.9), ("inclusion", 3)}  # the others are slow
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ assert draw(np.random.default_rng(0)) == np.random.default_rng(0).random()
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
-@pytest.mark.parametrize("is_broken", [False, True])
+@pytest.mark.parametrize("is_broken", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_interrupts_do_not_end_the_process(is_broken, tmp_path):
     """Ctrl-C must keep what was found, whenever it comes, also within numba."""
     (tmp_path / "sudden").mkdir()

@@ -59,6 +59,7 @@ def test_a_command_says_what_it_leaves_out(frame, tmp_path):
     assert "2 columns" in found.stdout
 
 
+@pytest.mark.slow
 def test_dates_are_left_out_in_the_words_of_who_reads(frame, tmp_path):
     """Else a column is lost, although one option keeps it, that its user cannot find."""
     frame["admitted"] = pd.date_range("2023-01-01", periods=N).astype(str)

@@ -98,6 +98,7 @@ def test_columns_of_any_name_can_be_named(name):
     assert name_and_rest(f"{doubled}=1,2", "=") == (name, "=", "1,2")
 
 
+@pytest.mark.slow
 def test_messages_name_columns_as_they_are_typed(tmp_path):
     told = run("fit", written(tmp_path), "--na", -9, *QUICK)
     assert "--continuous '\"income, yearly\"':BINS" in told.stderr
@@ -108,6 +109,7 @@ def test_messages_name_columns_as_they_are_typed(tmp_path):
     assert "income, yearly: 3 bins" in again.stdout
 
 
+@pytest.mark.slow
 def test_dates_may_be_dropped_as_they_are_called(tmp_path):
     read = ("--na", -9, "--dates", "parts", "--nominal", "start.year")
     told = run("fit", written(tmp_path), "--drop", "start", *read[:4], *QUICK)

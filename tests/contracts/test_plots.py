@@ -101,6 +101,7 @@ def test_long_and_odd_names_can_be_read(n_classes):
     assert_readable(density.plot())
 
 
+@pytest.mark.slow
 def test_trees_of_forests_are_drawn_one_by_one():
     model = fitted("forest")
     assert len(model.plot(tree=1).patches) == int(np.diff(model.forest_.tree_starts)[1])

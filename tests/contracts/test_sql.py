@@ -260,7 +260,9 @@ def row_by_row(model, rows):
 
 @pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
 @pytest.mark.parametrize("unknown", ["error", "ignore"])
-@pytest.mark.parametrize("leaf", ["logistic", "least_squares"])
+@pytest.mark.parametrize(
+    "leaf", ["logistic", pytest.param("least_squares", marks=pytest.mark.slow)]
+)
 def test_trees_of_classifiers_take_cells_as_the_model_does(unknown, leaf, rng):
     """Every kind of column is a term of a score."""
     frame, labels = mixed(rng)

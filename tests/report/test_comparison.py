@@ -93,7 +93,7 @@ def test_the_picture_has_a_point_for_each_halving(n_panels: int) -> None:
     assert all(title.y1 <= box.y0 for title in titles)
 
 
-@pytest.mark.parametrize("n_panels", [1, 2])
+@pytest.mark.parametrize("n_panels", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_legend_of_all_densities_fits(n_panels: int) -> None:
     """Names that are cut off at the edge cannot be read."""
     (one, *_) = comparison().outcomes

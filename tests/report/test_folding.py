@@ -76,6 +76,7 @@ def test_branches_of_a_wide_split_are_folded_together():
     assert f" {int(told[1]) * 10:,} rows (" in " ".join(" ".join(lines[-4:]).split())
 
 
+@pytest.mark.slow
 def test_no_depth_is_too_deep():
     """A chain of a thousand splits ends in a note, not in a traceback, on every medium."""
     chain = Guided(

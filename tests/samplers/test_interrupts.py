@@ -34,7 +34,10 @@ class Interrupted(FullRing):
 
 @pytest.mark.parametrize(
     ("engine", "n_jobs"),
-    [*((engine, 1) for engine in ENGINES.values()), (samplers.tempering, 2)],
+    [
+        *((engine, 1) for engine in ENGINES.values()),
+        pytest.param(samplers.tempering, 2, marks=pytest.mark.slow),
+    ],
     ids=[*ENGINES, "tempering by two processes"],
 )
 def test_interrupted_run_holds_what_was_found(engine, n_jobs, monkeypatch):

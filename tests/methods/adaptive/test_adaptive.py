@@ -90,6 +90,7 @@ def test_log_odds_are_those_of_many_starts(seed):
     assert sizes @ best_log_odds(gaps, gates, sizes, 1.0).shares > limit
 
 
+@pytest.mark.slow
 def test_log_odds_of_rows_with_several_roots():
     """Each row by itself, against a fine grid."""
     rng = np.random.default_rng(0)

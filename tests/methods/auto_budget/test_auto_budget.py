@@ -79,6 +79,7 @@ def test_a_budget_that_buys_nothing_has_no_method() -> None:
     assert model.settings_text == "nothing is bought"
 
 
+@pytest.mark.slow
 def test_each_budget_has_its_own() -> None:
     """One trial is enough for all, and more budget never errs more on the rows that chose."""
     found = dict(AutoBudgetClassifier(**QUICK).fit_budgets([1.0, 4.0], *rows()))

@@ -171,6 +171,7 @@ def test_folds_are_scored_as_trees_of_their_own_would_score_them(
         assert score == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_chosen_tree_predicts_better_than_the_grown_and_the_root(
     rng: np.random.Generator,
 ) -> None:

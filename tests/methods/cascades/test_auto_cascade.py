@@ -191,6 +191,7 @@ def test_a_fold_is_scored_whole_where_that_is_no_work():
     assert folds.affordable([slow], 1e11).folds == folds.folds
 
 
+@pytest.mark.slow
 def test_what_is_chosen_is_that_cascade():
     """Fitted by hand with the settings that are told, it scores rows alike."""
     frame = chains_of(4, 60, 2)
@@ -203,6 +204,7 @@ def test_what_is_chosen_is_that_cascade():
     assert model.candidates_.nats_behind[0] == 0
 
 
+@pytest.mark.slow
 def test_candidates_that_tie_are_named():
     """Else the one that was found first would be taken for a better one."""
     model = AutoCascade("quick", random_state=0).fit(chains_of(4, 60, 2))

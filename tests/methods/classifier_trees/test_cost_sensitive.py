@@ -113,6 +113,7 @@ def test_draws_of_a_single_classifier_are_those_of_least_squares(asked, is_right
     assert bool((np.abs(ratio - 1) < 0.2).all()) == is_right
 
 
+@pytest.mark.slow
 def test_a_budget_holds_and_the_state_is_that_of_the_posterior():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 5))

@@ -112,6 +112,7 @@ def test_a_file_keeps_what_was_chosen(tmp_path):
         fitted.within(3.0)
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_the_trees_that_were_tried(monkeypatch):
     """What the first tradeoffs found is not lost, and not called finished."""
     X, y = table(0, is_learnable=True)
@@ -125,6 +126,7 @@ def test_ctrl_c_leaves_the_trees_that_were_tried(monkeypatch):
         tree().fit(X, y)
 
 
+@pytest.mark.slow
 def test_everything_that_is_learned_shares_the_time():
     """Twelve fits must not take twelve time limits."""
     X, y = table(0, is_learnable=True)

@@ -139,6 +139,7 @@ def test_misfit_is_what_the_kernel_errs_more():
     assert_allclose(wider, both.misfit, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_targets_by_name_are_arrays():
     """Whoever has weights gives them; others than those are another population."""
     X, y, t = _rows(n=120)

@@ -87,6 +87,7 @@ def test_best_alternative_is_chosen(rng):
     assert len({one.error for one in tried}) > 1
 
 
+@pytest.mark.slow
 def test_automatic_alternatives(rng, monkeypatch):
     """With a budget and rows to choose by, a few trees of each kind; otherwise one."""
     X, X_val, y, y_val = numbers(rng)
@@ -135,6 +136,7 @@ def test_infeasible_budget_names_the_least(rng):
     assert fitted.validation_cost_ == pytest.approx(least, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_groups_and_free_features_in_a_frame(rng):
     """A budget is of what is paid: a group once, free features nothing, levels of one column."""
     frame = patients(rng, 400, missing=0.1)

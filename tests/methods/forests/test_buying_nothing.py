@@ -119,6 +119,7 @@ def test_cross_validation_chooses_among_growths():
     assert grown.choice_.error == min(errors) < max(errors)
 
 
+@pytest.mark.slow
 def test_a_class_of_one_row_can_be_crossed():
     """Its fold learns without it; and with one class alone, nothing can be."""
     X, y = table(3, is_learnable=True)

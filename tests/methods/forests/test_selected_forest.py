@@ -47,6 +47,7 @@ def test_the_members_of_a_group_are_bought_together_for_all(patients):
     assert errors[0] < 0.15 < errors[1]
 
 
+@pytest.mark.slow
 def test_buying_ends_where_nothing_more_helps(patients):
     """However much there is to spend: the rest costs twice what tells all."""
     X, _, costs = patients

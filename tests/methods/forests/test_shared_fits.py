@@ -25,7 +25,7 @@ def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("model", [SELECTED, GROWN])
-@pytest.mark.parametrize("n_validation_rows", [0, 50])
+@pytest.mark.parametrize("n_validation_rows", [pytest.param(0, marks=pytest.mark.slow), 50])
 def test_each_budget_has_what_it_would_have_alone(model, n_validation_rows):
     """Else results would depend on which other budgets were asked for."""
     beside = rows(n_validation_rows) if n_validation_rows else ()

@@ -31,6 +31,7 @@ def fitted(digits):
     return NeighborCompressionClassifier(random_state=0).fit(*digits[:2])
 
 
+@pytest.mark.slow
 def test_four_percent_of_the_rows_do(digits, fitted):
     """Prototypes beat as many rows, and come near all of them."""
     X, y, X_test, y_test = digits

@@ -84,6 +84,7 @@ def test_shares_are_those_of_all_near_optimal_prunings(problem, tolerance, tempe
     assert result.best_shares.tolist() == pytest.approx(exact(problem, 1e-9, 0.2)[1].tolist())
 
 
+@pytest.mark.slow
 def test_no_draw_is_beyond_the_tolerance_or_better_than_the_best(rng):
     """Chains of millions of steps add up what they change: it must not carry them over."""
     items = FeatureCosts().resolve(["all"])

@@ -197,6 +197,7 @@ def test_values_beyond_the_training_range():
     )
 
 
+@pytest.mark.slow
 def test_declared_columns():
     """Edges, numbers of bins and levels, by name or by number; outer bins are open there, too."""
     frame, labels = people(), fates(people())

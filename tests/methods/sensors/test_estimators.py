@@ -38,6 +38,7 @@ def model():
     return GatedSensorsClassifier(budget=1.2, **HOW).fit(*rows())
 
 
+@pytest.mark.slow
 def test_half_of_the_sensors_do(model):
     """No set that always sends can be right for as little."""
     X, y = rows(seed=1)
@@ -100,6 +101,7 @@ def test_budgets_below_all_are_errors_with_the_least():
         GatedSensorsClassifier(**{**HOW, "budget": -1}).fit(X, y)
 
 
+@pytest.mark.slow
 def test_validation_rows_choose_if_they_are_given():
     X, y = rows()
     X_val, y_val = rows(300, seed=5)
@@ -108,6 +110,7 @@ def test_validation_rows_choose_if_they_are_given():
     assert made.validation_cost_ == pytest.approx(made.activation_cost(X_val).mean())
 
 
+@pytest.mark.slow
 def test_a_sensor_with_a_missing_cell_is_silent(model):
     """Its row is answered by the others; as an error it names the column."""
     X, y = rows(seed=3)
@@ -152,13 +155,17 @@ def test_one_class_is_an_error():
         GatedSensorsClassifier(**HOW).fit(X, np.zeros(50))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
-    [{"method": "direct", "activation": "relu", "features": "squared"},
-     *(pytest.param(how, marks=pytest.mark.slow) for how in
-       ({"method": "direct"}, {"method": "relaxed"}, {"features": "fourier", "n_fourier": 20}))],
+    [
+        {"method": "direct", "activation": "relu", "features": "squared"},
+        {"method": "direct"},
+        {"method": "relaxed"},
+        {"features": "fourier", "n_fourier": 20},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_other_ways_by_name(how, tmp_path):
     """Each is within its budget, better than a guess, printed and saved."""
     X, y = rows(300)

@@ -281,9 +281,12 @@ def truth_of(n_sensors, width, seed, n=1000):
 @pytest.mark.parametrize(
     ("n_sensors", "width", "n_seeds"),
     [
-        (2, 2, 3),
+        (2, 2, 1),
         (5, 2, 1),
-        *(pytest.param(*one, 1, marks=pytest.mark.slow) for one in ((2, 10), (10, 5))),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in ((2, 2, 3), (2, 10, 1), (10, 5, 1))
+        ),
     ],
 )
 def test_weights_of_soft_gates_are_recovered_from_random_starts(n_sensors, width, n_seeds):

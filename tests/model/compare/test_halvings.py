@@ -57,6 +57,7 @@ def learn_in(table, seed, n_jobs):
     return Learned(SmoothedHistogram().fit(table), {"pid": os.getpid()})
 
 
+@pytest.mark.slow
 def test_workers_change_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has more cores must not get other figures, nor miss a warning."""
     monkeypatch.setattr(halvings, "WORTH_WORKERS", 0.0)

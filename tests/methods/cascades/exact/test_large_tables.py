@@ -110,6 +110,7 @@ def test_tilts_that_list_few_numbers_of_leaves_keep_their_promises(style, rng, m
             assert np.isfinite(found.gap)
 
 
+@pytest.mark.slow
 def test_trees_of_more_leaves_than_are_listed_are_found(monkeypatch):
     """A prior that wants as many leaves as there are cells; and heavy rows, which want few."""
     monkeypatch.setattr("bayescascade.methods.cascades.exact.passes._MOST_LISTED", 100)
