@@ -126,7 +126,7 @@ def _update(
 ) -> None:
     news = " "  # of a search without states on the way
     if "gap" in report.described:
-        news = f"no other is more probable by over {report.described['gap']:,.2f} nats"
+        news = f"no other is more probable by more than {report.described['gap']:,.2f} nats"
     elif size in report.described:
         news = (
             f"log posterior {report.log_density:,.1f}  "

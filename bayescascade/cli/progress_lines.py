@@ -108,7 +108,8 @@ class ProgressLines:
         if math.isfinite(report.best_log_density):
             news.append(f"best log posterior {report.best_log_density:,.2f}")
         if math.isfinite(report.described.get("gap", math.inf)):
-            news.append(f"no other is more probable by over {report.described['gap']:,.2f} nats")
+            gap = f"{report.described['gap']:,.2f}"
+            news.append(f"no other is more probable by more than {gap} nats")
         return ", ".join(news)
 
     def _left(self, heard: _Heard, now: float) -> float | None:

@@ -247,8 +247,8 @@ class DensityParts(Pictured):
             ("density", f"the probability of {each} of the group"),
             (
                 "x uniform",
-                f"the density relative to that if {evenly}: bars to the right (blue) are more "
-                "common, bars to the left (amber) are rarer",
+                f"the density, divided by what it would be if {evenly}: bars to the right (blue) "
+                "are more common, bars to the left (amber) are rarer",
             ),
         ]
 
@@ -287,7 +287,7 @@ class DensityParts(Pictured):
     def given_key(self) -> Page:
         """Return why expected rows and shares may differ; nothing without conditions."""
         told = [
-            "expected rows: from counted rows",
+            "expected rows: counted rows, times the share of their group that meets the conditions",
             "share, probability: from the model shown alone, with its smoothing",
         ]
         if self.schema.n_cells is None:

@@ -74,7 +74,7 @@ def _proved(summary: FitSummary, learned: str, best: str) -> str:
         longer = " A longer search may find a better one." if summary.is_partial else ""
         return (
             f"{stopped}{best} is the best that was found. It is proved that no {learned} is "
-            f"more probable by over {certificate.gap:,.2f} nats (a factor of "
+            f"more probable by more than {certificate.gap:,.2f} nats (a factor of "
             f"{_factor(certificate.gap)}).{longer}"
         )
     if not summary.diagnostics:

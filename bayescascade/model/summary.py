@@ -168,7 +168,7 @@ class FitSummary:
         stopped = f"{self.ending}; " if self.ending else ""
         if certificate.gap == 0:
             return f"{stopped}exact: {which} is more probable"
-        open_gap = f"{which} is more probable by over {certificate.gap:,.2f} nats"
+        open_gap = f"{which} is more probable by more than {certificate.gap:,.2f} nats"
         if certificate.is_rounding:
             return f"{stopped}complete search, up to rounding: {open_gap}"
         found = f"{self.ending}: best found so far" if self.ending else _AT_BOUNDS

@@ -92,7 +92,9 @@ def test_lines_come_though_nothing_is_heard() -> None:
     assert search.said == ["after 1:00: reading the table, or compiling (only the first time)"]
     search.hear("pass 2", 10, 1_000, best=float("nan"), gap=3.25)
     search.wait(60)
-    assert search.said[1:] == ["after 2:00: pass 2 1%, no other is more probable by over 3.25 nats"]
+    assert search.said[1:] == [
+        "after 2:00: pass 2 1%, no other is more probable by more than 3.25 nats"
+    ]
     unknown = Watched()
     unknown.hear("proof", 0, 0)
     unknown.wait(10)

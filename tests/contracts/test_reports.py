@@ -271,7 +271,7 @@ def test_doubt_is_told_in_plain_words():
     open_gap = replace(rough, certificate=Certificate(2.0, "9 boxes", None), interrupted=True)
     (first, *_) = doubt_sentences(open_gap, "list", None, None)
     assert "stopped early" in first
-    assert "no list is more probable by over 2.00 nats (a factor of 7.39)" in first
+    assert "no list is more probable by more than 2.00 nats (a factor of 7.39)" in first
     rounded = replace(rough, certificate=Certificate(0.7, "9 boxes", None, is_rounding=True))
     (first, *_) = doubt_sentences(rounded, "tree", None, None)
     assert "every possible tree was taken into account" in first

@@ -196,7 +196,7 @@ def test_conditional_density_says_what_is_given() -> None:
     assert lines[1] == ""
     assert lines[2].split() == ["expected"]
     assert lines[3].split()[0] == "rows"
-    assert lines[-2].startswith("expected rows: from counted rows")
+    assert lines[-3].startswith("expected rows: counted rows, times the share of their group")
     nested = given_male.condition({"age": "adult"})
     assert str(nested).startswith("given sex is male and age is adult (probability 0.757)\n")
 

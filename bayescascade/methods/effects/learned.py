@@ -138,7 +138,7 @@ class LearnedEffects:
             found.append(f"average effect {_signed(self.average)}")
         proved = [f"objective {self.objective:.6g}"]
         if self.gap is not None:
-            proved.append(f"no function of the kernel is lower by over {self.gap:.1g}")
+            proved.append(f"no function of the kernel is lower by more than {self.gap:.1g}")
         blocks: list[Any] = [Pieces(found), Pieces([*proved, self._kind(), *self._held()])]
         if self.is_treated_alone:
             blocks.append(
@@ -154,7 +154,7 @@ class LearnedEffects:
         if not self.function.has_doubt and self.learner != "kernel":
             return "no posterior: not a kernel"
         is_posterior = self.combine == "mean" and self.surrogate in ("square", "logistic")
-        return "posterior of a likelihood" if is_posterior else "Gibbs posterior, of the loss"
+        return "Bayesian posterior" if is_posterior else "Gibbs posterior of the loss"
 
     def _held(self) -> list[str]:
         n = getattr(self.function, "n_held", 0)

@@ -21,7 +21,7 @@ def rules_page(told: Any) -> Page:
         Numbers("h > 0", [share_text(share) for share in shares], bars=shares),
         *_effect_columns(told, slice(0, n_parts)),
     ]
-    alike = [f"the same in all groups: {sides[0]}"] if len(set(sides)) == 1 < n_parts else []
+    alike = [f"{sides[0]} in all groups"] if len(set(sides)) == 1 < n_parts else []
     agrees = f"agrees with h > 0 on {share_text(told.fidelity_)}"
     blocks: list[Any] = [
         Pieces([_found_words(told), *alike]),
@@ -43,7 +43,8 @@ def _found_words(told: Any) -> str:
     rules = count_of(told.rules_.n_rules, "rule")
     if told.gap_ == 0.0:
         return f"list of {rules}: no list is more probable"
-    return f"list of {rules}: best found, no list is more probable by over {told.gap_:.2f} nats"
+    gap = f"{told.gap_:.2f} nats"
+    return f"list of {rules}: best found, no list is more probable by more than {gap}"
 
 
 def _association_table(told: Any, places: Sequence[int], words: str, chosen: slice) -> PrintedTable:
@@ -75,10 +76,12 @@ def _effect_columns(told: Any, chosen: slice) -> list[Numbers]:
 
 
 def _key(told: Any) -> list[str]:
+    sign = "h: estimated effect of the treatment"
     if told.effects_ is None:
-        return ["no effects measured: pass held-out rows with outcomes (held_out)"]
+        return [sign, "no effects measured: pass held-out rows with outcomes (held_out)"]
     return [
-        "effect: of the treatment, on held-out rows",
-        "intervals: 95 %, lower and upper end, each on its own",
+        sign,
+        "effect: measured on held-out rows",
+        "intervals: 95 % for each alone, lower and upper end",
         f"* excludes 0 even after correction for all {len(told.effects_.effects)} intervals",
     ]

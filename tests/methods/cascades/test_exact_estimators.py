@@ -186,7 +186,7 @@ def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch, tmp_
     assert certificate.gap > 0
     assert certificate.log_evidence is None
     text = " ".join(str(model).split())
-    assert "interrupted: best found so far; no tree is more probable by over" in text
+    assert "interrupted: best found so far; no tree is more probable by more than" in text
     assert "the best result only, no posterior draws" in text
     model.set_params(resume=True).fit(people())
     assert model.tree_.tree == exact.tree_.tree

@@ -45,7 +45,7 @@ def test_a_search_out_of_time_says_how_far_it_is():
     model = density(time_limit=1e-9)
     gap = model.summary_.certificate.gap
     assert gap == model.exact_.gap > 0
-    assert f"no list is more probable by over {gap:,.2f} nats" in " ".join(str(model).split())
+    assert f"no list is more probable by more than {gap:,.2f} nats" in " ".join(str(model).split())
     assert model.exact_.upper_bound >= density().log_posterior_ - 1e-9
 
 

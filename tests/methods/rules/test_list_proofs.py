@@ -159,7 +159,7 @@ def test_a_rounding_that_is_seen_is_no_proof():
     assert gap > 0.005
     text = " ".join(str(model).split())
     assert "exact:" not in text
-    assert f"no list is more probable by over {gap:,.2f} nats" in text
+    assert f"no list is more probable by more than {gap:,.2f} nats" in text
     sure = RuleListClassifier(**fit).fit(*rows, sample_weight=weights)
     assert sure.summary_.certificate.gap == 0.0
     assert "exact: no list is more probable" in str(sure)

@@ -298,7 +298,7 @@ def test_rounding_that_a_print_would_show_is_not_called_exact():
     weights = np.random.default_rng(0).dirichlet(np.ones(4)) * 1e15
     model = BranchCascade(random_state=0).fit(FOUR_CELLS, sample_weight=weights)
     assert "exact" not in str(model).split("log evidence")[0]
-    assert "no tree is more probable by over" in " ".join(str(model).split())
+    assert "no tree is more probable by more than" in " ".join(str(model).split())
 
 
 def test_what_rounding_leaves_open_is_not_put_down_to_time(tmp_path):
