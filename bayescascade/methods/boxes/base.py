@@ -16,7 +16,7 @@ from bayescascade.data.labels import check_two_classes, class_number
 from bayescascade.data.levels import level_text, plain_level
 from bayescascade.data.matrix_sides import readable_sql
 from bayescascade.data.sql import sql_case, sql_literal
-from bayescascade.methods.boxes.learned import LearnedBoxes
+from bayescascade.methods.boxes.learned import DRAWN, KEPT_OUT, LearnedBoxes
 from bayescascade.methods.boxes.picture import plot_union
 from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
 from bayescascade.model.importances import importance_shares
@@ -24,7 +24,7 @@ from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.model.sentences import doubt_sentences
-from bayescascade.report.page import Page
+from bayescascade.report.page import BLANK, Page, Pieces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -194,15 +194,18 @@ class BoxesClassifier(MatrixClassifier):
         return [*super()._facts(), f'"{level_text(self.positive_)}" in boxes']
 
     def _page(self) -> Page:
+        key = [f"{heading}: {words}" for heading, words in self._best.headings]
+        return (*self._shown(), BLANK, Pieces(key, "dim")) if key else self._shown()
+
+    def _shown(self) -> Page:
         return self._best.page(self._encoder, level_text(self.positive_))
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:
         return [
             ("", "A row is in a box if it is within all of its sides, and in the union if it is "
                  "in any box. There is a table for each box, with a line for each side."),
-            ("keeps out", "rows of the other class that are outside only because of this side"),
-            ("in draws", "the share of posterior draws whose most similar box also has this side"),
-            ("90 % within", "the range of this side in 90 % of these draws"),
+            *KEPT_OUT,
+            *DRAWN,
             ("rate", "the share of the rare class among rows inside, or outside"),
         ]  # fmt: skip
 

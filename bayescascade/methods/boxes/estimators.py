@@ -356,8 +356,11 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
 
     def _how_found(self) -> Page:
         found, told, *warnings = self._found_page()
-        shown = [Pieces(["gibbs chains:", *one.convergence_pieces]) for one in self._others]
-        return (found, told, *shown, *warnings)
+        if not self._others:
+            return (found, told, *warnings)
+        of_each = [("beta", self.summary_), *(("gibbs", one) for one in self._others)]
+        shown = [Pieces([f"{name} chains:", *one.convergence_pieces]) for name, one in of_each]
+        return (found, *shown, *warnings)
 
     # -- files -------------------------------------------------------------------------------------
 

@@ -15,6 +15,12 @@ from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
 
+KEPT_OUT = (("keeps out", "rows of the other class that are outside only because of this side"),)
+DRAWN = (
+    ("in draws", "the share of posterior draws whose most similar box also has this side"),
+    ("90 % within", "the range of this side in 90 % of these draws"),
+)
+
 
 class Side(NamedTuple):
     """A closed side of a union that is shown.
@@ -137,6 +143,12 @@ class LearnedBoxes:
         return learned
 
     # -- in words ----------------------------------------------------------------------------------
+
+    @property
+    def headings(self) -> Sequence[tuple[str, str]]:
+        """What the columns of the tables are that do not explain themselves."""
+        is_drawn = any(side.drawn is not None for side in self.sides)
+        return (*(KEPT_OUT if self.sides else ()), *(DRAWN if is_drawn else ()))
 
     def page(self, encoder: MatrixEncoder, positive: str) -> Page:
         """Return a line about all, and a table of the sides of each box."""
