@@ -301,7 +301,7 @@ def test_as_many_draws_are_kept_as_fit(tmp_path):
     n_kept = sum(model._draws.times)
     assert 1 <= n_kept <= n_all / 2
     assert model.summary_.notes[-1] == (
-        f"of {n_all} draws {n_kept} are kept, because trees are large"
+        f"{n_kept} of {n_all} draws are kept, because trees are large"
     )
     model.save(tmp_path / "model.json")
     loaded, frame = bayescascade.load(tmp_path / "model.json"), people(60, seed=9)

@@ -384,7 +384,10 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     def _details(self) -> Page:
         chosen = self.cascade_
         posterior = chosen._posterior_page()
-        return (*chosen._warnings_page(), *self._choice_page(), BLANK, *posterior)
+        is_other = self._shown_cascade is not self._asked
+        of_which = (Pieces(["the posterior of the chosen model, not of the tree shown:"]),)
+        about = (BLANK, *(of_which if is_other else ()), *posterior)
+        return (*chosen._warnings_page(), *self._choice_page(), *about)
 
     # -- files -------------------------------------------------------------------------------------
 

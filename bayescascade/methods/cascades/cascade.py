@@ -333,7 +333,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         limit = self.memory_limit * 1e9
         draws = keep_draws(drawn, self._count, self.schema_, self._leaf, limit)
         if sum(draws.times) < len(drawn):
-            note = f"of {len(drawn):,} draws {sum(draws.times):,} are kept, because trees are large"
+            note = f"{sum(draws.times):,} of {len(drawn):,} draws are kept, because trees are large"
             self.summary_ = replace(self.summary_, notes=(*self.summary_.notes, note))
         return draws
 

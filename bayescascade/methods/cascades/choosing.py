@@ -165,8 +165,8 @@ class Chooser:
         return best
 
     def _say(self, what: str) -> None:
-        """Report what is being done, and what all takes at most: most tables need far less."""
-        self.report(f"{what} cascades, at most about {ceil(self.left * 1e-9)} s in total")
+        """Report what is being done, and how long it may still take: most tables need far less."""
+        self.report(f"{what} cascades, at most about {ceil(self.left * 1e-9)} s left")
 
     def _better(self, best: Candidate, other: Candidate, gain: float) -> Candidate | None:
         """Return another candidate if it has more evidence by so much; None if not."""

@@ -74,6 +74,10 @@ class JoinedPair(NamedTuple):
         together, apart = probability_text(self.together), probability_text(self.apart)
         return f"{' with '.join(self.levels(schema))} {together} ({apart})"
 
+    def full_words(self, schema: Schema) -> str:
+        """Return the same where no key explains the brackets."""
+        return f"{self.words(schema)[:-1]} if independent)"
+
 
 class DependentLeaf:
     """The rows of one box, its columns connected by a tree that is averaged over.

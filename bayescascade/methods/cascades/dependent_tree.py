@@ -91,8 +91,11 @@ class DependentTree(LearnedDensityTree):
         """What else a reader of the table has to know."""
         if not any(self.pairs(leaf) for leaf in self.tree.leaves.tolist()):
             return super().key
-        with_ = "with: levels of columns that probably depend on each other, joint probability "
-        return (*super().key, f"{with_}(if independent)")
+        with_ = (
+            "with: levels of columns that probably depend on each other, their joint probability "
+            "and, in brackets, what it would be if they were independent"
+        )
+        return (*super().key, with_)
 
     def _inside_words(self, leaf: int) -> list[str]:
         pairs = [pair.words(self.schema) for pair in self.pairs(leaf)[:_MOST_PAIRS]]
@@ -100,8 +103,8 @@ class DependentTree(LearnedDensityTree):
 
     def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
         words = super()._leaf_words(leaf, codes)
-        told = " and ".join(pair.words(self.schema) for pair in self.pairs(leaf)[:2])
-        return f"{words}; joined {told}" if told else words
+        told = " and ".join(pair.full_words(self.schema) for pair in self.pairs(leaf)[:2])
+        return f"{words}; columns depend on each other: {told}" if told else words
 
     def _log_density_told(self, leaf: int, codes: NDArray[np.int32]) -> tuple[float, bool]:
         if (codes < 0).any():

@@ -88,16 +88,17 @@ class LeafChoice:
         return self.sums if self.is_by_evidence else self.best
 
     def words(self) -> str:
-        """Return such as "dependent leaves fit best by evidence, by 12.3 nats over uniform"."""
+        """Return such as "leaf dependent (log evidence 12.3 nats above uniform leaves)"."""
         if len(self.best) == 1:
-            return f"leaf {self.leaf}, as no others were compared"
+            return f"leaf {self.leaf} (no others were compared)"
         own = self._compared[self.leaf]
         others = [
-            f"{own - v:,.1f} nats over {k}" for k, v in self._compared.items() if k != self.leaf
+            f"{own - v:,.1f} nats above {k} leaves"
+            for k, v in self._compared.items()
+            if k != self.leaf
         ]
-        by = "by evidence" if self.is_by_evidence else "by the best trees"
-        over = f", by {' and '.join(others)}" if others else ""
-        return f"{self.leaf} leaves fit best {by}{over}"
+        what = "log evidence" if self.is_by_evidence else "log posterior of the best tree"
+        return f"leaf {self.leaf} ({what} {' and '.join(others)})"
 
     def to_record(self) -> dict[str, dict[str, float]]:
         """Return plain data, as `from_record` reads it."""

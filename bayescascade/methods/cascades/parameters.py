@@ -29,8 +29,8 @@ class ShownParameters(Parameters):
 
     tree = Choice(
         "best",
-        "Show the most probable tree (best), or the posterior draw that is nearest to all others "
-        "(typical)",
+        "Show the most probable tree (best; with auto another one if it has one leaf or over 30), "
+        "or the posterior draw that is nearest to all others (typical)",
         words=("best", "typical"),
     )
 

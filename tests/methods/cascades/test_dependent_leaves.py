@@ -134,8 +134,8 @@ def counted(table):
 def test_explanations_tell_joined_columns_and_the_rows_own_density():
     row = {"sky": "grey", "wind": "gale", "rain": "much", "town": "Ayr"}
     words = fitted().explain(row)
-    assert "; joined " in words
-    assert " (0." in words
+    assert "; columns depend on each other: " in words
+    assert " if independent)" in words
     assert f", density of this row {np.exp(fitted().score_samples(row)[0]):.4g}, " in words
     assert ", average density " in fitted().explain({**row, "rain": None})
 

@@ -48,7 +48,7 @@ def test_leaves_of_most_evidence_are_chosen(kind):
     assert model.leaf_choice_.is_by_evidence
     assert model.log_posterior_ == each[kind].log_posterior_
     np.testing.assert_array_equal(model.score_samples(frame), each[kind].score_samples(frame))
-    assert f"{kind} leaves fit best by evidence, by " in " ".join(str(model).split())
+    assert f"leaf {kind} (log evidence " in " ".join(str(model).split())
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_what_is_not_summed_is_told(tmp_path):
     choice = model.leaf_choice_
     assert (set(choice.best), set(choice.sums)) == (set(LEAVES), {"uniform", "independent"})
     assert model.leaf_ == "dependent"
-    assert "dependent leaves fit best by the best trees, by" in " ".join(str(model).split())
+    assert "leaf dependent (log posterior of the best tree " in " ".join(str(model).split())
     model.save(tmp_path / "model.json")
     read = load(tmp_path / "model.json")
     assert (read.leaf_, read.leaf_choice_) == ("dependent", model.leaf_choice_)
@@ -161,11 +161,11 @@ def test_long_steps_are_fewer():
 def test_words_count_nats():
     """Sums are compared with sums, and trees with trees."""
     choice = LeafChoice({"uniform": -12.0, "dependent": -9.5}, {"uniform": -8.0})
-    told = "dependent leaves fit best by the best trees, by 2.5 nats over uniform"
-    assert (choice.leaf, choice.words()) == ("dependent", told)
+    told = "leaf dependent (log posterior of the best tree 2.5 nats above uniform leaves"
+    assert (choice.leaf, choice.words()) == ("dependent", f"{told})")
     choice.best["independent"] = -10.0
-    assert choice.words() == f"{told} and 0.5 nats over independent"
+    assert choice.words() == f"{told} and 0.5 nats above independent leaves)"
     del choice.best["independent"]
     choice.sums["dependent"] = -9.0
-    told = "uniform leaves fit best by evidence, by 1.0 nats over dependent"
+    told = "leaf uniform (log evidence 1.0 nats above dependent leaves)"
     assert (choice.leaf, choice.words()) == ("uniform", told)
