@@ -66,8 +66,8 @@ _TREES = 40
 )
 @test_share_option(
     "Share of the rows for the test. An equal share is used to measure costs and choose "
-    "settings, and the classifier learns from the rest. If fewer than 1,000 rows remain beside "
-    "the test, it learns from all of these, and settings are chosen by cross-validation."
+    "settings, and the classifier learns from the rest. If fewer than 1,000 rows are not "
+    "in the test, it learns from all of these, and settings are chosen by cross-validation."
 )
 @with_options(option_of("unknown", MODELS), *CHOICE_OPTIONS)
 @with_reading(learns=True, labels=True)

@@ -49,9 +49,10 @@ _SLOW = [each for each in DENSITIES.values() if not each.is_quick]
 def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
     """Learn densities on a random half of each table DATA, and score them on the other half.
 
-    Smaller densities with a higher score are better. The halves are the same for all densities. If
-    there are several tables, options that name columns apply to each table that has them. Ctrl-C
-    ends the comparison early; finished densities are printed.
+    A density with a higher score is better. If scores are equal, the density with fewer parts is
+    easier to read. The halves are the same for all densities. If there are several tables, options
+    that name columns apply to each table that has them. Ctrl-C ends the comparison early; finished
+    densities are printed.
     """
     models = _models(options["models"])
     task = outputs_of(options, {f"DATA {path}": path for path in data})

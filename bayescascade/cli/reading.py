@@ -49,9 +49,10 @@ _LEARNED_OPTIONS = (
     click.option(
         "--dates",
         type=click.Choice(["error", "parts"]),
-        help="Columns of dates become year, month, weekday and hour (parts). By default they are "
-        "left out with a note by commands that learn densities, and are an error otherwise; a "
-        "text column in which only few cells are dates has levels.",
+        help="Columns of dates become year, month, weekday and hour (parts), or are an error "
+        "(error). By default, commands that learn densities leave them out with a note, and they "
+        "are an error in other commands. If only some cells of a text column are dates, its texts "
+        "are levels.",
     ),
 )
 _LABELS_OPTION = click.option(

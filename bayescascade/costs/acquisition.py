@@ -228,7 +228,7 @@ class Acquisition(Printed):
         promised = ["", *(probability_text(step.promised or 0.0) for step in self.steps)]
         accuracy = (step.accuracy or 0.0 for step in self.steps)
         right = [probability_text(one) for one in (self.start_accuracy, *accuracy)]
-        return [Numbers("promised", promised), Numbers("right", right)]
+        return [Numbers("expected", promised), Numbers("accuracy", right)]
 
 
 class AcquisitionError(BayesCascadeError):

@@ -119,7 +119,7 @@ def nothing_text(model: Costly) -> str:
         )
         (cost,) = cost_texts([costs[least]])
         link = "though" if budget is not None and is_within(costs[least], budget) else "and"
-        told += f", {link} the {what}, {', '.join(names)}, costs {cost}"
+        told += f", {link} the {what}, {' with '.join(names)}, costs {cost}"
     return f"{told}; all rows get the same prediction"
 
 

@@ -177,7 +177,7 @@ class Comparison(Printed):
         return (heading, Pieces([how]), BLANK, table, BLANK, legend, *map(_line, chosen))
 
     def _chosen_words(self, model: str) -> list[str]:
-        """Return such as "leaf cascade: leaf dependent in 4 of 5", of what is no number."""
+        """Return such as "leaf cascade in 4 of 5 splits: leaf dependent", of what is no number."""
         outcomes = self.of(model)
         chosen = Counter(
             f"{name} {value}"
@@ -187,7 +187,7 @@ class Comparison(Printed):
         )
         title = self.titles.get(model, model)
         of_all = count_of(len(outcomes), "split")
-        return [f"{title}: {words} in {n} of {of_all}" for words, n in chosen.items()]
+        return [f"{title} in {n} of {of_all}: {words}" for words, n in chosen.items()]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all finished outcomes as plain data."""

@@ -46,7 +46,7 @@ def column_words(column: Column, *, is_open: bool = False) -> str:
         domain = f"{count_of(n_bins, 'bin')} {'from' if column.is_whole else 'in'} {ends}"
         if is_open and column.is_whole and n_bins > 1:
             begin = [column.whole_ends(i, i)[0] for i in range(1, n_bins)]
-            domain = f"{n_bins:,} bins: below {begin[0]}, then from {', '.join(map(str, begin))}"
+            domain = f"{n_bins:,} bins: below {begin[0]}, from {', from '.join(map(str, begin))}"
         elif is_open and n_bins > 1:
             domain = f"{n_bins:,} bins cut at {', '.join(column.edge_texts()[1:-1])}"
     elif column.kind == "ordinal" and len(texts) > _MOST_ORDERED:

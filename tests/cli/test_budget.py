@@ -80,7 +80,7 @@ def test_buying_nothing_is_said() -> None:
     """No splits must not look learned."""
     found = run("budget", CLINIC, *PRUNED, "--budgets", "0.5,12")
     assert "budget-pruned forest" in found.stdout.splitlines()[0]
-    assert found.stderr.startswith("note: budget 0.5 buys nothing, and the cheapest feature that ")
+    assert found.stderr.startswith("note: budget 0.5 buys nothing, and the cheapest first feature ")
     assert found.stderr.count("note:") == 1
 
 

@@ -268,7 +268,7 @@ class AdaptiveClassifier(GatedClassifier):
         return [self._model.full.text, count_of(len(self.classes_), "class", "classes")]
 
     def _size_facts(self) -> list[str]:
-        return [f"{share_text(self.sent_share_)} of the rows sent"]
+        return [f"{share_text(self.sent_share_)} of the rows sent to the full model"]
 
     def _how_made(self) -> Page:
         told = [f"sends {share_text(self.sent_share_)} of the rows to {self._model.full.text}"]

@@ -26,7 +26,9 @@ class AutoBudgetParameters(BudgetedParameters):
         metavar="SECONDS",
         more="In seconds from the beginning of fit. The choice may then depend on the machine.",
     )
-    unknown = unknown_choice(ignore="is treated in the way of the chosen method")
+    unknown = unknown_choice(
+        ignore="counts as missing or as the mean of its column, depending on the chosen method"
+    )
 
 
 AUTO = ListedBudgetLearner(

@@ -15,7 +15,7 @@ HISTOGRAM = ListedDensity(
     "histogram",
     "SmoothedHistogram",
     HistogramParameters,
-    "each cell on its own",
+    "a probability for each cell",
     is_quick=True,
     is_fitted=False,
 )

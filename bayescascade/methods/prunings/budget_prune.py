@@ -262,7 +262,7 @@ class BudgetPruneClassifier(ForestClassifier):
         """Return what the trees of the whole forest begin with; of older files, any."""
         if self._begun_with is None:
             return super()._first_features()
-        return "cheapest feature that its trees begin with", self._begun_with
+        return "cheapest first feature of its trees", self._begun_with
 
     @property
     def _begun_with(self) -> NDArray[np.int64] | None:

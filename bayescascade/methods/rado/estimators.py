@@ -322,7 +322,7 @@ class RadoBoostClassifier(MatrixClassifier):
             Pieces(
                 [
                     f'a coefficient above 0 favors "{yes}", one below 0 "{no}"',
-                    "features have the units of the rados",
+                    "features are scaled as in the rados",
                 ],
                 "dim",
             ),

@@ -66,7 +66,7 @@ class SampleParameters(PlainParameters):
     )
     random_state = LooseInteger(
         None,
-        "Same seed, same sums; signatures and noise that protect privacy have no seed",
+        "Same seed, same sums; random signs and noise that protect privacy have no seed",
         minimum=0,
         none="",
         option="seed",

@@ -69,4 +69,4 @@ class LabelListParameters(ListParameters):
     unknown = unknown_choice(ignore="meets no condition")
 
 
-RULES = ListedDensity("rules", "DensityRuleList", DensityListParameters, "rules")
+RULES = ListedDensity("rules", "DensityRuleList", DensityListParameters, "a list of rules")

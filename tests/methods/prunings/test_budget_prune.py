@@ -389,7 +389,7 @@ def test_a_budget_that_buys_nothing_is_told_what_would_do():
     forest = RandomForestClassifier(3, max_features=None, random_state=0)
     model = BudgetPruneClassifier(forest, costs=costs, budget=1.5).fit(frame, y)
     told = (
-        "budget 1.5 buys nothing, and the cheapest feature that its trees begin with, x0, blood "
+        "budget 1.5 buys nothing, and the cheapest first feature of its trees, x0 with blood "
         "(group), costs 5; all rows get the same prediction"
     )
     assert model.nothing_read_text == told
