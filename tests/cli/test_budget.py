@@ -310,7 +310,7 @@ def test_a_forest_is_pruned_for_each_budget(tmp_path: Path) -> None:
     out = tmp_path / "pruned.json"
     found = run("budget", CLINIC, *PRUNED, "--budgets", "8,14,25", "--json")
     assert found.exit_code == 0
-    assert "budget 8 buys nothing, though the cheapest feature that " in found.stderr
+    assert "budget 8 buys nothing, though the cheapest first feature " in found.stderr
     points = json.loads(found.stdout)["points"]
     assert [point["budget"] for point in points] == [8.0, 14.0, 25.0]
     assert all(point["validation_cost"] <= point["budget"] for point in points)
