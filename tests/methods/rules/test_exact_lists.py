@@ -232,13 +232,15 @@ def test_intervals_of_sorted_groups_are_the_best_partition(is_sorted, rng):
 
 
 @each(*PROBLEMS)
-def test_the_best_of_all_lists_is_found(problem):
-    """It is what "certified" says."""
-    posterior = problem.posterior()
+@pytest.mark.parametrize("expected_rules", [1.7, 10.0])
+def test_the_best_of_all_lists_is_found(problem, expected_rules):
+    """It is what "certified" says, also where the prior expects more rules than the data need."""
+    posterior = problem.posterior(expected_rules=expected_rules)
     found = best_list(posterior)
     assert found.is_optimal
     assert found.gap == 0.0
-    assert found.log_density == pytest.approx(problem.log_densities().max(), abs=ROUNDING)
+    truth = problem.log_densities(expected_rules=expected_rules).max()
+    assert found.log_density == pytest.approx(truth, abs=ROUNDING)
     assert found.log_density == posterior.log_density(found.state)
 
 
