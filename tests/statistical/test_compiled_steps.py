@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import samplers
+from bayescascade.methods.cascades import tree_posterior
+from bayescascade.methods.cascades.kernels.sweep import sweep
 from bayescascade.methods.rules.kernels import layout
 from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
@@ -136,6 +138,49 @@ def test_each_move_alone_is_the_plain_one(space, rng, monkeypatch):
             others = () if names in MORE_STEPS else states_for_moves(space, rng)
             for state in [*others, *telling_states(space, names, 1.0)]:
                 assert is_plain_step(space, state, rng, names, posterior=posterior), (names, state)
+
+
+class Watched(float):
+    """A random number that knows which chance it was compared with, and is below small ones."""
+
+    chance, least = 1.0, 0.0
+
+    def __lt__(self, chance):
+        self.chance = chance
+        return float(self) < max(chance, self.least)
+
+
+class WatchedGenerator:
+    """Draws numbers for a step that runs as Python, the first for its move, and keeps the last."""
+
+    def __init__(self, rng):
+        self.rng, self.last = rng, None
+
+    def random(self):
+        is_first, self.last = self.last is None, Watched(self.rng.random())
+        self.last.least = 0.0 if is_first else 0.4
+        return self.last
+
+
+def test_each_ratio_of_moves_on_trees_is_the_plain_one(rng, monkeypatch):
+    """A lost factor may show in many thousands of draws only: in Python, steps tell the ratio."""
+    monkeypatch.setattr(tree_posterior, "sweep", getattr(sweep, "_python", sweep))
+    space, uncertain = BY_BRANCHES, set()
+    posterior = space.posterior(move_weights={**dict.fromkeys(space.names, 1.0), "graft": 3.0})
+    for beta in (1.0, -1.0) * 300:  # below zero what is more probable is uncertain
+        before, watched = space.states[rng.integers(len(space.states))], WatchedGenerator(rng)
+        state, counts = posterior.sweep(watched, before, 1, beta)
+        if state == before:
+            continue
+        (name,) = (name for name, n in counts.accepted.items() if n)
+        proposals = [p for p, _ in space.moves([name])[name].proposals(before) if p.state == state]
+        gain, chance = space.log_density(state) - space.log_density(before), watched.last.chance
+        plain = np.exp([min(0.0, beta * gain + proposal.log_q_ratio) for proposal in proposals])
+        assert np.isclose(chance, plain, rtol=1e-9, atol=0.0).any(), name
+        if chance < 1.0:
+            uncertain.add((name, state.n_nodes > before.n_nodes))
+    told = {(name, False) for name in ("prune", "change", "swap", "graft", "regroup")}
+    assert uncertain >= told | {(name, True) for name in ("grow", "graft", "regroup")}
 
 
 # How likely edits of a rule on columns of two and three levels propose another, and it this one.
