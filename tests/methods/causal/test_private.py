@@ -157,6 +157,18 @@ def test_audits_certify_no_more_than_was_promised(changed, is_broken, monkeypatc
     assert found > 1.0 or changed
 
 
+@pytest.mark.parametrize(("score", "protect"), OF_TEST_ROWS)
+def test_the_lower_score_wins_and_noise_hides_both(score, protect, monkeypatch):
+    """A row that tests changes both scores; without noise the direction is that of the lower."""
+    x, y = tanh_pair(100)
+    model = made(score, protect)
+    scores = exact_scores(model, x, y, monkeypatch)
+    both = 2 * model._protection(2.0).sensitivity(100)
+    assert model.release_.scale == pytest.approx(both / model.epsilon, rel=1e-3)
+    lower = ("x->y", "y->x")[int(np.argmin(scores))]
+    assert made(score, protect, publish="direction").fit(x, y).direction_ == lower
+
+
 @pytest.mark.slow
 def test_drawn_directions_are_those_of_the_posterior(monkeypatch):
     """The exponential mechanism is one draw from the Gibbs posterior at 2 sensitivity / epsilon."""

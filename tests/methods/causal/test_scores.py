@@ -49,9 +49,10 @@ def test_ranks_agree_with_counting(seed, n_values):
 
 
 def test_quartiles_by_hand():
-    """Of nine numbers the third and the seventh."""
+    """Of nine numbers the third and the seventh, of eight the second and the seventh."""
     numbers = np.array([9.0, 1, 2, 8, 3, 7, 4, 6, 5])
     assert log_iqr(numbers) == pytest.approx(math.log(4))
+    assert log_iqr(numbers[1:]) == pytest.approx(math.log(5))
     assert log_iqr(np.ones(9)) == -math.inf
     assert score_of("iqr", numbers, 2 * numbers) == pytest.approx(math.log(4) + math.log(8))
     expected = 2 * math.log(numbers.var()) + math.log(4)
