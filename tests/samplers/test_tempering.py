@@ -88,6 +88,14 @@ def test_ladder_is_frozen_while_sampling():
     assert np.isfinite(geometric.extras["swap_acceptance"]).all()  # each pair has its turns
 
 
+def test_each_pair_has_its_turns_between_two_draws():
+    """Pairs that never swap leave the draws as slow to change as those of a plain chain."""
+    run = samplers.tempering(
+        FullRing(), n_steps=500, n_draws=1, n_temperatures=4, warmup=0.0, seed=1
+    )
+    assert np.isfinite(run.extras["swap_acceptance"]).all()
+
+
 def test_untried_swaps_are_not_called_rejected():
     run = samplers.tempering(FullRing(), n_steps=1, n_temperatures=3, warmup=0.0, seed=1)
     assert np.isfinite(run.extras["swap_acceptance"][:, 0]).all()
