@@ -27,8 +27,8 @@ _CHOSEN = ("features", "n_steps", "missing", "unknown", "time_limit")
     "--sensors",
     metavar="FILE.csv",
     required=True,
-    help="A CSV file with the columns name, cost and group. It has a line for each column of DATA, "
-    "whose group is its sensor, and may have a line for each sensor, whose cost is that of sending "
+    help="A CSV file with the columns name, cost and group. In the line of a column of "
+    "DATA, group is its sensor. A line may also have the name of a sensor and the cost of sending "
     "(default 1).",
 )
 @BUDGETS_OPTION

@@ -230,7 +230,7 @@ class DensityParts(Pictured):
         """Return explanations of the numbers of the parts, by their headings."""
         has_cells = self.schema.n_cells is not None
         size, each = ("cells", "a cell") if has_cells else ("volume", "a unit of volume")
-        evenly = "all were equally common" if has_cells else "rows were spread evenly"
+        evenly = "all cells were equally common" if has_cells else "rows were spread evenly"
         sizes = (
             "the number of combinations of levels in the group"
             if has_cells

@@ -55,9 +55,11 @@ def test_fast_and_averaged_boxes(data):
 
 
 def test_paths_are_tables(data):
-    """A line for each weight."""
+    """A line for each weight, between two of headings and two of the key."""
     text = command("boxes", data, "--target", "kind", "--method", "path", *EXACT[2:])
-    assert len(text.splitlines()) == 12
+    lines = text.splitlines()
+    assert len(lines) == 14
+    assert lines[-1].startswith("at most: ")
 
 
 @pytest.mark.parametrize("how", [FAST, ("--method", "path", *EXACT[2:])])

@@ -14,7 +14,7 @@ from bayescascade.methods.boxes.exact.search import CertifiedUnion
 from bayescascade.methods.boxes.measures import hull_area
 from bayescascade.methods.boxes.union import BoxUnion, Floats
 from bayescascade.report.axes import axes_or_new
-from bayescascade.report.page import Heading, Numbers, Page, PrintedTable, count_of
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 from bayescascade.report.printed import Readable
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class BoxPath(Readable):
         n_proved = sum(one.gap == 0.0 for one in found)
         heading = Heading(["path of boxes", f"{n_proved} of {count_of(len(found), 'union')} exact"])
         labels = [f"{weight:.3g}" for weight in self.weights]
-        return (heading, PrintedTable(labels, columns, "negative weight"))
+        key = Pieces(["at most: proved bound on the objective of any union"], "dim")
+        return (heading, PrintedTable(labels, columns, "negative weight"), BLANK, key)
 
     def to_dict(self) -> dict[str, Any]:
         """Return weights, unions and what was proved of them."""
