@@ -182,7 +182,7 @@ def _target_of(model: Classifier, target: str | None) -> str:
     found: str | None = getattr(model, "target_", None) if target is None else target
     if found is None:
         raise click.UsageError(
-            "--target must name the column of the labels, got none: the model does not know it"
+            "--target must name the column of the labels, got none: MODEL.json has no such name"
         )
     return found
 
