@@ -161,11 +161,12 @@ class Results:
             words = [f"{mean:+.1f}" if against else f"{mean:.1f}" for mean in means]
             if against and len(table) > 1:
                 words = [f"{m} ± {e:.1f}," for m, e in zip(words, errors, strict=True)]
+                words[-1] = words[-1].rstrip(",")
             elif len(table) > 1:
                 words.append(f"± {errors.max():.1f}")
             if len(table) != usual:
                 words.append(f"({len(table)})")
-            column[method] = " ".join(words).rstrip(",")
+            column[method] = " ".join(words)
         return column
 
     def _table(
