@@ -190,6 +190,20 @@ def test_scales_are_learned():
         assert (samplers.langevin(target, **{**search, **short}).extras["scales"] == 1.0).all()
 
 
+def test_draws_take_the_step_size_that_is_told(monkeypatch):
+    """It is a mean over the warm-up, not where the adaptation happened to be at its end."""
+    step, taken = engine.step, []
+
+    def watched(rng, point, target, lengths):
+        taken.append(lengths)
+        return step(rng, point, target, lengths)
+
+    monkeypatch.setattr(engine, "step", watched)
+    run = samplers.langevin(Normal(OBLIQUE), n_steps=400, n_chains=1, seed=1)
+    told = run.extras["step_sizes"][0] * run.extras["scales"][0]
+    assert_allclose(taken[-300:], np.tile(told, (300, 1)))
+
+
 def test_spread_is_that_of_its_states(rng):
     """To the digits that a sum over states far from zero has; none if a component stood still."""
     states = 1e6 + rng.normal(size=(50, 3))
