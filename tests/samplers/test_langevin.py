@@ -190,6 +190,16 @@ def test_scales_are_learned():
         assert (samplers.langevin(target, **{**search, **short}).extras["scales"] == 1.0).all()
 
 
+def test_scales_forget_the_way_from_a_far_start():
+    """They are learned in windows: states on the way would make them far too wide."""
+    far = [np.full(2, 300.0)] * 2
+    run = samplers.langevin(
+        Normal(OBLIQUE), n_steps=2000, warmup=0.5, n_chains=2, seed=1, initial_states=far
+    )
+    deviations = np.sqrt(np.diag(OBLIQUE))
+    assert_allclose(run.extras["scales"], np.tile(deviations, (2, 1)), rtol=0.3)
+
+
 def test_draws_take_the_step_size_that_is_told(monkeypatch):
     """It is a mean over the warm-up, not where the adaptation happened to be at its end."""
     step, taken = engine.step, []
