@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from bayescascade.methods.effects.adjustment import doubly_robust, nuisance
+from bayescascade.methods.effects.adjustment import N_FOLDS, _by_folds, doubly_robust, nuisance
 
 
 def _expected(propensity, untreated, treated):
@@ -23,6 +23,18 @@ def test_either_suffices(said):
     """Wrong outcomes with the right propensity, and the other way round, give the effect."""
     assert_allclose(_expected(*said), 0.4, atol=1e-12)
     assert abs(_expected(0.8, 0.9, 0.1) - 0.4) > 0.1
+
+
+def test_a_fold_does_not_learn_from_its_own_rows():
+    """If a row changes, the logistic regression of the other folds says the same of its fold."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(60, 2)), np.arange(60) % 3 == 0
+    changed = X.copy()
+    changed[7] += 5.0
+    before, after = (_by_folds(rows, labels, 0) for rows in (X, changed))
+    is_same = before == after
+    assert not is_same[7]
+    assert is_same.sum() == 60 / N_FOLDS - 1
 
 
 @pytest.mark.slow
