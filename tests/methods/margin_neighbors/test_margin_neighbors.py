@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from scipy.spatial.distance import cdist
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -14,6 +15,7 @@ from sklearn.svm import LinearSVC
 import bayescascade
 from bayescascade import FeatureCosts, MarginNeighborsClassifier
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.methods.margin_neighbors.margins import fit_additive, out_of_fold
 from tests.methods.margin_neighbors import slow_rule
 
 COSTS = FeatureCosts({0: 1.0, 1: 2.0, 3: 0.5}, groups={"blood": [2, 3]})
@@ -285,3 +287,31 @@ def test_a_file_holds_the_rows_and_forged_ones_are_refused(fitted, tmp_path):
         (tmp_path / "f.json").write_text(json.dumps(record))
         with pytest.raises(ModelFileError):
             bayescascade.load(tmp_path / "f.json")
+
+
+def test_a_row_is_no_neighbor_of_its_own():
+    """Else what is chosen by training rows is chosen by their own labels."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 3)), rng.integers(0, 2, 80)
+    how = {"n_neighbors": 1, "tradeoff": 0.0, "stop": "number", "max_features": 3, "ties": "first"}
+    model = MarginNeighborsClassifier(LogisticRegression(), margins="in_sample", **how).fit(X, y)
+    around, rule = model._asks.around, model.rule_
+    told = around.routes(around.rows, rule, rule.limits, own=np.arange(80))
+    distances = cdist(around.columns.T, around.columns.T)
+    np.fill_diagonal(distances, np.inf)
+    votes = told.votes[:, 3].argmax(axis=1)
+    np.testing.assert_array_equal(votes, around.labels[distances.argmin(axis=1)])
+
+
+def test_margins_of_a_fold_do_not_learn_from_its_rows():
+    """If a row changes, the classifier of the other folds says the same of its fold."""
+    rng = np.random.default_rng(0)
+    cells, labels = rng.normal(size=(60, 2)), np.arange(60) % 3 == 0
+    changed = cells.copy()
+    changed[7] += 5.0
+    given = labels.astype(np.int64), np.ones(60), np.arange(3)
+    full = fit_additive(LogisticRegression(), cells, *given[:2])
+    before, after = (out_of_fold(LogisticRegression(), full, c, *given) for c in (cells, changed))
+    is_same = (before == after).all(axis=(1, 2))
+    assert not is_same[7]
+    assert is_same.sum() == 60 / 5 - 1
