@@ -12,6 +12,8 @@ from sklearn.metrics import pairwise_distances_argmin
 import bayescascade
 from bayescascade import DataError, ModelFileError, NeighborCompressionClassifier, ParameterError
 from bayescascade.methods.neighbors.learned import Compressed
+from bayescascade.methods.neighbors.minibatches import climb_by_minibatches
+from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.methods.neighbors.starting import shares_of_classes
 from tests.interrupts import interrupted
@@ -243,6 +245,23 @@ def test_minibatches_come_near_the_top():
 
 
 @pytest.mark.parametrize("after", [1, 3, 6, 15])
+class Slope:
+    """A density that climbs by one everywhere, of twenty rows."""
+
+    rows, lengths = ClassedRows(np.ones((20, 2)), np.array([0, 20])), np.ones(1)
+
+    def density_of(self, *given):
+        return float(given[-1][0]), np.ones(1)
+
+
+def test_minibatches_end_in_the_mean_of_their_last_half(rng):
+    """A single state still jumps with the rows that were drawn last."""
+    found, is_ended = climb_by_minibatches(Slope(), np.zeros(1), rng, batch_size=2, n_epochs=1)
+    states = np.cumsum(0.05 * (1.0 - np.arange(10) / 10))  # steps of Adam, less and less
+    assert not is_ended
+    assert found == pytest.approx(states[5:].mean(), rel=1e-6)
+
+
 @pytest.mark.parametrize("optimizer", ["lbfgs", "minibatch"])
 def test_ctrl_c_keeps_what_was_found(optimizer, after, monkeypatch):
     """While the metric is being chosen, or the prototypes climb."""
