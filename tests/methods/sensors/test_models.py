@@ -350,6 +350,24 @@ def test_densities_are_likelihood_ridge_and_cost(n_classes):
         hard.log_density_and_gradient(state)
 
 
+@pytest.mark.parametrize("gates", ["hard", "smooth"])
+def test_a_sensor_that_is_not_alive_is_one_whose_gate_is_closed(gates):
+    """Its cells are missing: what stands for them must not decide."""
+    rng = np.random.default_rng(0)
+    given = rng.normal(size=(12, 5)), OWNER, np.arange(12) % 3, 3
+    alive = np.arange(3) != 1
+    both, without = (
+        GatePosterior(*given, gates=gates, alive=np.tile(each, (12, 1)))
+        for each in (np.ones(3, bool), alive)
+    )
+    weights = both.parts(rng.normal(size=both.n_numbers))
+    weights = weights._replace(offsets=weights.offsets + 3.0)
+    closed = weights._replace(offsets=np.where(alive, weights.offsets, -1e9))
+    expected = both.log_likelihood(both.joined(closed))
+    assert without.log_likelihood(both.joined(weights)) == pytest.approx(expected)
+    assert both.log_likelihood(both.joined(weights)) != pytest.approx(expected)
+
+
 def test_gradients_of_smooth_gates_are_differences():
     rng = np.random.default_rng(3)
     posterior = GatePosterior(
