@@ -179,14 +179,23 @@ def test_the_set_of_synthetic_2(labels, seed):
     assert printed.acquisition_cost(X).mean() > 1.6 or printed.score(X, y) < 1
 
 
-def test_cuts_worth_a_look_are_those_of_all_cuts():
+class Narrow(OfAny):
+    """A full model that does not read the first column, which the gate reads."""
+
+    def used(self, X):
+        return np.tile([False, True, True], (len(X), 1))
+
+
+@pytest.mark.parametrize("kind", [OfAny, Narrow])
+def test_cuts_worth_a_look_are_those_of_all_cuts(kind):
+    """By errors and costs: rows that are sent pay for what gate and full model read."""
     rng = np.random.default_rng(0)
     X, y = np.round(rng.normal(size=(30, 3)), 1), rng.integers(0, 2, 30)
     items = COSTS.resolve([0, 1, 2])
     one = replace(problem(0, n=30, p=3), rows=np.column_stack([X, np.ones(30)]))
     at = state(one, 4)
     at.gate[1], at.local[[0, 1]] = 0.0, 0.0
-    full = OfAny(LogisticRegression().fit(X, y), None, 3)
+    full = kind(LogisticRegression().fit(X, y), None, 3)
     gate, local = (
         LinearScores.of_scaled(part, Scaling(np.zeros(3), np.ones(3)))
         for part in (at.gate[:, np.newaxis], at.local)
