@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from bayescascade import CascadeMixture, ModelFileError, ParameterError, Table
 from bayescascade.methods.mixtures import em
-from bayescascade.methods.mixtures.em import Rows, Settings, maximized, memberships
+from bayescascade.methods.mixtures.em import Rows, Settings, climb, maximized, memberships
 
 KINDS = pytest.mark.parametrize("kind", ["independent", "dependent"])
 LEVELS = {"sky": ["blue", "grey"], "wind": ["calm", "gale", "storm"], "rain": ["no", "yes"]}
@@ -136,6 +136,18 @@ def climbs(kind, step):
 def test_the_objective_climbs_at_each_step(kind):
     """Else EM ends anywhere, and the best of the starts is not the best."""
     assert climbs(kind, maximized)
+
+
+@KINDS
+def test_starts_are_compared_by_the_log_posterior(kind):
+    """With the weights of the rows, which stand for many: else another start is called the best."""
+    rows, settings = Rows.of(Table.from_frame(frame(), nominal=LEVELS)), Settings(kind, 20.0, 3)
+    belongs = np.random.default_rng(0).dirichlet(np.ones(3), rows.weights.size)
+    assert rows.weights.max() > 1.0
+    found = climb(rows, settings, belongs, 5, 0.0, lambda: False)
+    _, log_densities = memberships(found.components.log_joint(rows))
+    prior = found.components.log_prior(rows, 20.0)
+    assert found.objective[-1] == pytest.approx(rows.weights @ log_densities + prior)
 
 
 @KINDS
