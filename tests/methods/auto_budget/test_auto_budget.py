@@ -69,6 +69,29 @@ def test_validation_rows_choose(monkeypatch: pytest.MonkeyPatch) -> None:
     assert model.validation_cost_ == pytest.approx(model.acquisition_cost(X[200:]).mean())
 
 
+def test_each_fold_is_judged_by_what_learned_from_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then all rows are learned from, once."""
+    fit, n_learned = CostWeightedLogisticClassifier.fit_budgets, []
+
+    def spy(self, budgets, X, *arguments):
+        n_learned.append(len(X))
+        return fit(self, budgets, X, *arguments)
+
+    monkeypatch.setattr(CostWeightedLogisticClassifier, "fit_budgets", spy)
+    AutoBudgetClassifier(budget=1.0, **{**QUICK, "methods": ("l1",)}).fit(*rows(100))
+    assert sum(n_learned[:5]) == 4 * 100
+    assert n_learned[5:] == [100]
+
+
+def test_rows_that_judge_count_by_their_weights() -> None:
+    """Else a method that suits rows of little weight would be chosen."""
+    (X, y), weights = rows(100), np.arange(1.0, 101.0)
+    judging = Judging.of(Rows(X, y, weights), None, np.random.default_rng(0))
+    assert judging.errors(y[np.newaxis]) == pytest.approx([weights[y].sum() / weights.sum()])
+
+
 def test_a_budget_that_buys_nothing_has_no_method() -> None:
     """All rows get the commonest class; it must not look learned."""
     model = AutoBudgetClassifier(budget=0.5, **QUICK).fit(*rows())
