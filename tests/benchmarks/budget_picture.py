@@ -63,7 +63,7 @@ def draw(results: Results, picture: Path) -> None:
             axes.grid(color="0.9", linewidth=0.6)
         for axes in panels[len(names) :]:
             axes.set_axis_off()
-        figure.supxlabel("cost at most, percent of all features'", fontsize=8)
+        figure.supxlabel("cost at most, percent of the cost of all features", fontsize=8)
         figure.supylabel("test accuracy, percent", fontsize=8)
         known = {line.get_label(): line for axes in panels for line in axes.get_lines()}
         shown = [method for method in SHOWN if method in known]
