@@ -60,7 +60,7 @@ def test_no_mechanism_is_refuted(name, source):
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_no_mechanism_is_refuted_by_many_samples(name, epsilon):
-    found = bound(name, epsilon, noise_source("simulated", 8), 10_000)
+    found = bound(name, epsilon, noise_source("simulated", 8), 4000)
     assert found <= epsilon
     if epsilon == 1.0 and name == "laplace":
         assert found > 0.8
