@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 
 import bayescascade
 from bayescascade import (
@@ -247,6 +247,5 @@ def test_cross_validation_goes_on(model):
     X, y = titanic()
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        assert np.isfinite(cross_val_score(model, X, y, cv=3)).all()
-        search = GridSearchCV(model, {"unknown": [model.unknown]}, cv=3).fit(X, y)
-    assert np.isfinite(search.best_score_)
+        search = GridSearchCV(model, {"unknown": [model.unknown]}, cv=3, refit=False).fit(X, y)
+    assert np.isfinite(search.best_score_)  # the mean of three
