@@ -132,7 +132,7 @@ def test_work_that_takes_every_worker_down_is_told(
 
     Dask gives a part up after some deaths, here two: a process that takes its place takes seconds.
     """
-    on_scheduler(address, lambda scheduler: setattr(scheduler, "allowed_failures", 1))
+    on_scheduler(address, lambda scheduler: setattr(scheduler, "allowed_failures", 0))
     monkeypatch.setattr(samplers.chains, "_run_on_cluster", deadly)
     found = run("fit", TITANIC, *CHAINS, "--cluster", address)
     assert_error(found, "lost all workers that tried a part of the work")
