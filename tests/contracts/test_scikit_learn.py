@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.utils import get_tags
+from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bayescascade import (
@@ -26,6 +26,7 @@ from bayescascade import (
 )
 
 RELEASE = tuple(map(int, version("scikit-learn").split(".")[:2]))
+OF_WEIGHTS = [name for name in dir(estimator_checks) if name.startswith("check_sample_weights_")]
 CHAIN = {"n_chains": 1, "n_jobs": 1, "random_state": 0}
 ESTIMATORS = [
     AdaptiveClassifier(n_trees=3, n_boosted=3, tradeoff=0.01, full_share=0.3, random_state=0),
@@ -46,11 +47,11 @@ OF_RARE_CLASSES = [
     FastBoxes(n_clusters=1, expansion=1.0, random_state=0),
 ]
 OTHER_WAYS = [
-    AutoBudgetClassifier(methods=("l1",), time_limit=None, random_state=0),
+    AutoBudgetClassifier(methods=("prune",), n_trees=2, time_limit=None, random_state=0),
     AdaptiveClassifier(n_trees=3, learner="linear", full_share=0.3, random_state=0),
     *(RadoBoostClassifier(learner=one, random_state=0) for one in ("map", "moments")),
     RuleListClassifier(
-        n_steps=300, n_chains=1, predictive="average", missing="level", unknown="ignore"
+        n_steps=100, n_chains=1, predictive="average", missing="level", unknown="ignore"
     ),
 ]
 
@@ -66,6 +67,8 @@ def _own_faults(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, AdaptiveClassifier | AutoBudgetClassifier | GreedyMiserClassifier):
         # a row twice may be in both parts, one of weight 2 is in one
         found["check_sample_weight_equivalence_on_dense_data"] = "rows that judge are drawn"
+    if isinstance(estimator, AutoBudgetClassifier) and estimator.methods == ("prune",):
+        found |= dict.fromkeys(OF_WEIGHTS, "prunings do not support weights: see the test below")
     return found
 
 
@@ -88,3 +91,11 @@ def test_conventions_of_rare_classes(estimator, check):
 def test_conventions_of_other_ways(estimator, check):
     """The same of other learners and averages, which share nearly all of their code."""
     check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", OF_WEIGHTS)
+def test_a_choice_among_methods_supports_weights(check):
+    """Fits of weighted rows take longer, so that only these checks make them."""
+    estimator = AutoBudgetClassifier(methods=("l1",), time_limit=None, random_state=0)
+    getattr(estimator_checks, check)("AutoBudgetClassifier", estimator)
