@@ -186,6 +186,7 @@ def test_rows_that_are_scored_are_drawn_by_their_number(draw, monkeypatch):
 def test_a_fold_is_scored_whole_where_that_is_no_work():
     """Its rows cost nothing but the sums, which are made once for however many."""
     folds = held_out.HeldOut.of(bayescascade.Table.from_frame(chains_of(6, 3_000, 0)), 0, 1, 2e9)
+    assert all(learned.n_rows + held.n_rows == 3_000 for learned, held in folds.folds)
     slow = held_out.Candidate("branch", {"leaf": "independent"}, expected_seconds=5.0)
     assert folds.affordable([slow], 1e9).folds == folds.folds[:1]
     assert folds.affordable([slow], 1e11).folds == folds.folds
