@@ -12,6 +12,7 @@ from bayescascade import DensityEstimationTree, LeafCascade, LeafPosterior, Tabl
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.data.splitting import split_rows, with_weights
+from bayescascade.methods.cascades import det
 from bayescascade.methods.cascades.det import _between, _grow, _scores
 from bayescascade.methods.cascades.greedy import grow, leaf_totals, prune, weakest_links
 from tests.cli.conftest import DATA, TITANIC
@@ -186,6 +187,16 @@ def test_the_chosen_tree_predicts_better_than_the_grown_and_the_root(
         for complexity in (None, 0.0, 1e9)
     }
     assert scores[None] > max(scores[0.0], scores[1e9])
+
+
+def test_of_trees_that_predict_alike_the_smallest_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What other rows do not tell apart must not be read as a finding."""
+    monkeypatch.setattr(det, "_scores", lambda *given: np.ones(given[2].shape))
+    rows = pd.DataFrame({"sky": ["grey"] * 30 + ["blue"] * 10, "wind": ["yes", "no"] * 20})
+    assert DensityEstimationTree(complexity=0.0).fit(rows).tree_.n_leaves > 1
+    assert DensityEstimationTree(random_state=0).fit(rows).tree_.n_leaves == 1
 
 
 def test_an_empty_leaf_has_density() -> None:
