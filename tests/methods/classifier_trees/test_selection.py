@@ -81,6 +81,19 @@ def test_gains_are_those_of_least_squares_and_best_sets_those_of_enumeration(see
             assert bought.explained == pytest.approx(best, abs=1e-9)
 
 
+@pytest.mark.parametrize("by_price", [False, True])
+def test_greedy_buys_what_explains_most_or_most_for_its_price(by_price: bool) -> None:
+    """The budget would buy less than it could."""
+    prices = np.array([3.0, 0.5, 1.0, 2.0, 0.2, 1.5])
+    for seed in range(1, 12):
+        items = FeatureCosts(dict(enumerate(prices.tolist()))).resolve(range(6))
+        problem = (*draw(seed)[:-1], items)
+        values = np.array([explained(problem, (feature,), 1e-6) for feature in range(6)])
+        values /= prices if by_price else 1.0
+        bought, _ = node_of(problem, (), 1e-6).greedy(4.0, by_price=by_price, skips=True)
+        assert values[bought[0]] == pytest.approx(values.max(), rel=1e-6)
+
+
 @pytest.mark.slow
 def test_no_set_exceeds_the_certificate() -> None:
     tightest = 0.0
