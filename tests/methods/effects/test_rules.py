@@ -99,6 +99,8 @@ def test_intervals_are_student_s(rng):
         assert together[k] == pytest.approx(tuple(test.confidence_interval(np.sqrt(0.9))))
     assert np.isnan(measured.effects[2])
     assert not measured.is_clear[2]
+    again = MeasuredEffects.from_record(measured.to_record(), 3)
+    np.testing.assert_array_equal(again.intervals(), measured.intervals())
 
 
 def _misses(rng, gain: float, *, seen: bool) -> tuple[list[bool], list[bool]]:
