@@ -44,6 +44,7 @@ def test_outcomes_depend_on_the_seed_alone() -> None:
     table = Table.from_csv(TITANIC)
     everything = [told(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=5)]
     assert [told(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=5)] == everything
+    assert len({o.log_likelihood for o in everything}) == len(everything)  # other halves each time
     alone = [told(o) for o in outcomes_of(table, those(["det"]), repeats=2, seed=5, n_jobs=2)]
     assert alone == [o for o in everything if o.model == "det"][:2]
     other = [told(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=6)]
