@@ -96,8 +96,10 @@ def test_dictionaries_of_batches_may_differ() -> None:
         pa.table({"a": pa.array(values).dictionary_encode(), "b": [1, 2, 3]})
         for values in (["x", "y", None], ["y", "z", "x"], [None, "x", "x"])
     )
-    reader = RowReader.of(source_of(table), Declarations(missing="level"), None, None)  # type: ignore[arg-type]
-    assert_same(reader)
+    for weights in (None, np.arange(1.0, 10.0)):  # of the rows of all batches
+        declarations = Declarations(missing="level")
+        assert_same(RowReader.of(source_of(table), declarations, weights, None))  # type: ignore[arg-type]
+    reader = RowReader.of(source_of(table), declarations, None, None)  # type: ignore[arg-type]
     assert reader.read_at_once().schema.columns[0].levels == ("x", "y", "z")
 
 
