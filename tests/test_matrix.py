@@ -296,3 +296,12 @@ def test_cells_read_one_by_one_are_those_of_a_whole_row():
     for row, whole in zip(range(3), matrix_of(encoder, frame), strict=True):
         cells = [encoder.read_cell(place, frame.iloc[row, place]) for place in range(3)]
         np.testing.assert_array_equal(np.concatenate(cells), whole)
+
+
+def test_a_part_of_the_rows_keeps_their_weights():
+    """Folds of weighted rows would else be learned from by the weights of others."""
+    X, labels = np.arange(6.0)[:, np.newaxis], np.array([0, 1, 2, 0, 1, 2])
+    whole = TrainingRows(X, np.array(["a", "b", "c"]), labels, np.arange(6.0), X, None)
+    part = whole.part(labels != 0)
+    assert part.rows.ravel().tolist() == part.weights.tolist() == [1.0, 2.0, 4.0, 5.0]
+    assert part.classes[part.labels].tolist() == ["b", "c", "b", "c"]

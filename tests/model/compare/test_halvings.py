@@ -51,6 +51,19 @@ def test_outcomes_depend_on_the_seed_alone() -> None:
     assert {o.log_likelihood for o in other}.isdisjoint(o.log_likelihood for o in everything)
 
 
+def test_folds_that_choose_settings_are_not_learned_from(monkeypatch) -> None:
+    """Else what follows the rows most closely would always be chosen."""
+    fit, learned, table = halvings.fit_whole, [], Table.from_csv(TITANIC)
+
+    def watched(model, table):
+        learned.append(table.total_weight)
+        return fit(model, table)
+
+    monkeypatch.setattr(halvings, "fit_whole", watched)
+    halvings._scores_in_folds([SmoothedHistogram()], table, 0)
+    assert sum(learned) == (len(learned) - 1) * table.total_weight
+
+
 def learn_in(table, seed, n_jobs):
     """Learn a histogram, and tell in which process."""
     del seed, n_jobs
