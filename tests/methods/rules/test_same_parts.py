@@ -97,7 +97,8 @@ def test_a_small_share_is_not_printed_as_none():
 def test_a_shown_rule_without_rows_has_no_share():
     """0.00 would read as a rule that no draw has, where there is nothing to have."""
     legend = TraceLegend(parts_of=lambda state: {"rule 1": state, "rule 2": None, "else": "rest"})
-    run = SimpleNamespace(legend=legend, best_state="rows", draws=[["rows", "others"]])
+    drawn = [["rows", "others"], ["rows", "rows"]]  # twice is twice as probable
+    run = SimpleNamespace(legend=legend, best_state="rows", draws=drawn)
     assert PosteriorRun.shares_as_best(run) == {
-        "every part": 0.5, "every word": 0.5, "rule 1": 0.5, "else": 1.0,
+        "every part": 0.75, "every word": 0.75, "rule 1": 0.75, "else": 1.0,
     }  # fmt: skip
