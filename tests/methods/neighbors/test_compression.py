@@ -244,7 +244,6 @@ def test_minibatches_come_near_the_top():
     assert gained > 0.5 * (full.log_posterior_ - begun.log_posterior_)
 
 
-@pytest.mark.parametrize("after", [1, 3, 6, 15])
 class Slope:
     """A density that climbs by one everywhere, of twenty rows."""
 
@@ -262,6 +261,7 @@ def test_minibatches_end_in_the_mean_of_their_last_half(rng):
     assert found == pytest.approx(states[5:].mean(), rel=1e-6)
 
 
+@pytest.mark.parametrize("after", [1, 3, 6, 15])
 @pytest.mark.parametrize("optimizer", ["lbfgs", "minibatch"])
 def test_ctrl_c_keeps_what_was_found(optimizer, after, monkeypatch):
     """While the metric is being chosen, or the prototypes climb."""
