@@ -53,10 +53,11 @@ def draw(results: Results, picture: Path) -> None:
         figure = Figure(figsize=(8.6, 0.8 + 2.7 * -(-len(names) // 2)), layout="constrained")
         panels = figure.subplots(-(-len(names) // 2), 2, squeeze=False).ravel()
         for axes, name in zip(panels, names, strict=False):
+            found = {method: results.of(name, "unit", method) for method in SHOWN}
+            most = max(map(len, found.values()))
             for method, style in SHOWN.items():
-                found = results.of(name, "unit", method)
-                if found:
-                    _line(axes, found, style)
+                if 2 * len(found[method]) > most:  # means of a few other splits would mislead
+                    _line(axes, found[method], style)
             axes.set_title(name, fontsize=9)
             axes.set_xticks(SHARES, [f"{100 * share:.0f}" for share in SHARES])
             axes.spines[["top", "right"]].set_visible(False)
