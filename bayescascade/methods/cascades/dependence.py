@@ -69,14 +69,10 @@ class JoinedPair(NamedTuple):
         pairs = zip(self.columns, self.codes, strict=True)
         return [schema.columns[j].condition_words((code,)) for j, code in pairs]
 
-    def words(self, schema: Schema) -> str:
-        """Return it in words, such as "sky is grey with wind is gale 0.40 (0.12)"."""
+    def words(self, schema: Schema, note: str = "") -> str:
+        """Return it in words, such as "sky is grey with wind is gale 0.40 (0.12)", and a note."""
         together, apart = probability_text(self.together), probability_text(self.apart)
-        return f"{' with '.join(self.levels(schema))} {together} ({apart})"
-
-    def full_words(self, schema: Schema) -> str:
-        """Return the same where no key explains the brackets."""
-        return f"{self.words(schema)[:-1]} if independent)"
+        return f"{' with '.join(self.levels(schema))} {together} ({apart}{note})"
 
 
 class DependentLeaf:

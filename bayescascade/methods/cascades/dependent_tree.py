@@ -103,7 +103,7 @@ class DependentTree(LearnedDensityTree):
 
     def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
         words = super()._leaf_words(leaf, codes)
-        told = " and ".join(pair.full_words(self.schema) for pair in self.pairs(leaf)[:2])
+        told = " and ".join(p.words(self.schema, " if independent") for p in self.pairs(leaf)[:2])
         return f"{words}; columns depend on each other: {told}" if told else words
 
     def _log_density_told(self, leaf: int, codes: NDArray[np.int32]) -> tuple[float, bool]:
