@@ -130,7 +130,7 @@ def test_work_that_takes_every_worker_down_is_told(
 ) -> None:
     """A table too large for the workers' memory must not be sent round for ever.
 
-    Dask gives a part up after some deaths, here two: a process that takes its place takes seconds.
+    Dask gives a part up after some deaths, here one: a process that takes its place takes seconds.
     """
     on_scheduler(address, lambda scheduler: setattr(scheduler, "allowed_failures", 0))
     monkeypatch.setattr(samplers.chains, "_run_on_cluster", deadly)
