@@ -71,9 +71,11 @@ def direction_release(problem: Problem) -> None:
 
 
 def _pair(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
-    kind = rng.integers(4)
+    kind = rng.integers(5)
     if kind == 0:
         return np.full(n, 0.25), np.full(n, -0.5)
+    if kind == 4:  # two places, which are far apart only by a bandwidth of the rows
+        return np.arange(n) % 2 * 1e-6, np.arange(n) % 2 * 1e-6
     x, y = rng.uniform(-1, 1, (2, n))
     if kind == 1:
         y = np.tanh(3 * x) + 0.2 * y
