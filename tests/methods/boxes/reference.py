@@ -1,26 +1,9 @@
 """Slow twins of what a union of boxes is worth, which import nothing of ours."""
 
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
-
-
-def worth(boxes, rows, is_positive, weights, costs):
-    """Return what boxes are worth, each a sequence of (lower, upper) by column."""
-    negative_weight, box_cost, side_cost = costs
-    total = 0.0
-    for row, positive, weight in zip(rows, is_positive, weights, strict=True):
-        inside = any(
-            all(low <= cell <= high for cell, (low, high) in zip(row, box, strict=True))
-            for box in boxes
-        )
-        if positive and inside:
-            total += weight
-        elif not positive and not inside:
-            total += negative_weight * weight
-    sides = sum(abs(side) != np.inf for box in boxes for pair in box for side in pair)
-    return total - box_cost * len(boxes) - side_cost * sides
 
 
 def all_boxes(rows):
@@ -40,26 +23,6 @@ def all_boxes(rows):
         if inside not in simplest or n_sides < simplest[inside][0]:
             simplest[inside] = n_sides, box
     return [box for _, box in simplest.values()]
-
-
-def best_worth(rows, is_positive, weights, costs, n_boxes):
-    """Return what the best of all unions of at most `n_boxes` boxes is worth."""
-    rows = np.asarray(rows, float)
-    negative_weight, box_cost, side_cost = costs
-    value = np.where(is_positive, weights, -negative_weight * np.asarray(weights))
-    items = []
-    for box in all_boxes(rows):
-        low, high = np.array(box).T
-        n_sides = int(np.isfinite(low).sum()) + int(np.isfinite(high).sum())
-        items.append((((rows >= low) & (rows <= high)).all(axis=1), n_sides))
-    constant = negative_weight * float(np.sum(np.asarray(weights)[~np.asarray(is_positive)]))
-    best = 0.0
-    for count in range(1, n_boxes + 1):
-        for chosen in combinations(items, count):
-            inside = np.logical_or.reduce([box for box, _ in chosen])
-            spent = box_cost * count + side_cost * sum(sides for _, sides in chosen)
-            best = max(best, float(value[inside].sum()) - spent)
-    return best + constant
 
 
 def printed_program(rows, is_positive, weights, negative_weight, n_boxes):
