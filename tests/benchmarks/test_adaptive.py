@@ -65,7 +65,7 @@ def _of_a_tree(boost: Callable[[int], None]) -> float:
     return float(many - few) / (MANY - FEW)
 
 
-def test_a_boosted_tree_of_depth_four(report: Callable[[Figure], None]) -> None:
+def test_a_boosted_tree_of_depth_four(report):
     """With its slopes; LightGBM's where it is installed."""
     with threadpool_limits(1):
         once = _of_a_tree(_ours("once", 5.0))
@@ -78,7 +78,7 @@ def test_a_boosted_tree_of_depth_four(report: Callable[[Figure], None]) -> None:
             report(Figure("  time by LightGBM's", once / _of_a_tree(_lightgbm), "x", at_most=1.5))
 
 
-def test_dropping_features_of_linear_gates(report: Callable[[Figure], None]) -> None:
+def test_dropping_features_of_linear_gates(report):
     """The path of Adapt-Lin from 16 features down to none, of four limits of the share."""
     X, y = letter_rows(FOLDER)
     losses = np.random.default_rng(0).exponential(0.05, len(X))
@@ -96,7 +96,7 @@ def test_dropping_features_of_linear_gates(report: Callable[[Figure], None]) -> 
 
 
 @pytest.mark.slow
-def test_a_fit_of_boosted_gates(report: Callable[[Figure], None]) -> None:
+def test_a_fit_of_boosted_gates(report):
     """Ten tradeoffs, three limits of the share, and two rounds of 150 trees, before a forest."""
     X, y = letter_rows(FOLDER)
     forest = RandomForestClassifier(40, random_state=0)

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from time import process_time
 
@@ -74,7 +73,7 @@ def read(name: str) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("name", "at_least"), [("pima", 2.0), ("yeast3", 1.0), ("page_blocks0", 0.5)]
 )
-def test_proposals(name: str, at_least: float, report: Callable[[Figure], None]) -> None:
+def test_proposals(name, at_least, report):
     """Of chains that have found their boxes."""
     for likelihood in ("beta", "gibbs"):
         posterior, rng = BoxPosterior(*read(name), likelihood=likelihood), np.random.default_rng(0)
@@ -87,7 +86,7 @@ def test_proposals(name: str, at_least: float, report: Callable[[Figure], None])
 
 @needs_data
 @pytest.mark.parametrize("name", ["iris0", "new_thyroid1", *AREAS])
-def test_proofs(name: str, report: Callable[[Figure], None]) -> None:
+def test_proofs(name, report):
     """One box, with and without costs of sides, and two boxes of small sets."""
     X, y = read(name)
     weights = np.ones(len(y))
@@ -102,7 +101,7 @@ def test_proofs(name: str, report: Callable[[Figure], None]) -> None:
 
 
 @pytest.mark.parametrize(("n", "n_boxes"), [(200, 1), (400, 1), (200, 2)])
-def test_proof_and_program(n: int, n_boxes: int, report: Callable[[Figure], None]) -> None:
+def test_proof_and_program(n, n_boxes, report):
     """The same problem by branch and bound, and by HiGHS."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 4))
@@ -117,7 +116,7 @@ def test_proof_and_program(n: int, n_boxes: int, report: Callable[[Figure], None
 
 @needs_data
 @pytest.mark.parametrize("name", AREAS)
-def test_areas(name: str, report: Callable[[Figure], None]) -> None:
+def test_areas(name, report):
     """Hulls of the default on three folds, beside trees swept over weights of the rare class."""
     (X, y), areas, curves, trees, started = read(name), [], [], [], process_time()
     seconds = 0.0
@@ -146,7 +145,7 @@ def test_areas(name: str, report: Callable[[Figure], None]) -> None:
 
 @needs_data
 @pytest.mark.parametrize("name", AREAS)
-def test_black_boxes(name: str, report: Callable[[Figure], None]) -> None:
+def test_black_boxes(name, report):
     """Hulls of others on the folds of `test_areas`."""
     X, y = read(name)
     for title, model in OTHERS.items():
@@ -162,7 +161,7 @@ def test_black_boxes(name: str, report: Callable[[Figure], None]) -> None:
 
 
 @pytest.mark.parametrize("n", [100_000, 1_000_000])
-def test_many_rows(n: int, report: Callable[[Figure], None]) -> None:
+def test_many_rows(n, report):
     """Time and memory of a default fit in a process of its own."""
     command = [sys.executable, "-W", "ignore", "-c", MANY, str(n)]
     found, seconds = timed(

@@ -4,13 +4,11 @@ Rows like covertype's are drawn, unless the variable BAYESCASCADE_DATA names a f
 """
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade import BudgetedForestClassifier
@@ -21,7 +19,7 @@ N_ROWS, N_TREES, N_ROUNDS = 15_000, 40, 3
 
 
 @pytest.fixture(scope="module")
-def rows() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def rows():
     """Return rows and labels."""
     folder = os.environ.get("BAYESCASCADE_DATA")
     if folder is not None:
@@ -33,12 +31,7 @@ def rows() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("settings", [{}, {"thresholds": "random"}, {"max_features": "sqrt"}])
-def test_growing(
-    settings: dict[str, str],
-    n_jobs: int,
-    rows: tuple[NDArray[np.float32], NDArray[np.int64]],
-    report: Callable[[Figure], None],
-) -> None:
+def test_growing(settings, n_jobs, rows, report):
     """Forty trees; scikit-learn's look at the square root of the columns for each split."""
     plain = RandomForestClassifier(N_TREES, n_jobs=n_jobs, random_state=0)
     budgeted = BudgetedForestClassifier(

@@ -1,11 +1,9 @@
 """How long it takes to prune a forest, beside linear programs, and to predict with the rest."""
 
 import resource
-from collections.abc import Callable
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from bayescascade import BudgetPruneClassifier
@@ -27,14 +25,12 @@ FORESTS = {
 
 
 @pytest.fixture(scope="module")
-def rows() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def rows():
     return rows_like_covertype(N_TRAINING + N_VALIDATION)
 
 
 @pytest.fixture(scope="module", params=FORESTS)
-def fitted(
-    request: pytest.FixtureRequest, rows: tuple[NDArray[np.float32], NDArray[np.int64]]
-) -> tuple[str, BudgetPruneClassifier]:
+def fitted(request, rows):
     """Return forests that look at all columns for each split, or at few, pruned."""
     X, y = rows
     forest = FORESTS[request.param].fit(X[:N_TRAINING], y[:N_TRAINING])
@@ -42,11 +38,7 @@ def fitted(
     return f"{N_TREES} trees of {request.param}", model
 
 
-def test_one_tradeoff(
-    fitted: tuple[str, BudgetPruneClassifier],
-    rows: tuple[NDArray[np.float32], NDArray[np.int64]],
-    report: Callable[[Figure], None],
-) -> None:
+def test_one_tradeoff(fitted, rows, report):
     """From a fitted forest to the pruned one, at the default and where most must be moved."""
     name, model = fitted
     X, y = rows
@@ -64,9 +56,7 @@ def test_one_tradeoff(
     report(Figure("  memory so far", memory, "GB", at_most=4.0))
 
 
-def test_ten_tradeoffs(
-    fitted: tuple[str, BudgetPruneClassifier], report: Callable[[Figure], None]
-) -> None:
+def test_ten_tradeoffs(fitted, report):
     """Warm started, beside as many cold starts."""
     name, model = fitted
     _, cold = timed(lambda: [FlowSolver(model.program_).solve(float(t)) for t in TRADEOFFS])
@@ -75,9 +65,7 @@ def test_ten_tradeoffs(
     report(Figure("  largest gap", float(path.gaps.max()), "", at_most=1e-3))
 
 
-def test_budgets(
-    fitted: tuple[str, BudgetPruneClassifier], report: Callable[[Figure], None]
-) -> None:
+def test_budgets(fitted, report):
     """A tenth to nine tenths of what the whole forest costs."""
     name, model = fitted
     full = model.program_.cost(np.ones(model.program_.n_splits, np.bool_))
@@ -85,11 +73,7 @@ def test_budgets(
     report(Figure(f"{name}, nine budgets", seconds, "s"))
 
 
-def test_prediction(
-    fitted: tuple[str, BudgetPruneClassifier],
-    rows: tuple[NDArray[np.float32], NDArray[np.int64]],
-    report: Callable[[Figure], None],
-) -> None:
+def test_prediction(fitted, rows, report):
     """Class probabilities of a pruned forest, beside those of the forest it came from."""
     name, model = fitted
     X = rows[0]
@@ -104,9 +88,7 @@ def test_prediction(
         report(Figure(told, pruned, "s", at_most=baseline, baseline=baseline))
 
 
-def test_linear_programs(
-    fitted: tuple[str, BudgetPruneClassifier], report: Callable[[Figure], None]
-) -> None:
+def test_linear_programs(fitted, report):
     """HiGHS on the same problem, in a form with two entries a row."""
     name, model = fitted
     if "few" in name:

@@ -6,7 +6,6 @@ causal-learn runs in the Python that the variable CAUSAL_LEARN_PYTHON names, or 
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 
 import numpy as np
@@ -27,7 +26,7 @@ CAUSE = RNG.uniform(-1.0, 1.0, N_ROWS)
 PAIR = Pair("tanh", CAUSE, np.tanh(3.0 * CAUSE) + 0.2 * RNG.normal(size=N_ROWS), is_forward=True)
 
 
-def test_hsic(report: Callable[[Figure], None]) -> None:
+def test_hsic(report):
     """The score of 2,000 rows by features, beside the two kernel matrices of its definition."""
     kernel, other = (GaussianFeatures.around(column, 0.2) for column in (PAIR.x, PAIR.y))
 
@@ -48,7 +47,7 @@ def test_hsic(report: Callable[[Figure], None]) -> None:
     report(Figure("  times as fast as by matrices", slow / seconds, ""))
 
 
-def test_beside_causal_learn(report: Callable[[Figure], None]) -> None:
+def test_beside_causal_learn(report):
     """The fit of 2,000 rows, beside causal-learn's of 500 of them."""
     command = [INTERPRETER, "-c", "import causallearn"]
     if subprocess.run(command, capture_output=True, check=False).returncode:

@@ -5,7 +5,6 @@ Rows like letter's are drawn, unless BAYESCASCADE_DATA names a folder that has t
 
 import os
 import resource
-from collections.abc import Callable
 from time import process_time
 
 import numpy as np
@@ -21,7 +20,7 @@ FOLDER = os.environ.get("BAYESCASCADE_DATA")
 
 
 @pytest.mark.parametrize(("basis", "at_most"), [("linear", 0.1), ("bins", 0.5)])
-def test_a_tree_of_depth_five(basis: str, at_most: float, report: Callable[[Figure], None]) -> None:
+def test_a_tree_of_depth_five(basis, at_most, report):
     """One tree of 31 nodes, of one thread's seconds: as printed, and with logistic leaves."""
     X, y = letter_rows(FOLDER)
     items = FeatureCosts().resolve(range(16))
@@ -37,9 +36,7 @@ def test_a_tree_of_depth_five(basis: str, at_most: float, report: Callable[[Figu
         report(Figure(f"12,000 x 16, depth 5, {basis}, {leaf}", seconds, "s", at_most=at_most))
 
 
-def test_a_tree_of_seven_nodes_beside_one_learned_together(
-    report: Callable[[Figure], None],
-) -> None:
+def test_a_tree_of_seven_nodes_beside_one_learned_together(report):
     """Both of linear classifiers and depth 3, chosen by the rows themselves."""
     X, y = letter_rows(FOLDER)
     seconds = []
@@ -55,7 +52,7 @@ def test_a_tree_of_seven_nodes_beside_one_learned_together(
 
 
 @pytest.mark.slow
-def test_a_large_table(report: Callable[[Figure], None]) -> None:
+def test_a_large_table(report):
     """141,397 rows of 519 columns, as a table of web pages has; seconds of one thread, and GB."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(141_397, 519))

@@ -3,11 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
 from tests.benchmarks.figures import ROOT, Figure
 from tests.benchmarks.workloads import write_csv
@@ -37,13 +35,7 @@ def run(command: list[str], cache: Path | None = None) -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
-def test_first_command(
-    arguments: list[str],
-    target: float,
-    tmp_path: Path,
-    benchmark: BenchmarkFixture,
-    report: Callable[[Figure], None],
-) -> None:
+def test_first_command(arguments, target, tmp_path, benchmark, report):
     """The first command after installation, with nothing compiled, and the same once more."""
     command = [*COMMAND, *arguments, *([] if "--seed" in arguments else ["--seed", "0"])]
     benchmark.pedantic(run, args=(command, tmp_path / "numba"), rounds=2)
@@ -62,19 +54,13 @@ def test_first_command(
     ],
     ids=["fit", "help", "import"],
 )
-def test_warm_command(
-    name: str,
-    command: list[str],
-    target: float,
-    benchmark: BenchmarkFixture,
-    report: Callable[[Figure], None],
-) -> None:
+def test_warm_command(name, command, target, benchmark, report):
     """Every later command."""
     benchmark.pedantic(run, args=(command,), rounds=5, warmup_rounds=1)
     report(Figure(name, benchmark.stats.stats.min, "s", at_most=target))
 
 
-def test_memory_of_a_long_file(tmp_path: Path, report: Callable[[Figure], None]) -> None:
+def test_memory_of_a_long_file(tmp_path, report):
     """A million rows, nearly all distinct, of twenty columns."""
     path = tmp_path / "rows.csv"
     write_csv(path, n_rows=1_000_000, n_columns=20)

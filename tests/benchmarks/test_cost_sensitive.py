@@ -4,7 +4,6 @@ Rows like letter's and spambase's are drawn, unless BAYESCASCADE_DATA names a fo
 """
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from time import process_time
 
@@ -21,7 +20,7 @@ MEASURED = {2.5: (0.070, 54), 5.0: (0.072, 53), 25.0: (0.085, 43), 100.0: (0.108
 
 
 @pytest.mark.parametrize("loss_at", ["all", "leaves"])
-def test_a_tree_of_seven_nodes(loss_at: str, report: Callable[[Figure], None]) -> None:
+def test_a_tree_of_seven_nodes(loss_at, report):
     """Climbed, cut and refitted, of one thread's seconds; the rows choose themselves."""
     X, y = letter_rows(FOLDER)
     model = CostSensitiveTreeClassifier(tradeoff=0.05, loss_at=loss_at, random_state=0)
@@ -37,7 +36,7 @@ def test_a_tree_of_seven_nodes(loss_at: str, report: Callable[[Figure], None]) -
 
 
 @pytest.mark.skipif(FOLDER is None, reason="needs the folder of data")
-def test_penalized_regressions_of_spambase(report: Callable[[Figure], None]) -> None:
+def test_penalized_regressions_of_spambase(report):
     """Errors of the rows themselves and features in use, beside liblinear, not refitted."""
     frame = pd.read_csv(Path(str(FOLDER)) / "spambase.csv")
     X, y = frame.drop(columns="target"), frame["target"]

@@ -1,6 +1,6 @@
 """All trees at once: seconds of one core to solve, to predict and to draw."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import perf_counter, process_time
 
 import numpy as np
@@ -52,7 +52,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_all_trees(name: str, report: Callable[[Figure], None]) -> None:
+def test_all_trees(name, report):
     """Seconds to the evidence, the most probable tree and all that draws need."""
     make, max_leaves, seconds, memory = CASES[name]
     posterior: CascadePosterior = make()
@@ -69,9 +69,7 @@ def test_all_trees(name: str, report: Callable[[Figure], None]) -> None:
 @pytest.mark.parametrize(
     ("name", "make", "seconds"), [("titanic", titanic, 1), ("housebreak", housebreak, 10)]
 )
-def test_draws(
-    name: str, make: Callable[[], Table], seconds: float, report: Callable[[Figure], None]
-) -> None:
+def test_draws(name, make, seconds, report):
     """Independent trees, the first ones included, which have all choices to find."""
     exact = solve(LeafPosterior(make()), max_leaves=12)
     started = process_time()
@@ -80,7 +78,7 @@ def test_draws(
     report(figure)
 
 
-def test_a_box(report: Callable[[Figure], None]) -> None:
+def test_a_box(report):
     """One pass over eight columns of tic-tac-toe, the short way and the long one."""
     posterior = LeafPosterior(tic_tac_toe(8))
     plan = SearchPlan.of(posterior, None)
@@ -98,7 +96,7 @@ def test_a_box(report: Callable[[Figure], None]) -> None:
     report(Figure("a box, the short way", short, "ns", at_most=long / 2, baseline=long))
 
 
-def test_tilts(report: Callable[[Figure], None]) -> None:
+def test_tilts(report):
     """All ten columns of tic-tac-toe: seconds of two threads, and bytes."""
     posterior = LeafPosterior(tic_tac_toe(10), 8.0, 2.0)
     started = perf_counter()

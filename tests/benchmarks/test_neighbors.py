@@ -7,7 +7,6 @@ the variable BAYESCASCADE_DATA names.
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +36,7 @@ NeighborCompressionClassifier(
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_evaluation(dtype: str, n_threads: int, report: Callable[[Figure], None]) -> None:
+def test_evaluation(dtype, n_threads, report):
     """One objective and gradient, beside the two products that it cannot avoid."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(N_ROWS, N_COLUMNS))
@@ -61,7 +60,7 @@ def test_evaluation(dtype: str, n_threads: int, report: Callable[[Figure], None]
 
 @pytest.mark.skipif(not (FOLDER / "letter.csv").exists(), reason="needs BAYESCASCADE_DATA")
 @pytest.mark.parametrize("name", ["letter", "mnist_10k"])
-def test_prediction(name: str, report: Callable[[Figure], None]) -> None:
+def test_prediction(name, report):
     """Rows held out, classified by prototypes, 4 % of the rows, and by all rows."""
     split = read(name, FOLDER, 0)
     model = NeighborCompressionClassifier(dtype="float32", n_jobs=2, random_state=0)
@@ -79,7 +78,7 @@ def test_prediction(name: str, report: Callable[[Figure], None]) -> None:
     report(Figure("  a row, prototypes", each * ours, "us", baseline=each * theirs))
 
 
-def test_memory_of_a_million_rows(report: Callable[[Figure], None]) -> None:
+def test_memory_of_a_million_rows(report):
     """An epoch of minibatches over 1,000,000 rows of 50 columns, 2,000 prototypes."""
     process = subprocess.Popen([sys.executable, "-c", MILLION], cwd=ROOT)
     (_, status, usage), seconds = timed(lambda: os.wait4(process.pid, 0))

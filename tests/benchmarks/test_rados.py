@@ -4,7 +4,6 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 
 import numpy as np
 from sklearn.ensemble import AdaBoostClassifier
@@ -31,7 +30,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
-def test_a_million_rows(report: Callable[[Figure], None]) -> None:
+def test_a_million_rows(report):
     """1,000 rados of 1,000,000 x 20, in a process of its own."""
     told = subprocess.run(
         [sys.executable, "-c", MILLION], cwd=ROOT, capture_output=True, text=True, check=True,
@@ -43,7 +42,7 @@ def test_a_million_rows(report: Callable[[Figure], None]) -> None:
     report(Figure("  memory over the data", kilobytes / 1e6, "GB", at_most=1))
 
 
-def test_rounds(report: Callable[[Figure], None]) -> None:
+def test_rounds(report):
     """1,000 rounds on 1,000 rados of 100 features, beside scikit-learn's AdaBoost on the rows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 100))
@@ -56,7 +55,7 @@ def test_rounds(report: Callable[[Figure], None]) -> None:
     report(Figure("50 rounds of scikit-learn's AdaBoost, times 20", 20 * theirs, "s"))
 
 
-def test_truncated_signatures(report: Callable[[Figure], None]) -> None:
+def test_truncated_signatures(report):
     """100 of 2,000 rows for an epsilon of 0.25 in all, beside theorem 7's rejection."""
     rng = np.random.default_rng(0)
     cut = cut_of(2_000, 1 / (1 + math.exp(0.25 / 200)))
@@ -77,7 +76,7 @@ def test_truncated_signatures(report: Callable[[Figure], None]) -> None:
     report(Figure("  by rejection", 1e3 * slow, "ms", baseline=1e3 * quick))
 
 
-def test_private_noise(report: Callable[[Figure], None]) -> None:
+def test_private_noise(report):
     """Exact Gaussian noise on rados and on edges."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2_000, 9)), rng.random(2_000) < 0.5

@@ -4,15 +4,11 @@ Both chains draw from the same lists of the same rows and start from the same li
 compiled chain came to rest. Needs the packages in `requirements.txt`.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
 from bayescascade import RuleListClassifier
-from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from bayescascade.model.draws import diagnose_array
 from tests.benchmarks.figures import ROOT, Figure, timed
@@ -36,15 +32,8 @@ IMODELS_STEPS = 50_000  # per chain, half of them burn-in: its defaults
     ids=["tic-tac-toe", "200000-rows"],
 )
 def test_steps_a_second(
-    name: str,
-    make_posterior: Callable[[], LabelListPosterior],
-    n_steps: int,
-    imodels_warmup: int,
-    imodels_steps: int,
-    sbrl_speed: float,
-    benchmark: BenchmarkFixture,
-    report: Callable[[Figure], None],
-) -> None:
+    name, make_posterior, n_steps, imodels_warmup, imodels_steps, sbrl_speed, benchmark, report
+):
     """Same rows, candidates and start; the best of several rounds of each, on one core.
 
     The speeds of sbrl, a C program, are not measured here: they were, once, by its own clock.
@@ -67,7 +56,7 @@ def test_steps_a_second(
     report(Figure(f"  ours / sbrl's {sbrl_speed:,} steps a second", speed / sbrl_speed, "x"))
 
 
-def test_convergence(report: Callable[[Figure], None]) -> None:
+def test_convergence(report):
     """R-hat of four chains on tic-tac-toe, each program as it comes but for the candidates."""
     frame = pd.read_csv(ROOT / "data" / "tic_tac_toe.csv")
     model = RuleListClassifier(max_size=3, n_chains=N_CHAINS, random_state=0)

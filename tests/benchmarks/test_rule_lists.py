@@ -3,12 +3,10 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
 from bayescascade import RuleListClassifier
 from bayescascade.data.column import Column
@@ -27,18 +25,8 @@ N_LISTS = 20
     [(200, 15, 1_000.0), (15, 15, None), (30, 62, None)],
     ids=["200-columns", "15-columns", "longest"],
 )
-def test_volumes(
-    n_columns: int,
-    n_rules: int,
-    most: float | None,
-    benchmark: BenchmarkFixture,
-    report: Callable[[Figure], None],
-) -> None:
-    """The volumes of all parts of random lists whose rules have three conditions each.
-
-    The fewer the columns, the more rules share some, and the more there is to take apart; the
-    longest lists are the worst case.
-    """
+def test_volumes(n_columns, n_rules, most, benchmark, report):
+    """Of all parts of random lists; the fewer the columns, the more rules share some."""
     schema = Schema(tuple(Column(f"c{j}", "nominal", (0, 1)) for j in range(n_columns)))
     rng = np.random.default_rng(n_columns)
     lists = [[_rule(rng, n_columns) for _ in range(n_rules)] for _ in range(N_LISTS)]
@@ -58,7 +46,7 @@ def test_volumes(
     report(Figure("  called from Python, arrays made anew", 1e6 * seconds / N_LISTS, "us"))
 
 
-def test_candidates(report: Callable[[Figure], None]) -> None:
+def test_candidates(report):
     """All conjunctions of up to three levels that a thousandth of the rows satisfies."""
     command = [sys.executable, "-m", "tests.benchmarks.many_candidates"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -72,7 +60,7 @@ def test_candidates(report: Callable[[Figure], None]) -> None:
     report(Figure(f"  steps ({told['n_rules']} rules)", told["steps_per_second"], "/s"))
 
 
-def test_averaged_intervals(report: Callable[[Figure], None]) -> None:
+def test_averaged_intervals(report):
     """Credible intervals over a thousand draws, for every row of tic-tac-toe."""
     frame = pd.read_csv(ROOT / "data" / "tic_tac_toe.csv")
     labels = frame.pop("outcome")

@@ -5,11 +5,8 @@ at the two ends of a fit, while sampling (inverse temperature 1) and when anneal
 (10), and the leaves of the tree where the clock started stand beside it.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
 from bayescascade import LeafPosterior
 from bayescascade.methods.cascades.tree import Tree
@@ -23,12 +20,7 @@ TARGETS = {2_000: 300_000, 200_000: 20_000}
 
 @pytest.mark.parametrize("inverse_temperature", [1.0, 10.0], ids=["sampling", "annealed"])
 @pytest.mark.parametrize("n_distinct", [2_000, 200_000])
-def test_proposals_a_second(
-    n_distinct: int,
-    inverse_temperature: float,
-    benchmark: BenchmarkFixture,
-    report: Callable[[Figure], None],
-) -> None:
+def test_proposals_a_second(n_distinct, inverse_temperature, benchmark, report):
     """Ten four-level nominal columns, eight expected leaves, one core."""
     posterior = LeafPosterior(distinct_table(n_distinct), expected_leaves=8.0)
     assert posterior.table.n_distinct == n_distinct

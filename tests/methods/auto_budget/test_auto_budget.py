@@ -27,11 +27,11 @@ def rows(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def model() -> AutoBudgetClassifier:
+def model():
     return AutoBudgetClassifier(budget=1.0, **QUICK).fit(*rows())
 
 
-def test_the_method_that_can_tell_is_chosen(model: AutoBudgetClassifier) -> None:
+def test_the_method_that_can_tell_is_chosen(model):
     """A linear score cannot, so that nobody should have to know which method to ask for."""
     assert (model.method_, type(model.model_)) == ("astc", SubmodularTreeClassifier)
     assert model.score(*rows()) > 0.9
@@ -42,7 +42,7 @@ def test_the_method_that_can_tell_is_chosen(model: AutoBudgetClassifier) -> None
     assert model.choice_.rows == "rows in 5-fold cross-validation"
 
 
-def test_rows_that_judge_are_not_learned_from() -> None:
+def test_rows_that_judge_are_not_learned_from():
     """Else what learns by heart would be chosen."""
     judging = Judging.of(Rows(*rows(2 * FEW_ROWS)), None, np.random.default_rng(0))
     assert judging.validation is not None
@@ -53,7 +53,7 @@ def test_rows_that_judge_are_not_learned_from() -> None:
     assert Judging.of(Rows(*rows(FEW_ROWS - 1)), None, np.random.default_rng(0)).n_fits == 6
 
 
-def test_validation_rows_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validation_rows_choose(monkeypatch):
     """Those that are given, and each method is fitted once."""
     fit, given = CostWeightedLogisticClassifier.fit_budgets, []
 
@@ -69,9 +69,7 @@ def test_validation_rows_choose(monkeypatch: pytest.MonkeyPatch) -> None:
     assert model.validation_cost_ == pytest.approx(model.acquisition_cost(X[200:]).mean())
 
 
-def test_each_fold_is_judged_by_what_learned_from_the_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_fold_is_judged_by_what_learned_from_the_others(monkeypatch):
     """Then all rows are learned from, once."""
     fit, n_learned = CostWeightedLogisticClassifier.fit_budgets, []
 
@@ -85,14 +83,14 @@ def test_each_fold_is_judged_by_what_learned_from_the_others(
     assert n_learned[5:] == [100]
 
 
-def test_rows_that_judge_count_by_their_weights() -> None:
+def test_rows_that_judge_count_by_their_weights():
     """Else a method that suits rows of little weight would be chosen."""
     (X, y), weights = rows(100), np.arange(1.0, 101.0)
     judging = Judging.of(Rows(X, y, weights), None, np.random.default_rng(0))
     assert judging.errors(y[np.newaxis]) == pytest.approx([weights[y].sum() / weights.sum()])
 
 
-def test_a_budget_that_buys_nothing_has_no_method() -> None:
+def test_a_budget_that_buys_nothing_has_no_method():
     """All rows get the commonest class; it must not look learned."""
     model = AutoBudgetClassifier(budget=0.5, **QUICK).fit(*rows())
     assert model.nothing_read_text
@@ -103,7 +101,7 @@ def test_a_budget_that_buys_nothing_has_no_method() -> None:
 
 
 @pytest.mark.slow
-def test_each_budget_has_its_own() -> None:
+def test_each_budget_has_its_own():
     """One trial is enough for all, and more budget never errs more on the rows that chose."""
     found = dict(AutoBudgetClassifier(**QUICK).fit_budgets([1.0, 4.0], *rows()))
     assert all(one.validation_cost_ <= budget for budget, one in found.items())
@@ -111,7 +109,7 @@ def test_each_budget_has_its_own() -> None:
 
 
 @pytest.mark.slow
-def test_what_time_does_not_allow_is_said() -> None:
+def test_what_time_does_not_allow_is_said():
     """Within a stated time, and by name; none of the twelve would be missed otherwise."""
     began = time.process_time()
     model = AutoBudgetClassifier(budget=1.0, time_limit=3.0, random_state=0).fit(*rows())
@@ -124,7 +122,7 @@ def test_what_time_does_not_allow_is_said() -> None:
     assert set(IN_TURN) == set(BUDGET_LEARNERS)
 
 
-def test_larger_tables_have_more_time() -> None:
+def test_larger_tables_have_more_time():
     """Up to ten minutes, and never less than what small ones need."""
     seconds = [seconds_for(16 * n) for n in (100, 12_000, 10**7)]
     assert seconds == sorted(seconds)
@@ -133,7 +131,7 @@ def test_larger_tables_have_more_time() -> None:
 
 
 @pytest.mark.slow
-def test_slow_methods_that_are_better_nowhere_are_given_up() -> None:
+def test_slow_methods_that_are_better_nowhere_are_given_up():
     """Their fits to the other folds, and to all rows, would be in vain; the print says so."""
     given = {**QUICK, "methods": ("astc", "miser", "l1", "cstc"), "n_jobs": 1}
     model = AutoBudgetClassifier(budget=1.0, **given).fit(*rows())
@@ -144,7 +142,7 @@ def test_slow_methods_that_are_better_nowhere_are_given_up() -> None:
 
 
 @pytest.mark.slow
-def test_the_number_of_processes_changes_nothing() -> None:
+def test_the_number_of_processes_changes_nothing():
     """Methods are tried at the same time, each by itself."""
     given = {**QUICK, "methods": ("l1", "astc", "prune", "miser"), "n_trees": 3}
     one, two = (AutoBudgetClassifier(budget=2.0, **given, n_jobs=n).fit(*rows(100)) for n in (1, 2))
@@ -152,7 +150,7 @@ def test_the_number_of_processes_changes_nothing() -> None:
     assert one.candidates_.equals(two.candidates_)
 
 
-def test_ctrl_c_keeps_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_what_was_tried(monkeypatch):
     """Minutes of fitting would be lost; what was cut short is not judged."""
 
     def stop(*_: object) -> Iterator[object]:
@@ -169,7 +167,7 @@ def test_ctrl_c_keeps_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
         auto.set_params(methods=("prune", "astc")).fit(*rows())
 
 
-def test_progress_says_which_method_is_fitted() -> None:
+def test_progress_says_which_method_is_fitted():
     """Whoever waits a minute wants to see that something happens."""
     seen = []
     AutoBudgetClassifier(budget=1.0, **QUICK, progress=seen.append).fit(*rows())
@@ -188,18 +186,18 @@ def test_progress_says_which_method_is_fitted() -> None:
         ({"budget": -1.0}, "budget must be a finite number >= 0, got -1"),
     ],
 )
-def test_bad_parameters_are_named(given: dict[str, object], message: str) -> None:
+def test_bad_parameters_are_named(given, message):
     with pytest.raises(ParameterError, match=message):
         AutoBudgetClassifier(**{**QUICK, **given}).fit(*rows())
 
 
-def test_rows_to_validate_by_need_labels() -> None:
+def test_rows_to_validate_by_need_labels():
     X, y = rows()
     with pytest.raises(ParameterError, match="y_val must have the labels of X_val, got None"):
         AutoBudgetClassifier(**QUICK).fit(X, y, X)
 
 
-def test_weights_leave_out_methods_that_take_none() -> None:
+def test_weights_leave_out_methods_that_take_none():
     """Forests count rows; to ignore the weights would learn from other rows than those given."""
     X, y = rows()
     weights = np.where(X[:, 2] > 0, 1.0, 2.0)

@@ -59,7 +59,7 @@ def best_value(problem: Problem, inherited: tuple[int, ...], budget: float, ridg
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_gains_are_those_of_least_squares_and_best_sets_those_of_enumeration(seed: int) -> None:
+def test_gains_are_those_of_least_squares_and_best_sets_those_of_enumeration(seed):
     problem = draw(seed)
     inherited = ((), (1,), (0, 3))[seed % 3]
     ridge = (1e-6, 1e-2)[seed % 2]
@@ -82,7 +82,7 @@ def test_gains_are_those_of_least_squares_and_best_sets_those_of_enumeration(see
 
 
 @pytest.mark.parametrize("by_price", [False, True])
-def test_greedy_buys_what_explains_most_or_most_for_its_price(by_price: bool) -> None:
+def test_greedy_buys_what_explains_most_or_most_for_its_price(by_price):
     """The budget would buy less than it could."""
     prices = np.array([3.0, 0.5, 1.0, 2.0, 0.2, 1.5])
     for seed in range(1, 12):
@@ -95,7 +95,7 @@ def test_greedy_buys_what_explains_most_or_most_for_its_price(by_price: bool) ->
 
 
 @pytest.mark.slow
-def test_no_set_exceeds_the_certificate() -> None:
+def test_no_set_exceeds_the_certificate():
     tightest = 0.0
     for seed in range(1000):
         problem, budget = draw(seed, 5), float(np.random.default_rng(seed).choice([0.5, 1, 3, 5]))
@@ -123,7 +123,7 @@ EXTREMES = {
 
 @pytest.mark.parametrize("kind", EXTREMES)
 @pytest.mark.parametrize("n", [12, 1_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
-def test_certificates_hold_at_extremes(kind: str, n: int) -> None:
+def test_certificates_hold_at_extremes(kind, n):
     generator = np.random.default_rng(n)
     x = generator.normal(size=(n, 5)) @ generator.normal(size=(5, 5))
     x, weights = EXTREMES[kind](x, generator.random(n))

@@ -24,7 +24,7 @@ def expected_estimates(p, graph, losses, seen_by) -> np.ndarray:
     return found
 
 
-def test_estimates_are_unbiased(rng: np.random.Generator) -> None:
+def test_estimates_are_unbiased(rng):
     """Else the gate would prefer experts for being seen, not for being right."""
     bias = 0.0
     for _ in range(20):
@@ -37,7 +37,7 @@ def test_estimates_are_unbiased(rng: np.random.Generator) -> None:
     assert bias > 0.1
 
 
-def test_rounds_are_those_of_the_slow_twin(rng: np.random.Generator) -> None:
+def test_rounds_are_those_of_the_slow_twin(rng):
     """Weights are the exponentials of what was estimated, over rounds with other graphs."""
     game = Exp3G(5, eta=0.2, gamma=0.3)
     q = np.full(5, 0.2)
@@ -65,12 +65,12 @@ def test_rounds_are_those_of_the_slow_twin(rng: np.random.Generator) -> None:
         ([0.0, 1.0], np.eye(2, dtype=bool), [1.0, 0.0], "got none for action 1"),
     ],
 )
-def test_what_cannot_be_learned_is_named(losses, graph, p, message) -> None:
+def test_what_cannot_be_learned_is_named(losses, graph, p, message):
     with pytest.raises(DataError, match=message):
         Exp3G(2, eta=0.1, gamma=0.1).learn(losses, graph, p)
 
 
-def test_somebody_must_explore() -> None:
+def test_somebody_must_explore():
     with pytest.raises(ParameterError, match="explorers must be 2 truth values"):
         Exp3G(2, eta=0.1, gamma=0.1).probabilities([False, False])
     with pytest.raises(ParameterError, match="gamma must be"):

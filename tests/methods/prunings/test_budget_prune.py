@@ -25,7 +25,7 @@ from tests.methods.forests.fits import COSTS, diagnoses, patients
 
 
 @pytest.fixture
-def numbers(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def numbers(rng):
     """Return 240 rows whose label depends on two of six columns."""
     X = rng.normal(size=(240, 6)).astype(np.float32)
     return X, np.array(["no", "yes"])[(X[:, 1] + X[:, 4] + 0.3 * rng.normal(size=240) > 0) * 1]
@@ -35,7 +35,7 @@ def small_forest(**parameters: object) -> RandomForestClassifier:
     return RandomForestClassifier(8, random_state=0, **parameters)
 
 
-def test_a_pruned_forest_predicts_as_the_forest_with_cuts(numbers) -> None:
+def test_a_pruned_forest_predicts_as_the_forest_with_cuts(numbers):
     """What is certified would not be what is predicted with."""
     X, y = numbers
     forest = small_forest().fit(X[:160], y[:160])
@@ -56,7 +56,7 @@ def test_a_pruned_forest_predicts_as_the_forest_with_cuts(numbers) -> None:
     assert model.validation_cost_ == pytest.approx(model.acquisition_cost(X[160:]).mean())
 
 
-def test_what_is_said_of_a_pruning_is_its_own(numbers) -> None:
+def test_what_is_said_of_a_pruning_is_its_own(numbers):
     """An objective or a gap that is not the one of the pruning would be reported."""
     X, y = numbers
     model = BudgetPruneClassifier(small_forest(), tradeoff=0.02).fit(X[:160], y[:160], X[160:])
@@ -68,7 +68,7 @@ def test_what_is_said_of_a_pruning_is_its_own(numbers) -> None:
     assert model.lower_bound_ <= best + 1e-9 <= model.objective_ + 2e-9
 
 
-def test_columns_of_text_groups_and_missing_cells_are_pruned(rng: np.random.Generator) -> None:
+def test_columns_of_text_groups_and_missing_cells_are_pruned(rng):
     """Costs must follow the columns through the encoding."""
     frame = patients(rng, 150, missing=0.05)
     y = diagnoses(frame, rng)
@@ -79,7 +79,7 @@ def test_columns_of_text_groups_and_missing_cells_are_pruned(rng: np.random.Gene
     assert list(model.predict(frame[:5])) == list(model.predict(frame[:5].to_dict("list")))
 
 
-def test_a_budget_is_kept_and_spent(numbers) -> None:
+def test_a_budget_is_kept_and_spent(numbers):
     """A user who may pay 3 must not pay 4, nor get a forest for 1."""
     X, y = numbers
     whole = BudgetPruneClassifier(small_forest(max_features=None), tradeoff=0.0).fit(
@@ -102,7 +102,7 @@ def test_a_budget_is_kept_and_spent(numbers) -> None:
     assert model.kept_.all()
 
 
-def test_a_budget_between_all_and_nothing_is_spent_on_some_trees(numbers) -> None:
+def test_a_budget_between_all_and_nothing_is_spent_on_some_trees(numbers):
     """Forests whose trees share little would be cut down entirely, whatever the budget."""
     X, y = numbers
     forest = small_forest(max_features=1).fit(X, y)
@@ -113,7 +113,7 @@ def test_a_budget_between_all_and_nothing_is_spent_on_some_trees(numbers) -> Non
     assert accuracy[0] > np.mean(y == "yes").clip(0.5) + 0.1
 
 
-def test_paths_are_the_fits_they_stand_for(numbers) -> None:
+def test_paths_are_the_fits_they_stand_for(numbers):
     """Warm starts must not show, and each model must know its own parameters."""
     X, y = numbers
     model = BudgetPruneClassifier(small_forest(), tradeoff=0.01, random_state=0).fit(
@@ -138,7 +138,7 @@ def test_paths_are_the_fits_they_stand_for(numbers) -> None:
         assert one.validation_cost_ <= budget
 
 
-def test_a_path_prints_as_a_table(numbers) -> None:
+def test_a_path_prints_as_a_table(numbers):
     """Users choose from it."""
     X, y = numbers
     path = BudgetPruneClassifier(small_forest()).fit(X, y).path([0.0, 0.02, 0.5])
@@ -162,7 +162,7 @@ def test_a_path_prints_as_a_table(numbers) -> None:
         np.testing.assert_array_equal(frame[name], values)
 
 
-def test_no_pruning_within_a_budget_errs_less_than_is_said(rng: np.random.Generator) -> None:
+def test_no_pruning_within_a_budget_errs_less_than_is_said(rng):
     """A user would take the error for nearly the least one, whatever was left on the table."""
     X = rng.integers(0, 3, (60, 4)).astype(np.float64)
     y = np.where(X.sum(axis=1) + rng.normal(size=60) > 4, "yes", "no")
@@ -187,7 +187,7 @@ def test_no_pruning_within_a_budget_errs_less_than_is_said(rng: np.random.Genera
     assert BudgetPruneClassifier(forest).fit(X, y).path([0.1]).budgets is None
 
 
-def test_the_text_tells_the_certificate(numbers) -> None:
+def test_the_text_tells_the_certificate(numbers):
     """What was proved would be known to those only who look for attributes."""
     X, y = numbers
     text = str(BudgetPruneClassifier(small_forest(), tradeoff=0.02).fit(X, y))
@@ -200,7 +200,7 @@ def test_the_text_tells_the_certificate(numbers) -> None:
 
 
 @pytest.mark.parametrize("errors", ["out_of_bag", "validation"])
-def test_errors_may_be_those_of_other_rows(numbers, errors: str) -> None:
+def test_errors_may_be_those_of_other_rows(numbers, errors):
     """The wrong rows would make every deep split look useful."""
     X, y = numbers
     forest = small_forest().fit(X[:160], y[:160])
@@ -233,7 +233,7 @@ def test_errors_may_be_those_of_other_rows(numbers, errors: str) -> None:
         None,
     ],
 )
-def test_forests_of_all_kinds_are_pruned(numbers, forest) -> None:
+def test_forests_of_all_kinds_are_pruned(numbers, forest):
     """The README says which may be."""
     X, y = numbers
     model = BudgetPruneClassifier(forest, tradeoff=0.02, random_state=3).fit(X[:160], y[:160])
@@ -245,7 +245,7 @@ def test_forests_of_all_kinds_are_pruned(numbers, forest) -> None:
         assert not hasattr(forest, "classes_")
 
 
-def test_a_forest_of_text_columns_is_pruned_again(rng: np.random.Generator) -> None:
+def test_a_forest_of_text_columns_is_pruned_again(rng):
     """Comparing prunings of one forest would need a way around the classes that prune."""
     frame = patients(rng, 120)
     y = diagnoses(frame, rng)
@@ -265,7 +265,7 @@ def test_a_forest_of_text_columns_is_pruned_again(rng: np.random.Generator) -> N
     assert BudgetPruneClassifier(elsewhere).fit(frame[["age", "iron"]], y).n_features_in_ == 2
 
 
-def test_costs_are_given_to_forests_without(numbers) -> None:
+def test_costs_are_given_to_forests_without(numbers):
     """A forest would be grown for others than those it is pruned for."""
     X, y = numbers
     grown = BudgetPruneClassifier(
@@ -274,7 +274,7 @@ def test_costs_are_given_to_forests_without(numbers) -> None:
     assert grown.estimator_.costs == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_frozen_forest_stays_in_grid_searches(numbers) -> None:
+def test_a_frozen_forest_stays_in_grid_searches(numbers):
     """Clones of fitted forests are unfitted, so a grid search would prune others."""
     X, y = numbers
     forest = small_forest().fit(X, y)
@@ -285,7 +285,7 @@ def test_a_frozen_forest_stays_in_grid_searches(numbers) -> None:
     assert search.best_estimator_.estimator_ is forest
 
 
-def test_a_fitted_forest_may_know_more_classes(numbers) -> None:
+def test_a_fitted_forest_may_know_more_classes(numbers):
     """Labels of a part of the rows must be numbered as the forest does."""
     X, y = numbers
     three = np.where(X[:, 0] > 0.8, "a third", y)
@@ -299,7 +299,7 @@ def test_a_fitted_forest_may_know_more_classes(numbers) -> None:
         BudgetPruneClassifier(small_forest().fit(X, y)).fit(X, three)
 
 
-def test_wrong_parameters_and_forests_are_named(numbers, rng: np.random.Generator) -> None:
+def test_wrong_parameters_and_forests_are_named(numbers, rng):
     """A message must say what to change."""
     X, y = numbers
     frame = patients(rng, 60)
@@ -336,7 +336,7 @@ def test_wrong_parameters_and_forests_are_named(numbers, rng: np.random.Generato
         BudgetPruneClassifier().fit(X, np.ones(len(X)))
 
 
-def test_wrong_paths_are_named(numbers, tmp_path) -> None:
+def test_wrong_paths_are_named(numbers, tmp_path):
     """A saved model has no forest to prune."""
     X, y = numbers
     model = BudgetPruneClassifier(small_forest(), costs=FeatureCosts(default=2.0)).fit(X, y)
@@ -360,7 +360,7 @@ def test_wrong_paths_are_named(numbers, tmp_path) -> None:
         bayescascade.load(tmp_path / "model.json").path([0.1])
 
 
-def test_ctrl_c_ends_a_path_with_what_was_found(numbers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_a_path_with_what_was_found(numbers, monkeypatch):
     """Minutes of work would be lost."""
     X, y = numbers
     model = BudgetPruneClassifier(small_forest()).fit(X, y)

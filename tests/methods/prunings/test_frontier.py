@@ -12,7 +12,7 @@ from tests.methods.prunings.forests import programs
 from tests.methods.prunings.problems import DEEP, PAIR, THREE, PruningProblem, each
 
 
-def test_budgets_are_kept_and_bounds_hold(rng: np.random.Generator) -> None:
+def test_budgets_are_kept_and_bounds_hold(rng):
     """A pruning beyond its budget, or a bound that some pruning beats, would be returned."""
     n_best = 0
     for program, _, errors, costs, feature in programs(rng, 10):
@@ -33,9 +33,7 @@ def test_budgets_are_kept_and_bounds_hold(rng: np.random.Generator) -> None:
     assert n_best > 25  # of 50; it is a heuristic
 
 
-def test_what_solutions_leave_open_is_in_the_rounding(
-    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
-) -> None:
+def test_what_solutions_leave_open_is_in_the_rounding(monkeypatch, rng):
     """Else a pruning between corners that are not quite proved would be called best."""
     solve, n_between = FlowSolver.solve, 0
 
@@ -56,7 +54,7 @@ def test_what_solutions_leave_open_is_in_the_rounding(
     assert n_between > 2
 
 
-def test_memory_of_corners_changes_nothing(rng: np.random.Generator) -> None:
+def test_memory_of_corners_changes_nothing(rng):
     """A path of budgets would depend on their order."""
     for program, _, _, costs, feature in programs(rng, 4):
         most = costs.max()
@@ -68,7 +66,7 @@ def test_memory_of_corners_changes_nothing(rng: np.random.Generator) -> None:
             assert program.error(found.kept) == pytest.approx(program.error(alone.kept))
 
 
-def test_filling_is_judged_by_the_error_given(rng: np.random.Generator) -> None:
+def test_filling_is_judged_by_the_error_given(rng):
     """Labels of validation rows would be asked for and not used."""
     n_judged = 0
     for program, *_, feature in programs(rng, 6):
@@ -86,7 +84,7 @@ def test_filling_is_judged_by_the_error_given(rng: np.random.Generator) -> None:
     assert n_judged
 
 
-def test_the_program_between_two_prunings_is_the_difference(rng: np.random.Generator) -> None:
+def test_the_program_between_two_prunings_is_the_difference(rng):
     """Costs already paid must not be paid twice, and none that is new be free."""
     for program, prunings, *_ in programs(rng, 5):
         for _ in range(20):
