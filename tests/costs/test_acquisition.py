@@ -1,7 +1,6 @@
 """Acquiring step by step: what is bought, in which order, and what is left when it ends early."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.exceptions import NotFittedError
@@ -118,16 +117,6 @@ def test_the_next_feature_has_most_waiting_trees_per_cost():
     assert order == sorted(range(4), key=lambda j: (-ratios[j], j))
 
 
-def test_a_group_that_is_paid_makes_its_members_cheap():
-    """The second test on one blood sample must not be billed for the sample again."""
-    frame = FRESH[["glucose", "iron"]].fillna(0.0)
-    y = (frame["glucose"] > 90).astype(int) + (frame["iron"] > 0)
-    costs = FeatureCosts({"blood": 10.0}, groups={"blood": ["glucose", "iron"]})
-    model = PlainForest(costs=costs, random_state=0).fit(frame, y)
-    steps = model.acquire(frame.iloc[0].__getitem__).steps
-    assert [step.cost for step in steps] == [10.0, 0.0]
-
-
 def test_no_step_passes_the_most_allowed():
     """Who allows 20 must not be charged 21, nor stop where a needed feature is within 20."""
     full = MODEL.acquire(Clinic(FRESH.iloc[2]))
@@ -206,15 +195,6 @@ def test_values_that_cannot_be_read(name, value, message):
     acquisition = caught.value.acquisition
     assert name not in acquisition.values
     assert acquisition.resume(Clinic(row)).is_complete
-
-
-def test_missing_values_are_paid_for_and_used():
-    """A test without a result must lead where a missing cell of a table does, at its cost."""
-    row = dict.fromkeys(FRESH.columns)
-    acquisition = MODEL.acquire(Clinic(row))
-    frame = pd.DataFrame([row], dtype=object)
-    assert acquisition.total_cost == MODEL.acquisition_cost(frame)[0] > 0
-    np.testing.assert_array_equal(acquisition.probabilities, MODEL.predict_proba(frame)[0])
 
 
 def test_a_forest_without_splits_asks_for_nothing():

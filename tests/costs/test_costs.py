@@ -64,14 +64,6 @@ def test_costs_are_printed_as_a_price_list():
         FeatureCosts.of("costs.csv")
 
 
-def test_group_is_paid_once_and_then_free():
-    """Blood is drawn once, whatever is measured in it."""
-    assert cost_of(BLOOD, COLUMNS, {"glucose"}) == pytest.approx(17.61)
-    assert cost_of(BLOOD, COLUMNS, {"iron"}) == pytest.approx(3.6)
-    assert cost_of(BLOOD, COLUMNS, {"glucose", "iron"}) == pytest.approx(19.11)
-    assert cost_of(BLOOD, COLUMNS, {"age"}) == 0.0
-
-
 def test_features_are_added_up_for_who_asks():
     """Which tests to offer is asked before any model is fitted."""
     assert BLOOD.total(["glucose", "iron", "age"]) == pytest.approx(2.1 + 15.51 + 1.5)

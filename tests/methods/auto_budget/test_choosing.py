@@ -28,11 +28,8 @@ def chosen(found, budget):
     return None if one is None else (one.candidate.method, one.candidate.budget)
 
 
-def test_what_buys_nothing_errs_like_the_commonest_class() -> None:
-    """Fits to folds may have bought; who is given this one gets the commonest class all the same.
-
-    On hepatitis, time had ended a fit to all rows before it bought anything; by its folds it won.
-    """
+def test_what_buys_nothing_errs_like_the_commonest_class():
+    """Fits to folds may have bought; who is given this one gets the commonest class alone."""
     X = np.random.default_rng(0).normal(size=(N, 3))
     y = X[:, 0] > 0.3
     fits = [CostWeightedLogisticClassifier(budget=b, random_state=0).fit(X, y) for b in (0.5, 1.0)]
@@ -44,25 +41,22 @@ def test_what_buys_nothing_errs_like_the_commonest_class() -> None:
     assert bought.of_method == pytest.approx(y.mean() / 2)
 
 
-def test_a_clear_winner_is_taken_though_its_method_is_weak_elsewhere() -> None:
-    """Trees of linear classifiers win at a tenth of the costs of letter, and nowhere else."""
-    found = [judged("weak", 1.0, 20, 0.5), judged("usual", 1.0, 60, 0.1, first=100)]
-    assert chosen(found, 1.0) == ("weak", 1.0)
-
-
-def test_a_lead_within_chance_is_none() -> None:
+@pytest.mark.parametrize(
+    ("one", "other", "taken"),
+    [
+        (("weak", 1.0, 20, 0.5), ("usual", 1.0, 60, 0.1, None, 100), "weak"),
+        (("lucky", 1.0, 38, 0.3), ("usual", 1.0, 40, 0.2, None, 100), "usual"),
+        (("better", 1.0, 38, 0.3), ("usual", 1.0, 40, 0.2), "better"),
+        (("dear", 1.0, 30, 0.2, 0.9), ("cheap", 1.0, 30, 0.2, 0.4), "cheap"),
+    ],
+    ids=["a clear winner", "a lead within chance", "the same rows wrong but two", "equals"],
+)
+def test_a_method_is_taken_for_a_clear_lead_for_its_errors_elsewhere_or_its_cost(one, other, taken):
     """Of seven methods and 124 rows one leads by a row or two; on new rows it lost 3 points."""
-    found = [judged("lucky", 1.0, 38, 0.3), judged("usual", 1.0, 40, 0.2, first=100)]
-    assert chosen(found, 1.0) == ("usual", 1.0)
+    assert chosen([judged(*one), judged(*other)], 1.0) == (taken, 1.0)
 
 
-def test_the_same_rows_wrong_but_two_is_a_lead() -> None:
-    """The difference counts, row by row: what both get wrong says nothing of it."""
-    found = [judged("better", 1.0, 38, 0.3), judged("usual", 1.0, 40, 0.2)]
-    assert chosen(found, 1.0) == ("better", 1.0)
-
-
-def test_a_smaller_budget_is_enough_and_a_larger_one_is_not_spent() -> None:
+def test_a_smaller_budget_is_enough_and_a_larger_one_is_not_spent():
     """Who may spend 3 may spend 1, and nobody spends 5 of 3."""
     found = [judged("a", b, n, 0.2) for b, n in ((1.0, 30), (3.0, 31), (5.0, 2))]
     assert chosen(found, 3.0) == ("a", 1.0)
@@ -70,17 +64,8 @@ def test_a_smaller_budget_is_enough_and_a_larger_one_is_not_spent() -> None:
     assert chosen(found, 0.5) is None
 
 
-def test_of_equals_the_cheapest_is_taken() -> None:
-    """What costs more and errs as often is not worth its cost."""
-    found = [judged("a", 2.0, 30, 0.2, cost=1.9), judged("b", 2.0, 30, 0.2, cost=1.1)]
-    assert chosen(found, 2.0) == ("b", 2.0)
-
-
-def test_the_rule_errs_less_on_new_rows_than_the_least_error() -> None:
-    """Of methods that differ by nothing but chance at a budget, it keeps the one that is good.
-
-    Simulated: one of six methods is better by two points at each of five budgets; 120 rows judge.
-    """
+def test_the_rule_errs_less_on_new_rows_than_the_least_error():
+    """Simulated: one of six methods is better by two points at five budgets; 120 rows judge."""
     rng = np.random.default_rng(0)
     true = np.full((6, 5), 0.20)
     true[0] = 0.18
@@ -99,7 +84,7 @@ def test_the_rule_errs_less_on_new_rows_than_the_least_error() -> None:
     assert difference.mean() > 3 * difference.std() / np.sqrt(300)
 
 
-def test_forged_candidates_are_refused() -> None:
+def test_forged_candidates_are_refused():
     """They are read from files."""
     record = Candidate("l1", 1.0, 0.2, 0.01, 0.9).to_dict()
     assert Candidate.from_dict(record).to_dict() == record

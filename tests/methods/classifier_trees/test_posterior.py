@@ -44,25 +44,6 @@ def test_exact_probabilities_are_those_of_all_sets(problem):
     assert wrong > 5 * 0.5 / len(drawn) ** 0.5
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_the_best_state_is_not_below_the_tree_and_chains_agree(seed):
-    X, y = moons(300, seed)
-    model = SubmodularTreeClassifier(
-        costs=COSTS, basis="linear", node_budget=1.5, max_depth=2, random_state=0, prune=False
-    ).fit(X, y)
-    posterior = model.posterior_.with_tradeoff(8.0)
-    exact = explore(posterior, "exact", solve=solved, random_state=0)
-    started = [posterior.greedy_state] * 4
-    chains = explore(posterior, n_steps=4000, n_draws=200, random_state=seed, starts=started)
-    greedy = posterior.log_density(posterior.greedy_state)
-    assert exact.log_density >= chains.log_density - 1e-9
-    assert chains.log_density >= greedy - 1e-9
-    drawn = [state for chain in chains.run_.draws for state in chain]
-    near = posterior.item_probabilities(drawn)
-    np.testing.assert_allclose(near, exact.solution.result, atol=0.05)
-
-
 def test_an_estimator_says_what_items_are_probable(tmp_path):
     X, y = moons(400, 0)
     model = SubmodularTreeClassifier(costs=COSTS, max_depth=2, random_state=0, tradeoff=0.01)

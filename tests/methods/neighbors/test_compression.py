@@ -49,10 +49,7 @@ def test_four_percent_of_the_rows_do(digits, fitted):
 
 @pytest.mark.slow
 def test_more_prototypes_err_no_more_than_fewer():
-    """By no more than a standard error, where held-out rows choose the prior.
-
-    In a narrow one, each of many prototypes is drawn to the mean of its class.
-    """
+    """Where held-out rows choose the prior; a narrow one draws many to the mean of their class."""
     X, y = strokes(1_000, 0)
     new_X, new_y = strokes(5_000, 1)
 
@@ -137,10 +134,7 @@ def test_rules_agree_where_there_is_one_prototype_a_class():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_classes_that_share_all_places_are_told_by_most_rows(seed):
-    """Eight kinds of rows, of all of which both classes are; of one most are of the rarer.
-
-    The likelihood is of votes, of many prototypes in one place; the nearest of them is anyone's.
-    """
+    """The likelihood is of votes of many prototypes in one place; the nearest is anyone's."""
     rng = np.random.default_rng(seed)
     X = rng.integers(2, size=(1000, 3)).astype(float)
     shares = np.where(X.all(axis=1), 0.7, 0.2 + 0.1 * X[:, 0])

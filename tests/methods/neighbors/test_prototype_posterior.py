@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 
 from bayescascade import DataError, ParameterError, PrototypePosterior
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
-from tests.contracts.listed import slopes
 from tests.methods.neighbors.problems import (
     KINDS,
     blobs,
@@ -47,20 +46,6 @@ def test_likelihood_of_two_rows_by_hand():
     assert target.log_likelihood(state) == pytest.approx(expected, rel=1e-14)
 
 
-def test_printed_gradient_is_another():
-    """Equation (3.6) as printed lacks gamma squared: the erratum is one."""
-    target = posterior(prior_scale=None)
-    state = some_state(target)
-    state[-1] = np.log(1.7)
-    layout = target.layout
-    n = layout.n_prototypes * layout.n_columns
-    _, gradient = target.log_density_and_gradient(state)
-    printed = gradient[:n] / 1.7**2
-    expected = slopes(target, state, np.full(state.size, 1e-6))[:n]
-    assert_allclose(printed * 1.7**2, expected, atol=2e-7)
-    assert not np.allclose(printed, expected, atol=1e-2)
-
-
 def test_class_probabilities_are_sums_of_neighbors():
     X, _ = blobs()
     target = posterior(metric="linear")
@@ -68,23 +53,6 @@ def test_class_probabilities_are_sums_of_neighbors():
     slow = np.array([slow_probabilities(target, state, row) for row in X])
     expected = np.add.reduceat(slow, target.starts[:-1], axis=1)
     assert_allclose(target.class_probabilities(state, X), expected, rtol=1e-11)
-
-
-def test_rotating_rows_and_prototypes_changes_nothing():
-    """Distances are all that counts, and gamma makes up for a common scale."""
-    X, y = blobs()
-    target = PrototypePosterior(X, y, [2, 3, 1], prior_scale=None)
-    turn, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))
-    state = some_state(target)
-    layout = target.layout
-    before = target.log_likelihood(state)
-    turned = layout.state(layout.points(state) @ turn, layout.metric_of(state))
-    again = PrototypePosterior(X @ turn, y, [2, 3, 1], prior_scale=None)
-    assert again.log_likelihood(turned) == pytest.approx(before, rel=1e-12)
-    scaled = layout.state(5.0 * layout.points(state), layout.metric_of(state) - np.log(5.0))
-    larger = PrototypePosterior(5.0 * X, y, [2, 3, 1], prior_scale=None)
-    assert larger.log_likelihood(scaled) == pytest.approx(before, rel=1e-12)
-    assert larger.log_likelihood(state) != pytest.approx(before, rel=1e-3)
 
 
 def test_rows_far_from_their_class_have_a_finite_density():

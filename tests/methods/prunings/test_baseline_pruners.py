@@ -17,7 +17,6 @@ from tests.benchmarks.pruning_baselines import (
     split_levels,
 )
 
-BASELINES = [GreedyPrune, CostComplexityPrune, TruncatedForest]
 KNOBS = {GreedyPrune: "n_removed", CostComplexityPrune: "level", TruncatedForest: "n_trees"}
 
 
@@ -42,7 +41,7 @@ def fitted(baseline, data, **settings):
     return baseline(FOREST, costs=COSTS, **settings).fit(X[:200], y[:200], X[200:])
 
 
-@pytest.mark.parametrize("baseline", BASELINES)
+@pytest.mark.parametrize("baseline", KNOBS)
 def test_a_path_leads_from_the_whole_forest_to_less(baseline, data):
     """Each of its classifiers stands alone, and costs no more than the one before."""
     X, y = data
@@ -64,7 +63,7 @@ def test_a_path_leads_from_the_whole_forest_to_less(baseline, data):
     assert len(cost_accuracy_curve(path, X, y).points) == len(path)
 
 
-@pytest.mark.parametrize("baseline", BASELINES)
+@pytest.mark.parametrize("baseline", KNOBS)
 def test_a_budget_is_kept_and_used(baseline, data):
     """As much is left of the forest as is within the budget."""
     model = fitted(baseline, data)

@@ -139,15 +139,19 @@ def test_a_fitted_pruning_tells_what_it_needs(pruned):
     assert (result.run_.traces["objective"] >= pruned.lower_bound_ - 1e-12).all()
 
 
-def test_prints_as_a_table(rng):
+OF_THREE = (*with_items(THREE), best_of(THREE), THREE.tradeoff)
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Return what near-optimal prunings of a small problem need."""
+    return near_optimal(*OF_THREE, tolerance=0.3, n_steps=5000, random_state=0)
+
+
+def test_prints_as_a_table(three):
     """What a user reads."""
-    program, items = with_items(THREE)
-    result = near_optimal(
-        program, items, best_of(THREE), THREE.tradeoff, tolerance=0.3, n_steps=5000,
-        random_state=rng,
-    )  # fmt: skip
     result = dataclasses.replace(
-        result,
+        three,
         needed=np.array([0.25, 1.0, 0.0]),
         shares=np.array([0.1, 0.5, 0.0]),
         best_shares=np.array([0.0, 0.75, 0.0]),
@@ -165,44 +169,30 @@ def test_prints_as_a_table(rng):
     assert max(map(len, lines)) <= 80
 
 
-def test_chains_that_are_apart_say_what_that_means():
+def test_chains_that_are_apart_say_what_that_means(three):
     """Longer chains might never help, and what the table says would be taken for known."""
-    program, items = with_items(THREE)
-    result = near_optimal(
-        program, items, best_of(THREE), THREE.tradeoff, tolerance=0.3, n_steps=5000, random_state=0
-    )
-    assert "chains do not agree" not in str(result)
-    far = dataclasses.replace(result.summary_.diagnostics["cost"], r_hat=1.5)
-    summary = dataclasses.replace(result.summary_, diagnostics={"cost": far})
-    text = str(dataclasses.replace(result, summary_=summary))
+    assert "chains do not agree" not in str(three)
+    far = dataclasses.replace(three.summary_.diagnostics["cost"], r_hat=1.5)
+    summary = dataclasses.replace(three.summary_, diagnostics={"cost": far})
+    text = str(dataclasses.replace(three, summary_=summary))
     assert "there may be groups of prunings" in text
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_draws_are_what_every_fit_returns(tmp_path):
+def test_draws_are_what_every_fit_returns(three, tmp_path):
     """A trace for ArviZ, in the names of what is paid for."""
-    program, items = with_items(THREE)
-    settings = {"tolerance": 0.3, "n_steps": 2000, "n_draws": 20, "n_chains": 2, "random_state": 5}
-    whole = near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
-    whole.save_trace(tmp_path / "trace.nc")
+    three.save_trace(tmp_path / "trace.nc")
     trace = read_trace(tmp_path / "trace.nc")
     assert trace.columns == ("age", "blood", "scan")
-    np.testing.assert_allclose(trace.feature_used.mean(axis=(0, 1)), whole.needed)
-    assert list(whole.summary_.diagnostics) == ["log_posterior", "objective", "cost", "n_splits"]
+    np.testing.assert_allclose(trace.feature_used.mean(axis=(0, 1)), three.needed)
+    assert list(three.summary_.diagnostics) == ["log_posterior", "objective", "cost", "n_splits"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"tolerance": 0.0}, "tolerance must be a finite number > 0, got 0.0"),
-        ({"temperature": -1.0}, "temperature must be a finite number > 0, got -1.0"),
-    ],
-)
-def test_impossible_parameters_are_refused(settings, message):
+@pytest.mark.parametrize("name", ["tolerance", "temperature"])
+def test_impossible_parameters_are_refused(name):
     """At once, by name."""
-    program, items = with_items(THREE)
-    with pytest.raises(ParameterError, match=message):
-        near_optimal(program, items, best_of(THREE), THREE.tradeoff, **settings)
+    with pytest.raises(ParameterError, match=f"{name} must be a finite number > 0, got 0.0"):
+        near_optimal(*OF_THREE, **{name: 0.0})
 
 
 def test_an_objective_of_zero_is_refused():

@@ -1,6 +1,4 @@
-"""What solves pruning programs, against the best of all prunings."""
-
-from dataclasses import replace
+"""What solves pruning programs; `test_pruning_proofs` has the best of all prunings."""
 
 import numpy as np
 import pytest
@@ -10,49 +8,11 @@ from bayescascade.methods.prunings.program import Pruning, PruningProgram, relat
 from bayescascade.methods.prunings.solvers import FlowSolver
 from tests.interrupts import interrupted
 from tests.methods.prunings.forests import forest_of, items_of, programs, random_problem
-from tests.methods.prunings.linear_program import relax
 
 TRADEOFFS = [0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1e6]
 
 
-def test_a_maximum_flow_finds_the_best_pruning(rng: np.random.Generator) -> None:
-    """What is called optimal would not be."""
-    for listed in programs(rng):
-        program = listed.program
-        for tradeoff in TRADEOFFS:
-            found = FlowSolver(program).solve(tradeoff)
-            assert program.is_closed(found.kept)
-            assert found.objective == pytest.approx(program.objective(found.kept, tradeoff))
-            best = listed.best(tradeoff)
-            assert found.objective == pytest.approx(best, abs=1e-9, rel=1e-9)
-            assert found.lower_bound == pytest.approx(best, abs=1e-7, rel=1e-7)
-            assert found.lower_bound <= found.objective
-
-
-def test_a_bound_of_a_dearer_program_would_be_seen(rng: np.random.Generator) -> None:
-    """The test of bounds must be able to fail: here uses are priced twice, and bounds are none."""
-    broken = 0
-    for listed in programs(rng):
-        program = listed.program
-        dear = replace(program, use_cost=2 * program.use_cost)
-        for tradeoff in TRADEOFFS[1:-1]:
-            bound = FlowSolver(dear).solve(tradeoff).lower_bound
-            broken += bound > listed.best(tradeoff) + 1e-12
-    assert broken > 10
-
-
-def test_the_linear_program_has_the_same_solution(rng: np.random.Generator) -> None:
-    """Another road to the optimum, whose fractions would be no prunings (theorem 4.3.2)."""
-    for program, *_ in programs(rng):
-        for tradeoff in TRADEOFFS:
-            kept, value = relax(program, tradeoff)
-            np.testing.assert_allclose(kept, np.rint(kept), atol=1e-7)
-            best = FlowSolver(program).solve(tradeoff).objective
-            assert value == pytest.approx(best, abs=1e-7, rel=1e-7)
-            assert program.objective(kept > 0.5, tradeoff) == pytest.approx(best, abs=1e-7)
-
-
-def test_warm_starts_end_where_cold_ones_do(rng: np.random.Generator) -> None:
+def test_warm_starts_end_where_cold_ones_do(rng):
     """A path would depend on where it began."""
     for program, *_ in programs(rng):
         flow = FlowSolver(program)
@@ -61,7 +21,7 @@ def test_warm_starts_end_where_cold_ones_do(rng: np.random.Generator) -> None:
             np.testing.assert_array_equal(flow.solve(tradeoff).kept, cold.kept)
 
 
-def test_best_prunings_are_nested_and_the_largest(rng: np.random.Generator) -> None:
+def test_best_prunings_are_nested_and_the_largest(rng):
     """Larger tradeoffs must keep fewer splits, and a tie must not cut what costs nothing."""
     for listed in programs(rng):
         program = listed.program
@@ -75,7 +35,7 @@ def test_best_prunings_are_nested_and_the_largest(rng: np.random.Generator) -> N
             assert not np.any(listed.prunings[ties] & ~kept)
 
 
-def test_forests_that_are_only_leaves_or_free_are_solved() -> None:
+def test_forests_that_are_only_leaves_or_free_are_solved():
     """Constant columns and free features must not divide by zero."""
     rows = np.zeros((2, 1), np.float32)
     leaves = PruningProgram.of(forest_of([[3, 1], [2, 2]]), items_of([(0,)], [1.0]), rows)
@@ -86,7 +46,7 @@ def test_forests_that_are_only_leaves_or_free_are_solved() -> None:
     assert found.gap == pytest.approx(0.0, abs=1e-9)
 
 
-def test_the_gap_is_relative_and_never_negative(rng: np.random.Generator) -> None:
+def test_the_gap_is_relative_and_never_negative(rng):
     """Rounding must not make a proof of less than nothing."""
     problem = random_problem(rng)
     program = PruningProgram.of(problem.forest, problem.items, problem.rows)
@@ -99,9 +59,7 @@ def test_the_gap_is_relative_and_never_negative(rng: np.random.Generator) -> Non
     assert relative_gap(0.5, 0.25, 0.3) == 0.5  # a rounding that is seen is no proof
 
 
-def test_ctrl_c_leaves_a_pruning_and_its_bound(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_leaves_a_pruning_and_its_bound(rng, monkeypatch):
     """An hour's search would be lost, or what it leaves would be no pruning."""
     for listed in programs(rng, 8):
         program = listed.program

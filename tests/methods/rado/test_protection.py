@@ -155,10 +155,7 @@ def audited(drawn_with, epsilon, delta):
 
 
 def test_audits_tell_the_promise_from_its_broken_twins(monkeypatch):
-    """A narrower cut than promised for, and a shift that nobody counted.
-
-    A wider one than promised for is no leak, as delta grows with the cut.
-    """
+    """A narrower cut than promised for, and a shift that nobody counted; a wider one is no leak."""
     monkeypatch.setattr(releases, "check_budget", lambda *_: 0.5)  # of so many rados
     epsilon = 0.5
     delta = coordinate_delta(12, cut_of(12, 0.1), epsilon)
@@ -214,19 +211,9 @@ def test_budgets_that_cannot_be_met_are_errors():
 )
 def test_bad_private_arguments_are_named(change, words):
     X, y = feature_rows(60, 20)
+    given = {"feature": 1, "values": (0, 1), "epsilon": 5.0, "n_rados": 2, "delta": 0.1}
     with pytest.raises((ParameterError, DataError), match=words):
-        Rados.sample_feature_private(
-            X,
-            y,
-            **{
-                "feature": 1,
-                "values": (0, 1),
-                "epsilon": 5.0,
-                "n_rados": 2,
-                "delta": 0.1,
-                **change,
-            },
-        )
+        Rados.sample_feature_private(X, y, **{**given, **change})
 
 
 @pytest.mark.parametrize("values", [(False, True), (-1, 1), ("no", "yes")])

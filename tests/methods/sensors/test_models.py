@@ -14,7 +14,6 @@ from bayescascade.methods.sensors.smooth import _Projected, alternated, projecte
 from bayescascade.methods.sensors.static import always, greedy_sets
 from bayescascade.methods.sensors.thrift import fast_scores, fast_sends, within
 from bayescascade.methods.sensors.training import Lesson, _Slopes, opened, trained
-from tests.contracts.listed import slopes
 from tests.methods.sensors import slow_sums
 
 OWNER = np.array([0, 0, 1, 2, 2])
@@ -366,17 +365,6 @@ def test_a_sensor_that_is_not_alive_is_one_whose_gate_is_closed(gates):
     expected = both.log_likelihood(both.joined(closed))
     assert without.log_likelihood(both.joined(weights)) == pytest.approx(expected)
     assert both.log_likelihood(both.joined(weights)) != pytest.approx(expected)
-
-
-def test_gradients_of_smooth_gates_are_differences():
-    rng = np.random.default_rng(3)
-    posterior = GatePosterior(
-        rng.normal(size=(20, 5)), OWNER, rng.normal(size=20), tradeoff=0.4, sharpness=3.0
-    )
-    state = rng.normal(size=posterior.n_numbers)
-    value, gradient = posterior.log_density_and_gradient(state)
-    assert value == posterior.log_density(state)
-    assert_allclose(gradient, slopes(posterior, state, np.full(state.size, 1e-5)), atol=1e-4)
 
 
 @pytest.mark.slow
