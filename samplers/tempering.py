@@ -177,10 +177,7 @@ class _Tempering(Program[S]):
         target = self.target
         if self.choice.moves is None and isinstance(target, ProvidesExchange):
             states = [replica.state for replica in replicas]
-            done: Exchanged[S] = target.exchange(
-                rng, states, n_steps, STEPS_BETWEEN_SWAPS, ladder, n_rounds
-            )
-            return done
+            return target.exchange(rng, states, n_steps, STEPS_BETWEEN_SWAPS, ladder, n_rounds)
         cold: list[StepCounts[S]] = []
         best = replicas[0]
         swaps = np.zeros((3, len(replicas) - 1))

@@ -76,8 +76,7 @@ def check_boxes(
                 "a saved tree must be a valid one: the branches of a node must share out its "
                 "remaining levels, by their lowest"
             )
-    leaves: Words = boxes[feature < 0]
-    return leaves
+    return boxes[feature < 0]
 
 
 def _share_out_sets(block: Words, left: Words, is_first: NDArray[np.bool_]) -> bool:

@@ -221,8 +221,7 @@ def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -
     with sparing(edges[-1] * boxes.shape[1] ** 2):
         every = table.n_levels + 1  # column, those of a single level, too
         count_pairs(table, work, every, np.concatenate(rows), edges, counts)
-    symmetric: Floats = counts + np.tril(counts, -1).swapaxes(1, 2)
-    return symmetric
+    return counts + np.tril(counts, -1).swapaxes(1, 2)
 
 
 def integrate_missing(

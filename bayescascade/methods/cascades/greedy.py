@@ -222,5 +222,4 @@ def _sums_up_to(limits: Floats, places: Floats, values: Floats) -> Floats:
     """Return the sum of the values whose place is at most each limit."""
     order = np.argsort(places, kind="stable")
     sums = np.append(0.0, np.cumsum(values[order]))
-    chosen: Floats = sums[np.searchsorted(places[order], limits, side="right")]
-    return chosen
+    return sums[np.searchsorted(places[order], limits, side="right")]

@@ -303,8 +303,7 @@ def _weights_of(codes: Codes, known_codes: Codes, weights: Floats) -> Floats:
     groups = groups.ravel()
     sums: Floats = np.zeros(groups.max(initial=-1) + 1)
     sums += np.bincount(groups[: weights.size], weights, sums.size)
-    found: Floats = sums[groups[weights.size :]]
-    return found
+    return sums[groups[weights.size :]]
 
 
 def _log(values: Any) -> Any:  # Any: a number or an array

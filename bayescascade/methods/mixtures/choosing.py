@@ -261,8 +261,7 @@ def _near(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
 
 def _random(rows: Rows, n_components: int, rng: np.random.Generator) -> Floats:
     """Start from random classes."""
-    belongs: Floats = rng.dirichlet(np.full(n_components, 0.5), size=rows.weights.size)
-    return belongs
+    return rng.dirichlet(np.full(n_components, 0.5), size=rows.weights.size)
 
 
 def _clustered(place: NDArray[np.integer], n_components: int) -> Floats:

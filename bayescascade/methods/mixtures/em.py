@@ -47,11 +47,10 @@ _FLOAT32_FROM = 100_000  # dense codes, whose products then take half the time
 def log_cells(table: Table) -> Floats:
     """Return the log volume of each row's cell, (n,) nats."""
     widths = [np.log(column.widths) for column in table.schema.columns]
-    found: Floats = sum(
+    return sum(
         (own[codes] for own, codes in zip(widths, table.codes, strict=True)),
         np.zeros(table.n_distinct),
     )
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +108,7 @@ class Rows:
 
     def sums(self, levels: Floats) -> Floats:
         """Return sums over the levels of each column, by the last axis."""
-        summed: Floats = np.add.reduceat(levels, self.starts, axis=-1)
-        return summed
+        return np.add.reduceat(levels, self.starts, axis=-1)
 
 
 class Settings(NamedTuple):

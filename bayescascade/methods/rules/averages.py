@@ -136,5 +136,4 @@ def _cdf(
     below = betainc(
         of_class[components, labels], of_others[components, labels], np.repeat(x, n_components)
     )
-    totals: Floats = np.add.reduceat(weights.data[entries] * below, starts)
-    return totals
+    return np.add.reduceat(weights.data[entries] * below, starts)

@@ -266,8 +266,7 @@ time_limit, until, checkpoint, resume, progress
         """Return the same as `predict_proba`, for (n_columns, n_rows) coded rows; see `encode`."""
         if self._is_map():
             labels = self.learned_
-            probabilities: NDArray[np.float64] = labels.probabilities[labels.part_of_codes(codes)]
-            return probabilities
+            return labels.probabilities[labels.part_of_codes(codes)]
         return average_probabilities(*self._drawn(), codes)
 
     def to_sql(self, label: object = None) -> str:
@@ -314,8 +313,7 @@ time_limit, until, checkpoint, resume, progress
         """Return the same as `credible_interval`, for coded rows; see `encode`."""
         if self._is_map():
             labels = self.learned_
-            intervals: NDArray[np.float64] = labels.intervals(level)[labels.part_of_codes(codes)]
-            return intervals
+            return labels.intervals(level)[labels.part_of_codes(codes)]
         return average_intervals(*self._drawn(), codes, level)
 
     @property

@@ -99,8 +99,7 @@ class LearnedDensityList(ListedRules, DensityParts):
     @cached_property
     def _log_widths(self) -> NDArray[np.float64]:
         """Log of the total width of each column's codes that the conditions leave, (p,) float64."""
-        log_widths: NDArray[np.float64] = np.log([widths.sum() for widths in self._widths])
-        return log_widths
+        return np.log([widths.sum() for widths in self._widths])
 
     # -- words -------------------------------------------------------------------------------------
 

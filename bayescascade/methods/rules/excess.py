@@ -62,8 +62,7 @@ def log_excess(weights: ArrayLike, alphas: ArrayLike) -> Floats:
         of_few = (alpha - 0.5) * np.log(end) - alpha + _HALF_LOG_2PI + _series(end)
         value = shared + np.where(alpha >= FEW, of_many, of_few - gammaln(alpha))
         direct = gammaln(end) - gammaln(alpha) - n * np.log(n) + n
-    excess: Floats = np.where(n > 0.0, np.where(end < FEW, direct, value), 0.0)
-    return excess
+    return np.where(n > 0.0, np.where(end < FEW, direct, value), 0.0)
 
 
 def excess_sizes(weights: ArrayLike, alphas: ArrayLike) -> Floats:
@@ -94,13 +93,11 @@ def entropies(counts: Floats) -> Floats:
 def _log_one_plus(x: Floats, y: Floats) -> Floats:
     """Return ``ln(1 + x / y)``, where the quotient may be too large for a float."""
     quotient = x / y
-    logs: Floats = np.where(np.isfinite(quotient), np.log1p(quotient), np.log(x + y) - np.log(y))
-    return logs
+    return np.where(np.isfinite(quotient), np.log1p(quotient), np.log(x + y) - np.log(y))
 
 
 def _series(x: Floats) -> Floats:
     """Return ``r(x)`` of x >= 16."""
     square = 1.0 / (x * x)
     tail = 1 / 1260 - square * (1 / 1680 - square / 1188)
-    series: Floats = (1 / 12 - square * (1 / 360 - square * tail)) / x
-    return series
+    return (1 / 12 - square * (1 / 360 - square * tail)) / x

@@ -107,8 +107,7 @@ class _Draws:
     def draw(self, column: int, codes: Sequence[int], n: int) -> NDArray[np.int64]:
         """Return n of a column's codes, by width."""
         widths = self.widths[column][list(codes)]
-        drawn: NDArray[np.int64] = self.rng.choice(list(codes), size=n, p=widths / widths.sum())
-        return drawn
+        return self.rng.choice(list(codes), size=n, p=widths / widths.sum())
 
     def fill(self, box: Box, rows: NDArray[np.int64]) -> None:
         """Draw the rules' columns of some rows, from what the rules leave of a box."""

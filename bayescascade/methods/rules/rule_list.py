@@ -94,8 +94,7 @@ class ListedRules(Pictured):
         rule, minus undivided.
         """
         apart, together = self._log_likelihoods()
-        gains: Floats = apart[:-1] + together[1:] - together[:-1]
-        return gains
+        return apart[:-1] + together[1:] - together[:-1]
 
     @property
     def column_shares(self) -> Floats:

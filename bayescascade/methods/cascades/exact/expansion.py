@@ -134,8 +134,7 @@ class Expansion:
         log_sums = np.array([sums[s] for s in tilts]) - sums[tilts[0]]
 
         def those(_known: Floats, _wanted: Floats, scale: float) -> Floats:
-            factors: Floats = np.exp(np.minimum(log_c + log_sums - scale, _MOST_LOG))
-            return factors
+            return np.exp(np.minimum(log_c + log_sums - scale, _MOST_LOG))
 
         return self._bounded(tilts, [off[s] for s in tilts], those)
 

@@ -357,8 +357,7 @@ class Prefix:
         if not self._is_density:
             return np.zeros(n)
         alpha, k = max(0.5, self._model.alphas[0]), np.arange(1, n + 1)
-        slack: Floats = k * log_excess(self._whole[0] / k, alpha)
-        return slack
+        return k * log_excess(self._whole[0] / k, alpha)
 
     def _make_room(self) -> None:
         n_groups, n_features = self._points.features.shape
