@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from samplers.blocks import ChainPlan, Memory, Phase, Program, Record, Snapshot, choose_moves
+from samplers.blocks import BlockEnd, ChainPlan, Memory, Phase, Program, Snapshot, choose_moves
 from samplers.chains import run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.metropolis import advance_block, better_of, init, trace_block
@@ -108,14 +108,6 @@ def anneal(
     """
     if not isinstance(schedule, GeometricSchedule):
         raise SamplerValueError(f"schedule must be a GeometricSchedule, got {schedule!r}")
-    plan, choice = _cycles(n_steps, n_restarts, n_temperatures), choose_moves(target, moves)
-    program = _Annealing(target=target, plan=plan, choice=choice, schedule=schedule)
-    return run_chains(
-        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit
-    )
-
-
-def _cycles(n_steps: int, n_restarts: int, n_temperatures: int) -> ChainPlan:
     n_steps = check_integer("n_steps", n_steps, 1)
     n_restarts = check_integer("n_restarts", n_restarts, 1)
     n_temperatures = check_integer("n_temperatures", n_temperatures, 1)
@@ -124,7 +116,11 @@ def _cycles(n_steps: int, n_restarts: int, n_temperatures: int) -> ChainPlan:
     ends = [cycle * n_steps // n_restarts for cycle in range(n_restarts + 1)]
     lengths = [end - start for start, end in pairwise(ends)]
     phases = (Phase("annealing", n, min(n, n_temperatures), is_traced=True) for n in lengths)
-    return ChainPlan(tuple(phases))
+    plan, choice = ChainPlan(tuple(phases)), choose_moves(target, moves)
+    program = _Annealing(target=target, plan=plan, choice=choice, schedule=schedule)
+    return run_chains(
+        program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +143,7 @@ class _Annealing(Program[S]):
     def start(self, state: S) -> tuple[tuple[ChainState[S], ...], Memory]:
         return (init(state, self.target),), {}
 
-    def run_block(
-        self, rng: np.random.Generator, snapshot: Snapshot[S]
-    ) -> tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]:
+    def run_block(self, rng: np.random.Generator, snapshot: Snapshot[S]) -> BlockEnd[S]:
         cycle, block = self.plan.locate(snapshot.block)
         reheated = block == 0 and snapshot.block > 0
         chain = snapshot.best if reheated else snapshot.replicas[0]

@@ -24,7 +24,7 @@ import numpy as np
 from samplers.blocks import Chunk, Memory, Program, Record, Snapshot, restore_generator
 from samplers.checkpoint import CheckpointSection
 from samplers.parameters import CheckpointError
-from samplers.types import ChainState, ProvidesFingerprint, ProvidesStateCodec, Target
+from samplers.types import ChainState, ProvidesFingerprint, ProvidesStateCodec
 
 S = TypeVar("S")
 Array = np.ndarray[Any, np.dtype[Any]]  # of any shape and dtype
@@ -33,39 +33,6 @@ ARRAY_KINDS = "biufcSUmM"
 
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 TOLERANCE = 1e-6  # of log densities: compiled targets may update theirs in small steps
-
-
-class _StateCodec(Generic[S]):
-    """States to JSON and back, by the target's own codec or the built-in one."""
-
-    def __init__(self, target: Target[S]) -> None:
-        self._own = target if isinstance(target, ProvidesStateCodec) else None
-
-    def encode(self, state: S) -> object:
-        """Return `state` as what `dumps` writes; raises CheckpointError if it is not supported."""
-        if self._own is None:
-            return encode(state)
-        try:
-            return self._own.encode_state(state)
-        except (TypeError, ValueError) as error:
-            raise CheckpointError(f"encode_state failed with {error!r}") from error
-
-    def dumps(self, content: object) -> str:
-        """Return what may hold encoded states as JSON; raises CheckpointError if it is not JSON."""
-        try:
-            return json.dumps(content)
-        except (TypeError, ValueError) as error:
-            raise CheckpointError(f"encode_state must return JSON: {error}") from error
-
-    def decode(self, encoded: object) -> S:
-        """Return the state from its JSON content; raises ValueError and its like if forged."""
-        if self._own is None:
-            return decode(encoded)  # type: ignore[return-value]  # S is whatever was encoded
-        try:
-            state: S = self._own.decode_state(encoded)
-        except Exception as error:  # it is the target's, and may raise whatever it likes
-            raise ValueError(f"decode_state failed with {error!r}") from error
-        return state
 
 
 def encode(value: object) -> object:
@@ -101,6 +68,14 @@ def decode(encoded: object) -> object:
         return encoded
     ((kind, content),) = encoded.items()
     return DECODERS[kind](content)
+
+
+def _dumps(content: object) -> str:
+    """Return what may hold encoded states as JSON; raises CheckpointError if it is not JSON."""
+    try:
+        return json.dumps(content)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"encode_state must return JSON: {error}") from error
 
 
 def _encode_array(array: Array) -> object:
@@ -164,8 +139,8 @@ class Archive(Generic[S]):
         initial_states: tuple[S, ...] | None,  # that the user gave
     ) -> None:
         self._section, self._program = section, program
-        self._codec = _StateCodec(program.target)
         target = program.target
+        self._codec = target if isinstance(target, ProvidesStateCodec) else None
         given = {"n_chains": n_chains, "initial_states": self._digest(initial_states)}
         own = str(target.fingerprint()) if isinstance(target, ProvidesFingerprint) else None
         self._header = {
@@ -212,6 +187,25 @@ class Archive(Generic[S]):
             self._header["seed"] = content["seed"]
         return history
 
+    def _encode(self, state: S) -> object:
+        """Return a state as JSON by the target's own codec, or the built-in one."""
+        if self._codec is None:
+            return encode(state)
+        try:
+            return self._codec.encode_state(state)
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(f"encode_state failed with {error!r}") from error
+
+    def _decode(self, encoded: object) -> S:
+        """Return the state from its JSON content; raises ValueError and its like if forged."""
+        if self._codec is None:
+            return decode(encoded)  # type: ignore[return-value]  # S is whatever was encoded
+        try:
+            state: S = self._codec.decode_state(encoded)
+        except Exception as error:  # it is the target's, and may raise whatever it likes
+            raise ValueError(f"decode_state failed with {error!r}") from error
+        return state
+
     def _error(self, problem: str) -> CheckpointError:
         return self._section.checkpoint.error(problem.replace("\n", " "))
 
@@ -239,7 +233,7 @@ class Archive(Generic[S]):
         """Return a short text that tells initial states apart."""
         if states is None:
             return None
-        text = ", ".join(self._codec.dumps(self._codec.encode(state)) for state in states)
+        text = ", ".join(_dumps(self._encode(state)) for state in states)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _text(self, history: History[S]) -> str:
@@ -253,8 +247,7 @@ class Archive(Generic[S]):
                 "replicas": [self._encode_chain(chain) for chain in snapshot.replicas],
                 "best": self._encode_chain(snapshot.best),
             }
-            last = self._codec.dumps(told)
-            chains.append(f'{{"snapshot": {last}, "records": [{", ".join(texts)}]}}')
+            chains.append(f'{{"snapshot": {_dumps(told)}, "records": [{", ".join(texts)}]}}')
         return f'{json.dumps(self._header)[:-1]}, "chains": [{", ".join(chains)}]}}'
 
     def _record_text(self, record: Record[S]) -> str:
@@ -264,11 +257,11 @@ class Archive(Generic[S]):
             told[name] = {move: int(count) for move, count in told[name].items()}
         del told["state"]
         if record.state is not None:
-            told["state"] = self._codec.encode(record.state)
-        return self._codec.dumps(told)
+            told["state"] = self._encode(record.state)
+        return _dumps(told)
 
     def _encode_chain(self, chain: ChainState[S]) -> list[object]:
-        return [self._codec.encode(chain.state), chain.log_density]
+        return [self._encode(chain.state), chain.log_density]
 
     def _decode_history(self, chains: list[dict[str, Any]]) -> History[S]:
         history = History(
@@ -303,14 +296,14 @@ class Archive(Generic[S]):
 
     def _decode_chain(self, content: list[Any]) -> ChainState[S]:
         state, log_density = content
-        return ChainState(self._codec.decode(state), float(log_density))
+        return ChainState(self._decode(state), float(log_density))
 
     def _decode_record(self, content: dict[str, Any]) -> Record[S]:
         return Record(
             values={name: _decode_float(value) for name, value in content["values"].items()},
             proposed={name: _decode_count(count) for name, count in content["proposed"].items()},
             accepted={name: _decode_count(count) for name, count in content["accepted"].items()},
-            state=self._codec.decode(content["state"]) if "state" in content else None,
+            state=self._decode(content["state"]) if "state" in content else None,
         )
 
     def _check_snapshot(self, snapshot: Snapshot[S]) -> None:

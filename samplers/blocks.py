@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -153,6 +153,10 @@ class Record(NamedTuple, Generic[S]):
     state: S | None  # at the end of the block, or None if it is not kept
 
 
+BlockEnd: TypeAlias = tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]
+"""Replicas, best and memory after a block, and its record without the target's description."""
+
+
 class Chunk(NamedTuple, Generic[S]):
     """What successive blocks of one chain gave."""
 
@@ -235,10 +239,8 @@ class Program(ABC, Generic[S]):
         """Return the replicas and the memory of a chain that starts in `state`."""
 
     @abstractmethod
-    def run_block(
-        self, rng: np.random.Generator, snapshot: Snapshot[S]
-    ) -> tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]:
-        """Take one block; return replicas, best, memory, and the record without description."""
+    def run_block(self, rng: np.random.Generator, snapshot: Snapshot[S]) -> BlockEnd[S]:
+        """Take one block."""
 
     def extras(self, snapshots: tuple[Snapshot[S], ...]) -> dict[str, Any]:  # noqa: ARG002
         """Return `Run.extras` of chains that ended in `snapshots`."""

@@ -79,7 +79,7 @@ def run_chains(
             archive.save(history, is_finished=True)  # which may not have been said
         archive = None  # a finished run is in its file already
     workers = _Workers(program, n_jobs)
-    clock = _Clock(end, LONGEST_ROUND if workers.are_remote else ROUND_SECONDS)
+    clock = _Clock(end, LONGEST_ROUND if workers.shared else ROUND_SECONDS)
     interrupted = is_over = False
     try:
         if archive:
@@ -183,18 +183,14 @@ class _Workers(Generic[S]):
 
     def __init__(self, program: Program[S], n_jobs: int | None) -> None:
         self._program, self._n_jobs = program, n_jobs
-        self._shared = None if n_jobs == 1 else shared_on_cluster(program)
-
-    @property
-    def are_remote(self) -> bool:
-        return self._shared is not None
+        self.shared = None if n_jobs == 1 else shared_on_cluster(program)
 
     def run(self, snapshots: tuple[Snapshot[S], ...], n_blocks: int) -> list[Chunk[S]]:
         """Take every chain forward."""
         program = self._program
-        if self._shared is not None:
+        if self.shared is not None:
             calls = ((snapshot, n_blocks) for snapshot in snapshots)
-            return list(self._shared.map(_run_on_cluster, calls))
+            return list(self.shared.map(_run_on_cluster, calls))
         if self._n_jobs == 1:
             return [run_blocks(program, snapshot, n_blocks) for snapshot in snapshots]
         parallel = joblib.Parallel(

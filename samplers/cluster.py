@@ -61,7 +61,8 @@ class Shared(Generic[T]):
                 if n_fruitless >= ATTEMPTS:
                     raise last or error from None
                 continue
-            calls = [self._submit(function, future, *others) for others in waiting]
+            how = {"pure": False, **self._backend.submit_kwargs}
+            calls = [self._client.submit(function, future, *others, **how) for others in waiting]
             try:
                 for call in calls:
                     with self._backend.retrieval_context():  # frees the thread of a worker's task
@@ -74,9 +75,6 @@ class Shared(Generic[T]):
                 is_lost = future.status in LOST and self._client.status == "running"
                 if not is_lost or n_fruitless >= ATTEMPTS or type(error).__name__ == KILLED:
                     raise
-
-    def _submit(self, *call: Any) -> Any:
-        return self._client.submit(*call, pure=False, **self._backend.submit_kwargs)
 
     def _scattered(self) -> Any:
         if self._future is None or self._future.status in LOST:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from samplers.adaptation import Spread, StepSize, window_ends
 from samplers.archive import TOLERANCE
-from samplers.blocks import Memory, MoveChoice, Program, Record, Snapshot, sampling_plan
+from samplers.blocks import BlockEnd, Memory, MoveChoice, Program, Snapshot, sampling_plan
 from samplers.chains import Enough, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.metropolis import better_of, checked_density, init, sampling_settings, trace_block
@@ -183,13 +183,16 @@ resume, time_limit, n_rounds, enough
     for name in ("log_density", "log_density_and_gradient"):
         if not callable(getattr(target, name, None)):
             raise SamplerValueError(f"target must have a {name} method, got {target!r}")
+    if scales is not None:
+        rule = "finite numbers > 0"
+        scales = _checked_vector("scales", scales, rule, lambda v: np.isfinite(v) & (v > 0.0))
     program = _Langevin(
         target=target,
         plan=sampling_plan(n_steps, warmup, n_draws, n_rounds),
         choice=MoveChoice(None, {MOVE: 1.0}, (MOVE,)),
         keep_states=bool(keep_states),
         step_size=None if step_size is None else check_positive("step_size", step_size),
-        scales=None if scales is None else _checked_scales(scales),
+        scales=scales,
     )
     return run_chains(
         program, n_chains, n_jobs, seed, initial_states, progress, checkpoint, resume, time_limit,
@@ -232,9 +235,7 @@ class _Langevin(Program[Vector]):
         memory = _memory(point, step_size, scales, Spread.empty(d))
         return (ChainState(state, point.log_density),), memory
 
-    def run_block(
-        self, rng: np.random.Generator, snapshot: Snapshot[Vector]
-    ) -> tuple[tuple[ChainState[Vector], ...], ChainState[Vector], Memory, Record[Vector]]:
+    def run_block(self, rng: np.random.Generator, snapshot: Snapshot[Vector]) -> BlockEnd[Vector]:
         phase, _ = self.plan.locate(snapshot.block)
         is_sampling = phase.is_traced
         n_warmup = 0 if is_sampling else phase.n_steps
@@ -327,11 +328,6 @@ def _remembered(snapshot: Snapshot[Vector]) -> tuple[Point, StepSize, Vector, Sp
     )
     spread = Spread(int(memory["n_seen"][0]), mean, squares)
     return Point(*chain, gradient), StepSize(*memory["step_size"]), scales, spread
-
-
-def _checked_scales(given: npt.ArrayLike) -> Vector:
-    rule = "finite numbers > 0"
-    return _checked_vector("scales", given, rule, lambda v: np.isfinite(v) & (v > 0.0))
 
 
 def _checked_vector(

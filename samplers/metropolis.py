@@ -19,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from samplers.blocks import (
+    BlockEnd,
     Memory,
     MoveChoice,
     Program,
@@ -29,7 +30,7 @@ from samplers.blocks import (
 )
 from samplers.chains import Enough, run_chains
 from samplers.checkpoint import CheckpointSection
-from samplers.parameters import SamplerError, SamplerValueError, Seed
+from samplers.parameters import SamplerError, Seed
 from samplers.run import Progress, Run
 from samplers.types import ChainState, Move, StepCounts, StepInfo, Target
 
@@ -107,13 +108,8 @@ def advance_block(
     """Take `n_steps` >= 1 random moves, as `step`; without moves, the target's `advance`."""
     moves, weights = choice.moves, choice.weights
     if moves is None:
-        advance = getattr(target, "advance", None)  # as in `describe`
-        if advance is None:
-            raise SamplerValueError(
-                "moves must be given when the target has no advance(), got None"
-            )
         counts: StepCounts[S]
-        state, counts = advance(rng, chain.state, n_steps, inverse_temperature)
+        state, counts = target.advance(rng, chain.state, n_steps, inverse_temperature)  # type: ignore[attr-defined] # see `choose_moves`
         checked_density(counts.best_log_density)
         return ChainState(state, checked_density(counts.log_density)), counts
     names = list(moves)
@@ -129,8 +125,7 @@ def advance_block(
         accepted[name] += info.accepted
         if chain.log_density > best.log_density:
             best = chain
-    counts = StepCounts(proposed, accepted, chain.log_density, best.state, best.log_density)
-    return chain, counts
+    return chain, StepCounts(proposed, accepted, chain.log_density, best.state, best.log_density)
 
 
 def metropolis(
@@ -229,13 +224,9 @@ class _Metropolis(Program[S]):
     def start(self, state: S) -> tuple[tuple[ChainState[S], ...], Memory]:
         return (init(state, self.target),), {}
 
-    def run_block(
-        self, rng: np.random.Generator, snapshot: Snapshot[S]
-    ) -> tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]:
-        n_steps = self.plan.n_steps_of(snapshot.block)
-        chain, counts = advance_block(
-            rng, snapshot.replicas[0], self.target, self.choice, n_steps, 1.0
-        )
+    def run_block(self, rng: np.random.Generator, snapshot: Snapshot[S]) -> BlockEnd[S]:
+        (chain,), n_steps = snapshot.replicas, self.plan.n_steps_of(snapshot.block)
+        chain, counts = advance_block(rng, chain, self.target, self.choice, n_steps, 1.0)
         record = trace_block(chain, counts, self.keep_states)
         return (chain,), better_of(snapshot.best, counts), {}, record
 

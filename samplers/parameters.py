@@ -61,9 +61,8 @@ def check_n_jobs(value: object) -> int | None:
     """Return joblib's number of workers: None, or an integer other than 0."""
     if value is None:
         return None
-    message = f"n_jobs must be None or an integer other than 0, got {value!r}"
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value == 0:
-        raise SamplerValueError(message)
+        raise SamplerValueError(f"n_jobs must be None or an integer other than 0, got {value!r}")
     return int(value)
 
 

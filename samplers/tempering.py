@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from samplers.blocks import Memory, Program, Record, Snapshot, choose_moves, sampling_plan
+from samplers.blocks import BlockEnd, Memory, Program, Snapshot, choose_moves, sampling_plan
 from samplers.chains import Enough, run_chains
 from samplers.checkpoint import CheckpointSection
 from samplers.metropolis import advance_block, better_of, init, sampling_settings, trace_block
@@ -135,9 +135,7 @@ class _Tempering(Program[S]):
         }
         return (init(state, self.target),) * self.n_temperatures, memory
 
-    def run_block(
-        self, rng: np.random.Generator, snapshot: Snapshot[S]
-    ) -> tuple[tuple[ChainState[S], ...], ChainState[S], Memory, Record[S]]:
+    def run_block(self, rng: np.random.Generator, snapshot: Snapshot[S]) -> BlockEnd[S]:
         n_left = self.plan.n_steps_of(snapshot.block)
         phase, _ = self.plan.locate(snapshot.block)
         replicas, best, memory = snapshot.replicas, snapshot.best, snapshot.memory
@@ -193,8 +191,7 @@ class _Tempering(Program[S]):
             replicas = _swapped(rng, [chain for chain, _ in advanced], ladder, n_rounds, swaps)
             n_rounds += 1
         total = _total(cold)._replace(best_state=best.state, best_log_density=best.log_density)
-        of_replicas = tuple(replica.state for replica in replicas)
-        log_densities = tuple(replica.log_density for replica in replicas)
+        of_replicas, log_densities = zip(*replicas, strict=True)
         return Exchanged(of_replicas, log_densities, total, *map(tuple, swaps.tolist()))
 
     def _remembered(
