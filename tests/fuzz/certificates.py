@@ -27,10 +27,10 @@ from bayescascade.methods.cascades.exact import (
     solve_by_tilts,
 )
 from bayescascade.methods.cascades.exact.passes import Passes
+from bayescascade.methods.cascades.exact.pieces import Scratch
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.redraws import Redraws
-from bayescascade.methods.cascades.exact.scratch import Scratch
 from bayescascade.methods.cascades.exact.shared import SharedBoxes
 from bayescascade.methods.cascades.tree import block_codes
 from tests.fuzz import lists

@@ -23,11 +23,10 @@ from bayescascade.base.watch import Watch
 from bayescascade.data.declarations import declared
 from bayescascade.data.table import Table, without_unusable
 from bayescascade.methods.cascades.cascade import Cascade
-from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser
+from bayescascade.methods.cascades.choosing import EFFORTS, Choice, Chooser, MixtureBeside
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.estimators import BranchCascade, LeafCascade
 from bayescascade.methods.cascades.held_out import MOST_READ, Candidate, chain_nanoseconds
-from bayescascade.methods.cascades.mixture_beside import MixtureBeside
 from bayescascade.methods.cascades.parameters import AutoParameters
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.sampled import HasDraws

@@ -28,6 +28,7 @@ from bayescascade.methods.cascades.counted_tree import (
     density_intervals,
     log_inside_leaves,
     readable_tree,
+    split_shares,
 )
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.dependence import pair_counts
@@ -54,7 +55,6 @@ from bayescascade.methods.cascades.packed_trees import (
 )
 from bayescascade.methods.cascades.parameters import LEAVES, TreeParameters
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
-from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.tree import Tree, leaf_boxes
 from bayescascade.methods.cascades.tree_counts import SplitSpace, count_trees
 from bayescascade.methods.cascades.tree_posterior import CascadePosterior
@@ -234,7 +234,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     def _check_model(self) -> None:
         self._model()
         if self.scratch is not None:
-            from bayescascade.methods.cascades.exact.scratch import Scratch
+            from bayescascade.methods.cascades.exact.pieces import Scratch
 
             Scratch(self.scratch)
         if self.tree == "typical" and not self.draws_states:

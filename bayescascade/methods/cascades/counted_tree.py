@@ -12,6 +12,15 @@ The `N_DRAWS` draws come of a generator with a seed of its own, so that equal qu
 answers, whichever rows are asked together. The posterior probability below an end of the interval
 that should be ``q`` has a Monte Carlo standard error of ``sqrt(q (1 - q) / N_DRAWS)``: 0.0025 for
 the ends of a 95 % interval.
+
+A split of ``n`` rows and volume ``v`` into branches of ``n_c`` and ``v_c`` wins, where leaves are
+uniform, in nats by which the rows become more probable ::
+
+    sum over branches of n_c ln((n_c / n) / (v_c / v)),
+
+which is never negative. Of other leaves, the log marginal likelihoods of what is inside take the
+place of ``-n_c ln v_c`` and ``-n ln v``: a split into leaves of several columns that are hardly
+different may lose.
 """
 
 import math
@@ -21,12 +30,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_probability
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.density import LearnedDensityTree
+from bayescascade.methods.cascades.dependence import DependentLeaf
 from bayescascade.methods.cascades.dependent_tree import DependentTree
 from bayescascade.methods.cascades.models import (
     CascadeModel,
@@ -34,7 +45,8 @@ from bayescascade.methods.cascades.models import (
     independent_log_inside,
     independent_probabilities,
 )
-from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left
+from bayescascade.methods.cascades.tree import Tree, leaf_boxes, level_starts, levels_left, root_box
+from bayescascade.model.importances import importance_shares
 from bayescascade.model.packing import Unpacked, narrow, pack
 
 N_DRAWS = 4000
@@ -194,15 +206,10 @@ def log_inside_leaves(
     schema: Schema, counted: CountedTree, readable: LearnedDensityTree, model: CascadeModel
 ) -> Floats:
     """Return the log likelihood, nats, of where rows are inside their leaves, (n_nodes,)."""
-    tree = counted.tree
-    log_inside = np.zeros(tree.n_nodes)
-    if isinstance(readable, DependentTree):
-        log_inside[tree.leaves] = [leaf.log_evidence for leaf in readable.inside]
-    elif counted.level_counts is not None:
-        boxes, a = leaf_boxes(schema, tree), model.leaf_concentration
-        log_inside[tree.leaves] = independent_log_inside(schema, boxes, counted.level_counts, a)
-    else:
-        log_inside = -counted.counts * readable.log_volumes
+    if not isinstance(readable, DependentTree):
+        return _log_inside(schema, counted, readable.log_volumes, model.leaf_concentration)
+    log_inside = np.zeros(counted.tree.n_nodes)  # of inner nodes, it would take long
+    log_inside[counted.tree.leaves] = [leaf.log_evidence for leaf in readable.inside]
     return log_inside
 
 
@@ -285,3 +292,31 @@ def _draw_log_gammas(rng: np.random.Generator, shapes: Floats, n: int) -> Floats
     drawn: Floats = np.log(rng.standard_gamma(shapes + 1, size))
     drawn -= rng.standard_exponential(size) / shapes
     return drawn
+
+
+def split_shares(
+    schema: Schema, counted: CountedTree, log_volumes: Floats, leaf_concentration: float
+) -> Floats:
+    """Return each column's share of what all splits win, (p,) float64; 0 of no splits."""
+    tree, counts = counted.tree, counted.counts
+    inside = _log_inside(schema, counted, log_volumes, leaf_concentration)
+    worth = xlogy(counts, counts) + inside
+    gains = -worth
+    np.add.at(gains, tree.parent[1:], worth[1:])
+    splits = np.flatnonzero(tree.feature >= 0)
+    return importance_shares(schema.n_columns, tree.feature[splits], gains[splits])
+
+
+def _log_inside(
+    schema: Schema, counted: CountedTree, log_volumes: Floats, concentration: float
+) -> Floats:
+    """Return the log likelihood of every node's rows as a leaf, given that they are there."""
+    boxes = counted.tree.boxes(root_box(schema))
+    if counted.pair_counts is not None:
+        pairs = zip(boxes, counted.tree.summed(counted.pair_counts), strict=True)
+        leaves = (DependentLeaf(schema, *own, concentration) for own in pairs)
+        return np.array([leaf.log_evidence for leaf in leaves])
+    if counted.level_counts is not None:
+        levels = counted.tree.summed(counted.level_counts)
+        return independent_log_inside(schema, boxes, levels, concentration)
+    return -counted.counts * log_volumes

@@ -20,16 +20,18 @@ from scipy.special import rel_entr
 
 from bayescascade.data.conditions import Conditions, agrees
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.standouts import Standout, rarities, standouts
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
 from bayescascade.methods.cascades.tree_parts import (
+    Standout,
     branch_gains,
     codes_dict,
     levels_given,
+    rarities,
+    standouts,
     tree_given,
+    tree_picture,
+    tree_sql,
 )
-from bayescascade.methods.cascades.tree_picture import tree_picture
-from bayescascade.methods.cascades.tree_sql import tree_sql
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.folding import shown_nodes
 from bayescascade.report.numbers import density_text

@@ -34,12 +34,11 @@ from bayescascade.base.validation import check_real
 from bayescascade.base.watch import Watch, watch_in_use
 from bayescascade.data.splitting import split_rows
 from bayescascade.data.table import Table
-from bayescascade.methods.cascades.counted_tree import CountedTree
+from bayescascade.methods.cascades.counted_tree import CountedTree, split_shares
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.greedy import GrownTree, grow, leaf_totals, prune, weakest_links
 from bayescascade.methods.cascades.models import LeafModel, empirical_probabilities
 from bayescascade.methods.cascades.parameters import DetParameters
-from bayescascade.methods.cascades.split_gains import split_shares
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from bayescascade.model.baseline import Baseline

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         SummedPosterior,
         TiltedPosterior,
     )
-    from bayescascade.methods.cascades.exact.hull import BestTree
+    from bayescascade.methods.cascades.exact.tilted import BestTree
     from bayescascade.methods.cascades.shallow_trees import ShallowTrees
 
 _FEW_STEPS, _FEWEST_STEPS = 20_000, 200

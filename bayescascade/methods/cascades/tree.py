@@ -176,10 +176,11 @@ class Tree:
         return children
 
     def summed(self, of_leaves: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum below every node of numbers of the leaves, (n_nodes,) float64."""
-        sums = np.zeros(self.n_nodes)
+        """Return the sums below every node of what the leaves have, (n_nodes, ..) float64."""
+        sums = np.zeros((self.n_nodes, *of_leaves.shape[1:]))
         sums[self.leaves] = of_leaves
-        added, parent = sums.tolist(), self.parent.tolist()
+        added = sums.tolist() if sums.ndim == 1 else sums  # of numbers, a list is faster
+        parent = self.parent.tolist()
         for node in range(self.n_nodes - 1, 0, -1):
             added[parent[node]] += added[node]
         return np.array(added)

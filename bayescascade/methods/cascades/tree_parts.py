@@ -1,7 +1,12 @@
-"""What the nodes of a density tree gain, what conditions leave of it, and codes as plain data."""
+"""What is told of the nodes of a density tree: gains, conditions, levels, SQL and a picture.
+
+Inside an independent leaf, levels stand out that are far from their share of its box.
+By width, a set of levels has the share ``u`` of its column's levels left; in the leaf it has the
+probability ``q``. Stating that is worth ``q ln(q / u) + (1 - q) ln((1 - q) / (1 - u))`` nats.
+"""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +14,23 @@ from scipy.special import rel_entr
 
 from bayescascade.data.column import Column
 from bayescascade.data.conditions import Conditions
+from bayescascade.data.schema import Schema
+from bayescascade.data.sql import sql_case, sql_condition, sql_literal
 from bayescascade.methods.cascades.tree import Tree, block_codes
+from bayescascade.report.axes import ratio_color
+from bayescascade.report.box_tree import BoxTree
+from bayescascade.report.layout import wrap
+from bayescascade.report.numbers import probability_text
 
 Floats = NDArray[np.float64]
+
+_LEAST_NATS = 0.1  # a row
+_LEAST_TOTAL = 3.0  # nats, over a leaf's rows: 20 times as likely as by width
+_MOST_LEVELS = 3  # of a nominal column, named together
+_MOST_RATIO = 0.5  # of a level that is rare
+
+_LABEL_WIDTH = 28  # characters of a box's line
+_MOST_STANDOUTS = 2  # levels that stand out inside an independent leaf
 
 
 def branch_gains(
@@ -39,12 +58,8 @@ def branch_gains(
         u = np.exp(log_volumes[nodes] - log_volumes[parents])
         gains[nodes] = weights * (rel_entr(q, u) - q + u)
         return gains.clip(min=0.0)
-    levels = np.zeros((tree.n_nodes, level_probabilities.shape[1]))
-    levels[tree.leaves] = level_probabilities
-    levels[tree.leaves] *= probabilities[tree.leaves, np.newaxis]
-    for node in range(tree.n_nodes - 1, 0, -1):
-        levels[tree.parent[node]] += levels[node]
     totals = probabilities[:, np.newaxis]
+    levels = tree.summed(level_probabilities * totals[tree.leaves])
     levels = np.divide(levels, totals, out=np.zeros_like(levels), where=totals > 0)
     for place, weight in enumerate((weights * q).tolist()):
         node, parent = place + 1, parents[place]
@@ -110,3 +125,129 @@ def codes_dict(column: Column, codes: list[int]) -> dict[str, Any]:
     bins = codes[: len(codes) - missing]
     interval = [column.edges[bins[0]], column.edges[bins[-1] + 1]] if bins else None
     return {"interval": interval, "missing": True} if missing else {"interval": interval}
+
+
+class Standout(NamedTuple):
+    """Levels of a column that stand out inside a leaf."""
+
+    column: int
+    codes: tuple[int, ...]  # ascending
+    probability: float  # of those levels together, inside the leaf
+
+    def words(self, schema: Schema) -> str:
+        """Return it in words, such as "wind is yes 0.93"."""
+        condition = schema.columns[self.column].condition_words(self.codes)
+        return f"{condition} {probability_text(self.probability)}"
+
+
+def standouts(density: Any, leaf: int) -> list[Standout]:
+    """Return the sets of levels that most rows of a leaf have, the most telling first.
+
+    Of each column the set with the largest ``q - u``, contiguous if ordered and else of at most
+    three; told if worth at least 0.1 nats, and 3 nats over all of the leaf's rows, for a few rows
+    may be alike by chance.
+    """
+    if density.level_probabilities is None:
+        return []
+    least = _LEAST_TOTAL / density.counts[leaf] if density.counts[leaf] > 0 else np.inf
+    found = []
+    for column, codes in enumerate(density.boxes[leaf]):
+        shares, by_width = density.level_shares(leaf, column), density.width_shares(leaf, column)
+        excess = shares - by_width
+        if density.is_nominal[column]:
+            order = np.argsort(-excess, kind="stable")[:_MOST_LEVELS]
+            chosen = np.sort(order[excess[order] > 0])
+        else:
+            chosen = _largest_run(excess)
+        q, u = min(1.0, float(shares[chosen].sum())), min(1.0, float(by_width[chosen].sum()))
+        worth = float(rel_entr(q, u) + rel_entr(1 - q, 1 - u))
+        if q >= 0.5 and q > u and worth >= max(_LEAST_NATS, least):
+            found.append((worth, Standout(column, tuple(codes[i] for i in chosen), q)))
+    found.sort(key=lambda item: -item[0])
+    return [standout for _, standout in found]
+
+
+def rarities(density: Any, leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
+    """Return which levels of a coded row have ``q`` of at most half of ``u``, rarest first."""
+    found = []
+    for column, (code, left) in enumerate(zip(codes.tolist(), density.boxes[leaf], strict=True)):
+        if code < 0:
+            continue
+        share = float(density.level_shares(leaf, column)[left.index(code)])
+        ratio = share / float(density.width_shares(leaf, column)[left.index(code)])
+        if ratio <= _MOST_RATIO:
+            found.append((ratio, Standout(column, (code,), share)))
+    found.sort(key=lambda item: item[0])
+    return [standout for _, standout in found]
+
+
+def _largest_run(excess: Floats) -> NDArray[np.intp]:
+    """Return the positions of the run of numbers with the largest sum."""
+    before = np.concatenate([[0.0], np.cumsum(excess)])
+    gains = before[1:] - np.minimum.accumulate(before)[:-1]
+    last = int(np.argmax(gains))
+    first = int(np.argmin(before[: last + 1]))
+    return np.arange(first, last + 1)
+
+
+def tree_sql(density: Any, node: int = 0) -> list[str]:
+    """Return the log density of rows below a node, as lines of SQL."""
+    children = density.tree.children(node)
+    if not children and density.level_probabilities is None:
+        return [sql_literal(float(density.log_densities[node]))]
+    if not children:
+        return _independent_sql(density, node)
+    column = density.schema.columns[density.tree.feature[node]]
+    return sql_case(
+        (sql_condition(column, density.branch_codes(child)), tree_sql(density, child))
+        for child in children
+    )
+
+
+def _independent_sql(density: Any, leaf: int) -> list[str]:
+    """Return the log density inside an independent leaf: a term for each column."""
+    lines = [sql_literal(float(np.log(density.probabilities[leaf])))]
+    for j, (column, left) in enumerate(
+        zip(density.schema.columns, density.boxes[leaf], strict=True)
+    ):
+        with np.errstate(divide="ignore"):  # of a level that no row has
+            logs = np.log(density.level_shares(leaf, j)) - np.log(column.widths[list(left)])
+        first, *others = sql_case(
+            (sql_condition(column, [code]), [sql_literal(log)])
+            for code, log in zip(left, logs.tolist(), strict=True)
+        )
+        lines += [f"+ {first}", *others]
+    return lines
+
+
+def tree_picture(density: Any) -> BoxTree:
+    """Return the boxes of a tree, leaves colored by their density."""
+    fills = [_fill(density, node) for node in range(density.tree.n_nodes)]
+    return BoxTree(_box_texts(density), fills, density.tree.parent)
+
+
+def _box_texts(density: Any) -> list[list[str]]:
+    """Return the lines in every node's box."""
+    rows, shares, _, _, ratios = (column.texts for column in density.number_columns())
+    noun = "expected rows" if density.conditions else "rows"
+    boxes = []
+    for node in range(density.tree.n_nodes):
+        lines = [
+            *wrap(density.branch_words(node), _LABEL_WIDTH),
+            f"{rows[node]} {noun}, {shares[node]}",
+        ]
+        if density.tree.feature[node] < 0:
+            lines.append(f"{ratios[node]} x uniform")
+            for standout in density.standouts(node)[:_MOST_STANDOUTS]:
+                lines += wrap(f"mostly {standout.words(density.schema)}", _LABEL_WIDTH)
+        boxes.append(lines)
+    if density.conditions:
+        boxes[0] = [*wrap(density.given_text, _LABEL_WIDTH), *boxes[0]]
+    return boxes
+
+
+def _fill(density: Any, node: int) -> str:
+    """Return a leaf's color, as in "#4389cd"; empty for inner nodes."""
+    if density.tree.feature[node] >= 0:
+        return ""
+    return ratio_color(float(density.log_densities[node] + density.log_volumes[0]))

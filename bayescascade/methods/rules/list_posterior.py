@@ -18,8 +18,7 @@ from bayescascade.base.validation import check_real
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import mine_antecedents
 from bayescascade.methods.rules.kernels import layout
-from bayescascade.methods.rules.kernels.exchange import exchange
-from bayescascade.methods.rules.kernels.sweep import load, sweep
+from bayescascade.methods.rules.kernels.sweep import exchange, load, sweep
 from bayescascade.methods.rules.models import ListPrior, prior_sizes
 from bayescascade.methods.rules.rule_list import RuleList
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
@@ -149,7 +148,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         inverse_temperatures: Sequence[float],
         n_rounds: int,
     ) -> Exchanged[RuleList]:
-        """Run compiled steps of replica exchange; see `kernels.exchange`."""
+        """Run compiled steps of replica exchange; see `kernels.sweep`."""
         n_lists = len(states)
         works = layout.new_workspaces(self.candidates, self.rows, n_lists)
         spaces = [layout.workspace_of(works, k) for k in range(n_lists)]

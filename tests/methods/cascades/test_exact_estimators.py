@@ -198,7 +198,7 @@ def test_ctrl_c_between_passes_keeps_the_best_tree_and_its_gap(monkeypatch, tmp_
 def test_where_tilts_draw_nothing_chains_from_the_proved_tree_do(monkeypatch):
     """A tree and an evidence that are proved must not be lost because draws cannot be had."""
     exact = LeafCascade(**DECLARED, random_state=0).fit(people())
-    monkeypatch.setattr("bayescascade.methods.cascades.exact.mixture._HOPELESS", 0)
+    monkeypatch.setattr("bayescascade.methods.cascades.exact.expansion._HOPELESS", 0)
     limit = {"memory_limit": between(exact.posterior_)}
     model = LeafCascade(**DECLARED, random_state=0, n_steps=40_000, **limit).fit(people())
     assert model.exact_.draws == []

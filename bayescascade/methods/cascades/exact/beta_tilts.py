@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, logsumexp, polygamma
 
-from bayescascade.methods.cascades.exact.expansion import Expansion, Sum
-from bayescascade.methods.cascades.exact.mixture import NEGLIGIBLE, Mixture
+from bayescascade.methods.cascades.exact.expansion import NEGLIGIBLE, Expansion, Mixture, Sum
 from bayescascade.methods.cascades.exact.passes import Passes
 
 Floats = NDArray[np.float64]

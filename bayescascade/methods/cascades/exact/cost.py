@@ -10,9 +10,9 @@ import numpy as np
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.kernels.layout import UNION
+from bayescascade.methods.cascades.exact.pieces import Scratch
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion
-from bayescascade.methods.cascades.exact.scratch import Scratch
 from bayescascade.methods.cascades.exact.shared import Boxes, SharedBoxes
 from bayescascade.methods.cascades.models import LeafModel
 

@@ -3,8 +3,8 @@
 Of a tree with K leaves the density is ``w_K exp(sum_l g_l)``: ``ln w_K`` is `Root.log_weights`,
 and ``g_l`` what leaf l is worth. A pass in which every leaf counts ``exp(s)`` times more, a *tilt*,
 finds ``G(s) = sum_K S_K exp(s K)``, where ``S_K`` sums over the trees of K leaves, or the best
-tree's ``U(s) = max_T sum_l (g_l + s)``, with one entry a box. `hull` finds the most probable tree
-by a few tilts, `expansion` the sum over all trees, and `mixture` draws.
+tree's ``U(s) = max_T sum_l (g_l + s)``, with one entry a box. `tilted` finds the most probable tree
+by a few tilts, `expansion` the sum over all trees, and draws.
 
 K ends at the number of cells. Where that is too large a number to go through, ``w_(K+1) / w_K <=
 rate / (K + 1)`` bounds the rest, as in `tail`. With the prior "size" all K are listed.

@@ -1,20 +1,31 @@
-"""Running kernels on the lines of a lattice: in pieces that can be interrupted, and in threads."""
+"""Running kernels on the lines of a lattice: in pieces that can be interrupted, and in threads.
 
+Arrays that do not fit into memory are in files. Boxes are evaluated in order, and those that keep
+less of a column are needed one after the other: files are read and written nearly as they lie on
+disk. They have no name and are gone as soon as the arrays are, however the process ends.
+"""
+
+import mmap
+import os
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, product
+from pathlib import Path
+from shutil import disk_usage
+from tempfile import TemporaryFile
 from threading import Event
 from time import perf_counter
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.watch import watch_in_use
 from bayescascade.methods.cascades.exact.kernels.layout import Workspace, new_workspace
 from bayescascade.methods.cascades.exact.lattice import Lattice
-from bayescascade.methods.cascades.exact.scratch import Scratch
 
 Flags = NDArray[np.bool_]
 Progress = Callable[[float], None]
@@ -25,6 +36,46 @@ _PIECE = 0.2  # seconds between looks for an interrupt
 _FIRST_LINES = 64  # of the first piece, before it is known how long lines take
 _MANY_TERMS = 10_000_000  # of all boxes: from these on, threads share the work
 _FEWEST_TASKS = 32  # for each of them
+
+
+class Scratch:
+    """A directory for arrays; ParameterError if nothing can be written there."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        self._maps: list[mmap.mmap] = []
+        if not (self.directory.is_dir() and os.access(self.directory, os.W_OK)):
+            raise ParameterError(
+                f"scratch must be a directory in which files can be made, got {str(directory)!r}"
+            )
+
+    @property
+    def n_free(self) -> int:
+        """Bytes that are free there."""
+        return disk_usage(self.directory).free
+
+    def zeros(self, n: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Return an array of zeros in a file; TooLargeError if the directory has no room."""
+        n_bytes = n * np.dtype(dtype).itemsize
+        with TemporaryFile(dir=self.directory) as file:
+            try:
+                os.truncate(file.fileno(), n_bytes)
+                if hasattr(os, "posix_fallocate"):  # else a full disk ends the process, later
+                    os.posix_fallocate(file.fileno(), 0, n_bytes)
+            except OSError as error:
+                needed = f"{n_bytes:,} bytes in {str(self.directory)!r}"
+                raise TooLargeError(
+                    f"scratch must have {needed} free, got {self.n_free:,}: {error.strerror}",
+                    needed,
+                ) from error
+            self._maps.append(mmap.mmap(file.fileno(), n_bytes))
+        return np.frombuffer(self._maps[-1], dtype)
+
+    def release(self) -> None:
+        """Take what has been read and written out of the process's memory; the files keep it."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            for pages in self._maps:
+                pages.madvise(mmap.MADV_DONTNEED)
 
 
 def workspace_of(lattice: Lattice) -> Workspace:

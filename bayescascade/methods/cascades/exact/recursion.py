@@ -33,12 +33,12 @@ from bayescascade.methods.cascades.exact.lattice import (
 from bayescascade.methods.cascades.exact.pieces import (
     Pieces,
     Progress,
+    Scratch,
     open_blocks,
     run_lines,
     workspace_of,
 )
 from bayescascade.methods.cascades.exact.plan import SearchPlan
-from bayescascade.methods.cascades.exact.scratch import Scratch
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table

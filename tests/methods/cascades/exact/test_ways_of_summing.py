@@ -21,7 +21,7 @@ from bayescascade.methods.cascades.exact import (
     solve_by_tilts,
 )
 from bayescascade.methods.cascades.exact.cost import cheapest_boxes
-from bayescascade.methods.cascades.exact.scratch import Scratch
+from bayescascade.methods.cascades.exact.pieces import Scratch
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from tests.interrupts import interrupted
 from tests.methods.cascades.exact.test_exact_cost import random_table
