@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import entr
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import n_threads_of
@@ -41,8 +41,6 @@ from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.model.summary import FitSummary
 from bayescascade.report.numbers import nats_text
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
-
-Floats = NDArray[np.float64]
 
 _INSIDE = {"independent": "independent columns", "dependent": "columns joined by a tree"}
 
@@ -300,17 +298,17 @@ class CascadeMixture(Baseline[MixtureDensity | LearnedDensityTree]):
         """
         return self._memberships(np.maximum(self.encode(X), np.int32(MISSING)))
 
-    def _memberships(self, codes: NDArray[np.int32]) -> Floats:
+    def _memberships(self, codes: Codes) -> Floats:
         learned = self.learned_
         if isinstance(learned, MixtureDensity):
             return learned.class_probabilities(codes)
         return np.ones((codes.shape[1], 1))
 
-    def _score_known(self, codes: NDArray[np.int32]) -> Floats:
+    def _score_known(self, codes: Codes) -> Floats:
         one = self.cascade_
         return super()._score_known(codes) if one is None else one._score_known(codes)
 
-    def _sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    def _sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         one = self.cascade_
         return super()._sample_codes(n, rng) if one is None else one._sample_codes(n, rng)
 

@@ -14,10 +14,10 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.column import MISSING, UNKNOWN
@@ -392,7 +392,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         return self.learned_.to_dot()
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> Floats:
         """Share of each column in the gains of the splits of `tree_`, (n_features_in_,) float64.
 
         The gain of a split is the log likelihood of the rows with the split, minus that without it.
@@ -427,18 +427,18 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
             self.schema_, counted, self._model(), self.density == "empirical", made
         )
 
-    def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _score_known(self, codes: Codes) -> Floats:
         # with predictive "average" over all trees, if `exact_` has that and it fits
         # `memory_limit`, else over the draws, of which a saved model keeps up to 1,000
         is_average = self.predictive == "average" and self.density == "posterior_mean"
         averages = getattr(self.__dict__.get("exact_"), "log_predictive", None)
         if is_average and averages is not None:
             with suppress(TooLargeError):
-                averaged: NDArray[np.float64] = averages(codes)
+                averaged: Floats = averages(codes)
                 return averaged
         return super()._score_known(codes)
 
-    def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
+    def credible_interval(self, X: Rows, level: float = 0.95) -> Floats:
         """Return credible intervals of the density at each row, (n_rows, 2) float64: low, high.
 
         The interval is for the density, not for its logarithm. It is computed from draws of the
@@ -465,9 +465,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         """
         return self.credible_interval_codes(self.encode(X), level)
 
-    def credible_interval_codes(
-        self, codes: NDArray[np.int32], level: float = 0.95
-    ) -> NDArray[np.float64]:
+    def credible_interval_codes(self, codes: Codes, level: float = 0.95) -> Floats:
         """Return the same as `credible_interval`, for coded rows; see `encode`."""
         check_is_fitted(self, "_best")
         if self._model().leaf == "dependent":

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import check_pair_sums, pairs_of_lower
@@ -22,7 +23,7 @@ _MOST_NUMBERS = 1 << 22  # of leaves, unpacked at once
 _LOW, _HIGH = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
-def parents_of(depth: Numbers) -> NDArray[np.int64]:
+def parents_of(depth: Numbers) -> Integers:
     """Return each node's parent, the last of one depth less before it; -1 of roots."""
     n = depth.size
     keys = depth.astype(np.int64) * n + np.arange(n)
@@ -79,7 +80,7 @@ def check_boxes(
     return boxes[feature < 0]
 
 
-def _share_out_sets(block: Words, left: Words, is_first: NDArray[np.bool_]) -> bool:
+def _share_out_sets(block: Words, left: Words, is_first: Flags) -> bool:
     """Whether sets of levels, siblings one after the other, share out those left, in order."""
     firsts = np.flatnonzero(is_first)
     sizes = np.bitwise_count(block).astype(np.int64)
@@ -92,7 +93,7 @@ def _share_out_sets(block: Words, left: Words, is_first: NDArray[np.bool_]) -> b
     )
 
 
-def _share_out_ranges(block: Words, left: Words, is_first: NDArray[np.bool_]) -> bool:
+def _share_out_ranges(block: Words, left: Words, is_first: Flags) -> bool:
     """Whether ranges of levels, siblings one after the other, share out those left, in order."""
     low, high = block & _LOW, block >> _HIGH
     is_last = np.append(is_first[1:], True)
@@ -108,8 +109,8 @@ class Inside(NamedTuple):
     """What each distinct leaf holds: the levels with rows, by column, and their weights."""
 
     blocks: Words  # (n, p): narrowest block that holds all levels with rows; 0 if none has rows
-    least: NDArray[np.float64]  # (n,): least of the columns' sums of weights
-    most: NDArray[np.float64]  # (n,): largest of them
+    least: Floats  # (n,): least of the columns' sums of weights
+    most: Floats  # (n,): largest of them
 
     @classmethod
     def of(cls, schema: Schema, inside: Numbers, is_pairs: bool) -> "Inside":
@@ -131,9 +132,7 @@ class Inside(NamedTuple):
         return Inside(self.blocks[rows], self.least[rows], self.most[rows])
 
     @classmethod
-    def _of(
-        cls, schema: Schema, starts: NDArray[np.int64], counts: NDArray[np.float64]
-    ) -> "Inside":
+    def _of(cls, schema: Schema, starts: Integers, counts: Floats) -> "Inside":
         blocks = np.zeros((len(counts), schema.n_columns), np.uint64)
         for j, column in enumerate(schema.columns):
             has = counts[:, starts[j] : starts[j + 1]] > 0
@@ -149,7 +148,7 @@ class Inside(NamedTuple):
         return cls(blocks, sums.min(axis=1), sums.max(axis=1))
 
 
-def check_leaves(schema: Schema, boxes: Words, counts: NDArray[np.float64], inside: Inside) -> None:
+def check_leaves(schema: Schema, boxes: Words, counts: Floats, inside: Inside) -> None:
     """Raise ModelFileError unless levels are in their leaves' boxes and sum to their counts."""
     is_nominal = np.array([one.kind == "nominal" for one in schema.columns], np.bool_)
     held = inside.blocks

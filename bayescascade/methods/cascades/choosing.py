@@ -22,8 +22,8 @@ from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.threads import n_threads_of, single_threaded
 from bayescascade.base.typed_words import typed
@@ -60,8 +60,6 @@ _LEAST_GAIN, _ERRORS = 0.05, 2.0
 _SMOOTHINGS = (1.0, 4.0, 16.0)
 _N_STARTS, _MAX_ITER, _TOL = 2, 50, 3e-4
 _MOST_STEPS = 1e11  # of choosing: some seconds
-
-Floats = NDArray[np.float64]
 
 
 class MixtureBeside(NamedTuple):

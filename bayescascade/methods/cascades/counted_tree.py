@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_probability
@@ -54,8 +54,6 @@ N_DRAWS = 4000
 _TOLERANCE = 1e-6  # between a leaf's count and the sum of its levels', which may be rounded
 _SEED = 2018
 _MOST_DENSITIES = 1 << 24  # kept at once, 128 MB
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +216,7 @@ def density_intervals(
     model: CascadeModel,
     trees: Sequence[CountedTree],
     shares: Floats,
-    codes: NDArray[np.int32],
+    codes: Codes,
     level: float,
 ) -> Floats:
     """Return equal-tailed credible intervals of the density at each row, (n_rows, 2) float64.
@@ -241,11 +239,7 @@ def density_intervals(
 
 
 def _drawn_scores(
-    schema: Schema,
-    model: CascadeModel,
-    trees: Sequence[CountedTree],
-    shares: Floats,
-    codes: NDArray[np.int32],
+    schema: Schema, model: CascadeModel, trees: Sequence[CountedTree], shares: Floats, codes: Codes
 ) -> Iterator[Floats]:
     """Yield the rows' log densities under each of N_DRAWS draws of probabilities."""
     rng = np.random.default_rng(_SEED)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
+from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.data.conditions import Conditions, agrees
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
@@ -40,7 +41,6 @@ from bayescascade.report.page import Fold, Guided, Numbers, Page, Pieces
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 
 _MOSTLY = "mostly "  # what stands out inside a leaf, below it
 _WON = "the gain in log likelihood"
@@ -167,7 +167,7 @@ class LearnedDensityTree(DensityParts):
         return self.tree.depth
 
     @cached_property
-    def leaf_rows(self) -> NDArray[np.int64]:
+    def leaf_rows(self) -> Integers:
         """Index of each node among the leaves, from the left; -1 for inner nodes."""
         rows = np.full(self.tree.n_nodes, -1, np.int64)
         rows[self.tree.leaves] = np.arange(self.n_leaves)
@@ -188,7 +188,7 @@ class LearnedDensityTree(DensityParts):
         return shares
 
     @cached_property
-    def level_starts(self) -> NDArray[np.int64]:
+    def level_starts(self) -> Integers:
         """Where the levels of each column begin among those of all, (p + 1,) int64."""
         return level_starts(self.schema)
 
@@ -213,7 +213,7 @@ class LearnedDensityTree(DensityParts):
         """Return the sets of levels of most rows of a leaf, the most informative first."""
         return standouts(self, leaf)
 
-    def rarities(self, leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
+    def rarities(self, leaf: int, codes: Codes) -> list[Standout]:
         """Return the levels of a coded row that are rare in its leaf, the rarest first."""
         return rarities(self, leaf, codes)
 
@@ -225,7 +225,7 @@ class LearnedDensityTree(DensityParts):
         conditions = [column.condition_words(left) for column, left, full in boxes if left != full]
         return " and ".join(conditions) if conditions else "any row"
 
-    def _explanations(self, codes: NDArray[np.int32]) -> Iterator[str]:
+    def _explanations(self, codes: Codes) -> Iterator[str]:
         for leaf in self.tree.leaves.tolist():
             box = self.boxes[leaf]
             if all(code < 0 or code in left for code, left in zip(codes, box, strict=True)):
@@ -305,7 +305,7 @@ class LearnedDensityTree(DensityParts):
         """Return what there is to say of the inside of a leaf, the most telling first."""
         return [one.words(self.schema) for one in self.standouts(leaf)]
 
-    def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
+    def _leaf_words(self, leaf: int, codes: Codes) -> str:
         log_density, is_average = self._log_density_told(leaf, codes)
         n, total, probability = self.counts[leaf], self.counts[0], self.probabilities[leaf]
         relative = float(np.exp(log_density + self.log_domain))
@@ -325,14 +325,14 @@ class LearnedDensityTree(DensityParts):
             words += f"; {how} {told}" if told else ""
         return words
 
-    def _log_density_told(self, leaf: int, codes: NDArray[np.int32]) -> tuple[float, bool]:
+    def _log_density_told(self, leaf: int, codes: Codes) -> tuple[float, bool]:
         """Return which log density to tell of a row, and whether it is the leaf's average."""
         del codes
         return float(self.log_densities[leaf]), self.level_probabilities is not None
 
     # -- densities and draws -----------------------------------------------------------------------
 
-    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def score_codes(self, codes: Codes) -> Floats:
         """Return the log density of coded rows, (n_rows,) float64 nats; see `Schema.encode`.
 
         Cells coded -1 are missing. They are integrated out, so the result is the marginal density
@@ -344,11 +344,8 @@ class LearnedDensityTree(DensityParts):
         return self.score_codes_given(codes, log_probabilities, log_levels)
 
     def score_codes_given(
-        self,
-        codes: NDArray[np.int32],
-        log_probabilities: NDArray[np.float64],
-        log_level_probabilities: NDArray[np.float64] | None,
-    ) -> NDArray[np.float64]:
+        self, codes: Codes, log_probabilities: Floats, log_level_probabilities: Floats | None
+    ) -> Floats:
         """Return the same as `score_codes`, with other probabilities of the leaves.
 
         Parameters
@@ -381,7 +378,7 @@ class LearnedDensityTree(DensityParts):
         return out
 
     @cached_property
-    def _links(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _links(self) -> tuple[Integers, Integers]:
         """First child and next sibling of every node, -1 for none, each (n_nodes,) int64."""
         first = np.full(self.tree.n_nodes, -1, np.int64)
         following = np.full(self.tree.n_nodes, -1, np.int64)
@@ -391,7 +388,7 @@ class LearnedDensityTree(DensityParts):
             following[children[:-1]] = children[1:]
         return first, following
 
-    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         """Draw (p, n) codes: a leaf by its probability, then the row within the leaf."""
         leaves = self.tree.leaves
         shares = self.probabilities[leaves]
@@ -402,7 +399,7 @@ class LearnedDensityTree(DensityParts):
             codes[:, inside] = self._sample_inside(leaf, inside.size, rng)
         return codes
 
-    def _sample_inside(self, leaf: int, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    def _sample_inside(self, leaf: int, n: int, rng: np.random.Generator) -> Codes:
         codes = np.empty((self.schema.n_columns, n), np.int32)
         for j, left in enumerate(self.boxes[leaf]):
             codes[j] = rng.choice(left, size=n, p=self.level_shares(leaf, j))

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.special import logsumexp, rel_entr
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError
 from bayescascade.base.jit import sparing
 from bayescascade.data.schema import Schema
@@ -48,7 +49,6 @@ from bayescascade.report.numbers import probability_text
 if TYPE_CHECKING:
     pass
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
 
 _MOST_FALSE = 0.05  # of leaves whose columns are all independent, that show any pair as joined
@@ -129,7 +129,7 @@ class DependentLeaf:
             )  # fmt: skip
         return float(log_evidence[0]), scores, np.tril(work.logs[:k, :k], -1)
 
-    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         """Draw (p, n) codes: for each row a tree of the columns, and the row from that."""
         codes = np.empty((self._starts.size - 1, n), np.int32)
         for j in range(codes.shape[0]):  # of columns that are not left only one level is
@@ -186,7 +186,7 @@ class GivenLeaf:
 
     strongest_pairs: Sequence[JoinedPair] = ()  # what is left is no average over trees
 
-    def __init__(self, whole: DependentLeaf, cells: NDArray[np.int32]) -> None:
+    def __init__(self, whole: DependentLeaf, cells: Codes) -> None:
         self._whole, self._cells = whole, cells
         self.log_evidence = whole.log_evidence
         places, log_volumes = whole.places_of(cells)
@@ -201,7 +201,7 @@ class GivenLeaf:
         scores: Floats = self._whole.score_codes(codes) - np.log(self.mass)
         return scores
 
-    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         """Draw (p, n) codes, each a cell that is left."""
         return rng.choice(self._cells, n, p=self._masses / self.mass, axis=1)
 
@@ -224,9 +224,7 @@ def pair_counts(schema: Schema, table: TableArrays, boxes: NDArray[np.uint64]) -
     return counts + np.tril(counts, -1).swapaxes(1, 2)
 
 
-def integrate_missing(
-    score: Callable[[NDArray[np.int32]], Floats], schema: Schema, codes: NDArray[np.int32]
-) -> Floats:
+def integrate_missing(score: Callable[[Codes], Floats], schema: Schema, codes: Codes) -> Floats:
     """Return log densities of (p, n) rows, missing cells, -1, filled in by up to 65,536 ways."""
     is_missing = codes < 0
     n_ways = np.where(is_missing, schema.n_levels[:, np.newaxis].astype(float), 1.0).prod(axis=0)

@@ -6,8 +6,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.conditions import Conditions
 from bayescascade.data.schema import Schema
@@ -25,7 +25,6 @@ from bayescascade.report.pair_arcs import PairArcs, plot_arcs
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 
 _MOST_STANDOUTS, _MOST_PAIRS = 4, 4  # named for a leaf
 _MOST_PANELS = 12  # of a picture
@@ -101,22 +100,22 @@ class DependentTree(LearnedDensityTree):
         pairs = [pair.words(self.schema) for pair in self.pairs(leaf)[:_MOST_PAIRS]]
         return super()._inside_words(leaf)[:_MOST_STANDOUTS] + pairs
 
-    def _leaf_words(self, leaf: int, codes: NDArray[np.int32]) -> str:
+    def _leaf_words(self, leaf: int, codes: Codes) -> str:
         words = super()._leaf_words(leaf, codes)
         told = " and ".join(p.words(self.schema, " if independent") for p in self.pairs(leaf)[:2])
         return f"{words}; columns depend on each other: {told}" if told else words
 
-    def _log_density_told(self, leaf: int, codes: NDArray[np.int32]) -> tuple[float, bool]:
+    def _log_density_told(self, leaf: int, codes: Codes) -> tuple[float, bool]:
         if (codes < 0).any():
             return super()._log_density_told(leaf, codes)
         inside = self.inside[self.leaf_rows[leaf]].score_codes(codes[:, np.newaxis])
         return float(np.log(self.probabilities[leaf]) + inside[0]), False
 
-    def score_codes(self, codes: NDArray[np.int32]) -> Floats:
+    def score_codes(self, codes: Codes) -> Floats:
         """Return the log density of coded rows, (n_rows,) float64 nats; see `integrate_missing`."""
         return integrate_missing(self._score, self.schema, codes)
 
-    def _score(self, codes: NDArray[np.int32]) -> Floats:
+    def _score(self, codes: Codes) -> Floats:
         places = codes + self.level_starts[:-1, np.newaxis]
         scores = np.full(codes.shape[1], -np.inf)
         log_probabilities = np.log(self.probabilities[self.tree.leaves])
@@ -126,7 +125,7 @@ class DependentTree(LearnedDensityTree):
             scores[inside] = log_probability + leaf.score_codes(codes[:, inside])
         return scores
 
-    def _sample_inside(self, leaf: int, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    def _sample_inside(self, leaf: int, n: int, rng: np.random.Generator) -> Codes:
         return self.inside[int(self.leaf_rows[leaf])].sample_codes(n, rng)
 
     def _sql(self) -> list[str]:

@@ -26,9 +26,9 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import Watch, watch_in_use
@@ -44,8 +44,6 @@ from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from bayescascade.model.baseline import Baseline
 from bayescascade.model.search import Seed
 from bayescascade.report.page import Page
-
-Floats = NDArray[np.float64]
 
 _QUICK = 1.0  # seconds that a greedy tree may take where Ctrl-C came before any other
 

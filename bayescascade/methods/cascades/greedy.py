@@ -39,10 +39,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.tree import LEAF, Tree, pack_block
-
-Floats = NDArray[np.float64]
 
 _LEAST_GAIN = 1e-12  # below, it is what rounding left of zero
 _TIE = 1e-9  # gains that differ by this part are equal but for rounding

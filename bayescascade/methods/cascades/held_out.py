@@ -19,10 +19,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 import samplers
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.watch import watch_in_use
 from bayescascade.data.splitting import split_rows, with_weights
@@ -50,7 +50,6 @@ _FEWEST_SCORED, _MOST_SCORED = 200, 2_000  # rows drawn of a fold that has more 
 _FEWEST_AFFORDED = 500  # of them where scoring takes longer than it may
 _MOST_SCORING = 3e8  # of them, times columns to the third power
 
-Floats = NDArray[np.float64]
 
 MOST_READ = 30
 """Leaves of the largest tree that a person reads."""

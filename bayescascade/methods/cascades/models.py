@@ -55,6 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.schema import Schema
@@ -66,8 +67,6 @@ from bayescascade.methods.cascades.parameters import (
     TreeParameters,
 )
 from bayescascade.methods.cascades.tree import LEAF, Tree, level_starts, levels_left
-
-Floats = NDArray[np.float64]
 
 
 class CascadeModel(ABC):
@@ -287,7 +286,7 @@ def empirical_probabilities(tree: Tree, counts: Floats) -> Floats:
     return counts / counts[0] if counts[0] > 0 else np.zeros(tree.n_nodes)
 
 
-def _branches(tree: Tree) -> NDArray[np.int64]:
+def _branches(tree: Tree) -> Integers:
     """Return the number of branches of every node."""
     return np.bincount(tree.parent[1:], minlength=tree.n_nodes)
 

@@ -18,8 +18,8 @@ from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.models import BranchModel, LeafModel
@@ -125,9 +125,7 @@ class _Group(NamedTuple):
     width: float
 
 
-def strongest_splits_first(
-    tree: Tree, counts: NDArray[np.float64], schema: Schema, max_branches: int
-) -> Tree:
+def strongest_splits_first(tree: Tree, counts: Floats, schema: Schema, max_branches: int) -> Tree:
     """Return the tree of the same leaves whose splits gain most from the root, by nodes' counts."""
     is_nominal = [column.kind == "nominal" for column in schema.columns]
     boxes = tree.codes(is_nominal, root_box(schema))

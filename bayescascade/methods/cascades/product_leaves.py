@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
+
+from bayescascade.base.arrays import Codes, Floats, Integers
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.models import CascadeModel
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _MOST_COUNTS = 1 << 20  # of levels in leaves, at once
 
@@ -28,7 +27,7 @@ def weigh_products(
     model: "CascadeModel",
     left: Sequence[int],
     learned: tuple[Integers, Integers],
-    scored: tuple[NDArray[np.int32], Integers],
+    scored: tuple[Codes, Integers],
 ) -> tuple[Floats, Floats]:
     """Return log evidences of leaves (n,), and log densities of rows (m,), but for the widths.
 

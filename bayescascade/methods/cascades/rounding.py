@@ -14,8 +14,8 @@ from math import log, log1p, log2
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.models import BranchModel
 from bayescascade.methods.cascades.tree import LEAF, Tree
@@ -25,8 +25,6 @@ from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes, share_of_
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.models import CascadeModel
-
-Floats = NDArray[np.float64]
 
 
 def density_rounding(

@@ -7,10 +7,10 @@ from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import rel_entr
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cascades.dependence import pair_counts
 from bayescascade.methods.cascades.tree import root_box
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _QUICK = 8e9  # steps, some seconds
 _MOST_STEPS = 1e13  # hours

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_integer, check_real
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Subset = tuple[int, ...]
 
 TEMPERS = (None, 400.0, 200.0, 100.0, 50.0, 25.0, 12.5)
@@ -239,7 +238,7 @@ class ShallowTrees:
 
     # -- what it says ------------------------------------------------------------------------------
 
-    def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
+    def log_predictive(self, codes: Codes) -> Floats:
         """Return the log density of (p, n) coded rows averaged over all trees, (n,) float64 nats.
 
         Cells coded -1 are integrated out by summing over their levels; see `integrate_missing`.
@@ -259,7 +258,7 @@ class ShallowTrees:
         return steps_a_row(self.table.schema, len(self._subsets))
 
     def _score(
-        self, codes: NDArray[np.int32], tempers: Sequence[float | None], least: float = _LEAST
+        self, codes: Codes, tempers: Sequence[float | None], least: float = _LEAST
     ) -> Floats:
         """Return the log densities of complete rows with each of some tempers, (.., n)."""
         n_at_once = max(1, _ROWS_AT_ONCE // len(self._subsets) // len(tempers))
@@ -270,9 +269,7 @@ class ShallowTrees:
         ]
         return np.concatenate([np.empty((len(tempers), 0)), *parts], axis=1)
 
-    def _score_part(
-        self, codes: NDArray[np.int32], those: Sequence["ShallowTrees"], least: float
-    ) -> Floats:
+    def _score_part(self, codes: Codes, those: Sequence["ShallowTrees"], least: float) -> Floats:
         boxes, log_mass = self._locate(codes, those)
         log_least = np.log(least / len(self._subsets))
         scores = np.full((len(those), codes.shape[1]), -np.inf)
@@ -323,9 +320,7 @@ class ShallowTrees:
                 )  # fmt: skip
         return evidences, densities
 
-    def _locate(
-        self, codes: NDArray[np.int32], those: Sequence["ShallowTrees"]
-    ) -> tuple[NDArray[np.int32], Floats]:
+    def _locate(self, codes: Codes, those: Sequence["ShallowTrees"]) -> tuple[Codes, Floats]:
         """Return each row's box in every subset, and log probabilities to end there, averaged."""
         shape, alpha = (len(self._subsets), codes.shape[1]), self.posterior.model.concentration
         boxes, reached = np.zeros(shape, np.int32), np.zeros((len(those), *shape))

@@ -30,9 +30,9 @@ from itertools import groupby
 from math import comb, log, prod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.jit import sparing
 from bayescascade.data.schema import Schema
@@ -40,10 +40,9 @@ from bayescascade.methods.cascades.kernels.products import ZERO, add_products
 from bayescascade.methods.cascades.tree import Tree, level_starts, levels_left, root_box
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes
 
-Floats = NDArray[np.float64]
 Column = tuple[bool, int]  # whether its levels are in no order, and how many are left
 Shape = tuple[Column, ...]  # sorted; columns of one level left are no part of it
-Scaled = tuple[Floats, NDArray[np.int64]]  # entries by leaves, from one on: mantissas and powers
+Scaled = tuple[Floats, Integers]  # entries by leaves, from one on: mantissas and powers
 
 _MOST_LISTED = 1 << 16  # numbers of leaves
 _MOST_JOINS = 100_000  # of two shapes, or powers of one
@@ -123,7 +122,7 @@ class TreeCounts:
     """The numbers of trees of 1, 2, .. leaves."""
 
     logs: Floats  # (most,), nats; where there is no tree, interpolated
-    is_possible: NDArray[np.bool_]  # (most,): whether there is a tree with that number of leaves
+    is_possible: Flags  # (most,): whether there is a tree with that number of leaves
     n_terms: int  # most terms that are added up for a shape
 
     def log_prior_sum(self, rate: float) -> tuple[float, float]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import rel_entr
 
+from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.data.column import Column
 from bayescascade.data.conditions import Conditions
 from bayescascade.data.schema import Schema
@@ -21,8 +22,6 @@ from bayescascade.report.axes import ratio_color
 from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.layout import wrap
 from bayescascade.report.numbers import probability_text
-
-Floats = NDArray[np.float64]
 
 _LEAST_NATS = 0.1  # a row
 _LEAST_TOTAL = 3.0  # nats, over a leaf's rows: 20 times as likely as by width
@@ -39,7 +38,7 @@ def branch_gains(
     probabilities: Floats,
     log_volumes: Floats,
     level_probabilities: Floats | None,
-    starts: NDArray[np.int64],
+    starts: Integers,
 ) -> Floats:
     """Return what each node gains as a branch of its parent, (n_nodes,) float64 >= 0 nats.
 
@@ -167,7 +166,7 @@ def standouts(density: Any, leaf: int) -> list[Standout]:
     return [standout for _, standout in found]
 
 
-def rarities(density: Any, leaf: int, codes: NDArray[np.int32]) -> list[Standout]:
+def rarities(density: Any, leaf: int, codes: Codes) -> list[Standout]:
     """Return which levels of a coded row have ``q`` of at most half of ``u``, rarest first."""
     found = []
     for column, (code, left) in enumerate(zip(codes.tolist(), density.boxes[leaf], strict=True)):

@@ -17,9 +17,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, rel_entr
 
+from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.data.conditions import Conditions, agrees, subtract_widths
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_case, sql_condition, sql_literal
@@ -32,8 +32,6 @@ from bayescascade.report.page import Fold, Numbers, Page, PrintedTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 _OTHERS = "any other combination"
 _MOST_DRAWN = 20  # bars of cells
@@ -273,7 +271,7 @@ class CellDensity(DensityParts):
         return {"n_cells_with_rows": self.n_cells, "cells": cells, **other}
 
 
-def _n_left(schema: Schema, conditions: Conditions) -> NDArray[np.int64]:
+def _n_left(schema: Schema, conditions: Conditions) -> Integers:
     """Return how many codes of each column conditions leave, (n_columns,) int64."""
     n_left = schema.n_levels.copy()
     for j, codes in conditions.items():

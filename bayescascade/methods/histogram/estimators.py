@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_real
 from bayescascade.data.table import Table
@@ -34,8 +34,6 @@ from bayescascade.methods.histogram.parameters import HistogramParameters
 from bayescascade.model.baseline import Baseline
 from bayescascade.report.numbers import cells_text, significant_text
 from bayescascade.report.page import BLANK, Page, Pieces
-
-Floats = NDArray[np.float64]
 
 _LEAST_TOTAL = 1e-6  # pseudo-rows in all
 _TOLERANCE = 1e-6  # between what a file says, and what its counts give
@@ -129,7 +127,7 @@ class SmoothedHistogram(Baseline[CellDensity]):
         has_rows = table.weights > 0
         self._learn_cells(table.codes[:, has_rows].astype(np.int32), table.weights[has_rows])
 
-    def _learn_cells(self, codes: NDArray[np.int32], weights: Floats) -> None:
+    def _learn_cells(self, codes: Codes, weights: Floats) -> None:
         """Learn from cells, (n_columns, n_cells), and the weight > 0 of the rows in each."""
         self._codes, self._weights = codes, weights
         self.log_n_cells_ = math.fsum(math.log(n) for n in self.schema_.n_levels)

@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.watch import Watch
 from bayescascade.data.splitting import split_rows, with_weights
 from bayescascade.data.table import Table
 from bayescascade.methods.mixtures.em import Climb, Rows, Settings, climb, log_cells, memberships
-
-Floats = NDArray[np.float64]
 
 SMOOTHINGS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 NUMBERS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)
@@ -229,7 +228,7 @@ def _grown(rows: Rows, n_components: int, _: np.random.Generator) -> Floats:
     return _clustered(place, n_components)
 
 
-def _best_split(rows: Rows, inside: NDArray[np.bool_], alpha: Floats) -> tuple[float, int]:
+def _best_split(rows: Rows, inside: Flags, alpha: Floats) -> tuple[float, int]:
     """Return the largest gain, -inf if there is none, and the level that is split off."""
     pairs = rows.pairs(np.where(inside, rows.weights, 0.0))
     counts = pairs.diagonal()

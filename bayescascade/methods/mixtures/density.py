@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp, rel_entr
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.conditions import Conditions, subtract_widths
@@ -26,8 +26,6 @@ from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 _AT_ONCE = 1 << 14  # rows
 _FEWEST_TOLD, _MOST_TOLD, _LEAST_WORTH = 2, 5, 0.05  # levels of a class, and nats of each

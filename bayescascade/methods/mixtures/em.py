@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.data.table import Table
 
 KINDS = ("independent", "dependent")
@@ -38,8 +39,6 @@ _SHARES = 1.0  # rows imagined for the share of each class
 _BEFORE = 20  # steps of independent columns before those of trees
 _SPARSE_FROM = 256  # levels, from which most pairs of levels are stored as none
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _FLOAT32_FROM = 100_000  # dense codes, whose products then take half the time
 
@@ -87,9 +86,9 @@ class Rows:
         return cls(codes, table.weights, starts, column, dense, expand, prior)
 
     @cached_property
-    def is_within(self) -> NDArray[np.bool_]:
+    def is_within(self) -> Flags:
         """Whether two levels are of one column, (L, L)."""
-        is_within: NDArray[np.bool_] = self.column[:, np.newaxis] == self.column
+        is_within: Flags = self.column[:, np.newaxis] == self.column
         return is_within
 
     @cached_property

@@ -13,11 +13,11 @@ from scipy.optimize import elementwise
 from scipy.sparse import csr_array
 from scipy.special import betainc
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.validation import check_probability
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.models import label_beta_parameters
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _MOST_PARTS = 1 << 26  # of rows in draws, held at once
@@ -25,9 +25,7 @@ _TOLERANCES = {"xatol": 1e-10, "xrtol": 0.0, "fatol": 0.0, "frtol": 0.0}
 _MOST_BETAS = 1 << 20  # evaluated at once
 
 
-def average_probabilities(
-    draws: Sequence[LabelList], times: Floats, codes: NDArray[np.int32]
-) -> Floats:
+def average_probabilities(draws: Sequence[LabelList], times: Floats, codes: Codes) -> Floats:
     """Return classes' mean probabilities, (n_rows, n_classes), over draws by `times`."""
     total = np.zeros((codes.shape[1], draws[0].n_classes))
     for labels, n in zip(draws, times, strict=True):
@@ -37,7 +35,7 @@ def average_probabilities(
 
 
 def average_intervals(
-    draws: Sequence[LabelList], times: Floats, codes: NDArray[np.int32], level: float
+    draws: Sequence[LabelList], times: Floats, codes: Codes, level: float
 ) -> Floats:
     """Return equal-tailed credible intervals over draws, (n_rows, n_classes, 2) float64.
 
@@ -54,9 +52,7 @@ def average_intervals(
     return intervals[position.reshape(-1)]
 
 
-def _intervals(
-    draws: Sequence[LabelList], times: Floats, codes: NDArray[np.int32], level: float
-) -> Floats:
+def _intervals(draws: Sequence[LabelList], times: Floats, codes: Codes, level: float) -> Floats:
     """Return what `average_intervals` does; rows that are in the same parts are done once."""
     parts = np.array([labels.part_of_codes(codes) for labels in draws], np.uint8)
     first, position = _different_columns(parts)

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.data.given import GivenRows
@@ -255,14 +256,14 @@ time_limit, until, checkpoint, resume, progress
     # -- classifying -------------------------------------------------------------------------------
 
     @by_partitions
-    def predict_proba(self, X: Rows) -> NDArray[np.float64]:
+    def predict_proba(self, X: Rows) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes) float64.
 
         Parameters and errors: see `predict`.
         """
         return self.predict_proba_codes(self.encode(X))
 
-    def predict_proba_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def predict_proba_codes(self, codes: Codes) -> Floats:
         """Return the same as `predict_proba`, for (n_columns, n_rows) coded rows; see `encode`."""
         if self._is_map():
             labels = self.learned_
@@ -293,7 +294,7 @@ time_limit, until, checkpoint, resume, progress
         how = LabelListParameters.unknown.check(self.unknown)
         return rules.to_sql(label, missing=self.missing, unknown=how)
 
-    def credible_interval(self, X: Rows, level: float = 0.95) -> NDArray[np.float64]:
+    def credible_interval(self, X: Rows, level: float = 0.95) -> Floats:
         """Return credible intervals of the probabilities, (n_rows, n_classes, 2): low, high.
 
         Parameters
@@ -307,9 +308,7 @@ time_limit, until, checkpoint, resume, progress
         """
         return self.credible_interval_codes(self.encode(X), level)
 
-    def credible_interval_codes(
-        self, codes: NDArray[np.int32], level: float = 0.95
-    ) -> NDArray[np.float64]:
+    def credible_interval_codes(self, codes: Codes, level: float = 0.95) -> Floats:
         """Return the same as `credible_interval`, for coded rows; see `encode`."""
         if self._is_map():
             labels = self.learned_
@@ -342,7 +341,7 @@ time_limit, until, checkpoint, resume, progress
         ends = self.credible_interval_codes(codes, 0.95) if intervals else None
         return Predicted(told, probabilities, intervals=ends)
 
-    def _rules_of(self, codes: NDArray[np.int32]) -> list[str]:
+    def _rules_of(self, codes: Codes) -> list[str]:
         rules = self.rules_
         words = [rules.part_words(part) for part in range(rules.n_rules + 1)]
         return [words[part] for part in rules.part_of_codes(codes).tolist()]
@@ -363,9 +362,7 @@ time_limit, until, checkpoint, resume, progress
     def _is_map(self) -> bool:
         return bool(SearchParameters.predictive.check(self.predictive) == "map")
 
-    def encode(
-        self, X: Rows, *, first_row: int = 1, unknown: UnknownCells | None = None
-    ) -> NDArray[np.int32]:
+    def encode(self, X: Rows, *, first_row: int = 1, unknown: UnknownCells | None = None) -> Codes:
         """Return the codes of rows, (n_columns, n_rows), -1 where a cell satisfies no condition.
 
         `first_row` is the number of the first row, for messages. Rows with unknown levels are
@@ -382,7 +379,7 @@ time_limit, until, checkpoint, resume, progress
             self.schema_, frame, missing=missing, unknown=how, first_row=first_row, whole=unknown
         )
 
-    def _codes_of_table(self, table: Table) -> NDArray[np.int32]:
+    def _codes_of_table(self, table: Table) -> Codes:
         columns = table.schema.columns
         try:
             chosen = [columns.index(column) for column in self.schema_.columns]
@@ -403,7 +400,7 @@ time_limit, until, checkpoint, resume, progress
         of_rows = min(1.0, _ROWS_OF_REPLICAS / max(table.n_distinct, 1))
         return Rounds(exchange=4, share=_SHARE_OF_REPLICAS * of_rows, usual=_USUAL_RULES)
 
-    def _list(self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]) -> LabelList:
+    def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> LabelList:
         return LabelList(self.schema_, self.classes_, rules, counts, self.concentration_)
 
     def _data_pieces(self) -> list[str]:

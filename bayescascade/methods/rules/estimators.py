@@ -19,10 +19,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.table import Table
@@ -87,7 +87,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
     memory_limit: float = ListParameters.memory_limit.default
 
     posterior_: RuleListPosterior = field(init=False)
-    _n_candidates: NDArray[np.int64] = field(init=False)  # of a model without its posterior
+    _n_candidates: Integers = field(init=False)  # of a model without its posterior
 
     @property
     def rules_(self) -> L:
@@ -95,7 +95,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         return self.learned_
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> Floats:
         """Share of each column in the gains of the rules of `rules_`, (n_features_in_,) float64.
 
         The gain of a rule is a difference of log likelihoods of the rows that reach it: divided by
@@ -105,7 +105,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         return self.learned_.column_shares
 
     @property
-    def n_candidates_(self) -> NDArray[np.int64]:
+    def n_candidates_(self) -> Integers:
         """Number of candidate rules with 0 (none), 1, 2, ... conditions, int64."""
         check_is_fitted(self, "_best")
         if "posterior_" in self.__dict__:
@@ -166,7 +166,7 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
         return models.ListPrior(self.expected_rules, self.expected_size)
 
     @abstractmethod
-    def _list(self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]) -> L:
+    def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> L:
         """Return the list of these rules with these weights of its parts."""
 
     def _count(self, state: RuleList) -> L:
@@ -307,9 +307,7 @@ class DensityRuleList(
         # in more columns lists are longer, and it takes ever longer to count what a rule captures
         return 1_000_000 * min(1.0, (_FEW_COLUMNS / table.schema.n_columns) ** 3)
 
-    def _list(
-        self, rules: tuple[Antecedent, ...], counts: NDArray[np.float64]
-    ) -> LearnedDensityList:
+    def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> LearnedDensityList:
         check_choice("density", self.density, DENSITIES)
         if self.density == "empirical":
             probabilities = counts / counts.sum()

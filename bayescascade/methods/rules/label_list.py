@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import rel_entr, xlogy
 
+from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.texts import printable
 from bayescascade.base.typed_words import typed
@@ -80,7 +81,7 @@ class LabelList(ListedRules):
     schema: Schema
     classes: NDArray[Any]
     rules: tuple[Antecedent, ...]
-    counts: NDArray[np.float64]
+    counts: Floats
     concentration: float
 
     @property
@@ -89,11 +90,11 @@ class LabelList(ListedRules):
         return len(self.classes)
 
     @cached_property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """Posterior mean probability of each class in each part, (n_rules + 1, n_classes)."""
         return part_probabilities(self.counts, self.concentration)
 
-    def _log_likelihoods(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _log_likelihoods(self) -> tuple[Floats, Floats]:
         rows = self.counts[::-1].cumsum(axis=0)[::-1]
         apart, together = (
             xlogy(n, n).sum(axis=1) - xlogy(n.sum(axis=1), n.sum(axis=1))
@@ -101,7 +102,7 @@ class LabelList(ListedRules):
         )
         return apart, together
 
-    def intervals(self, level: float = 0.95) -> NDArray[np.float64]:
+    def intervals(self, level: float = 0.95) -> Floats:
         """Return equal-tailed credible intervals, (n_rules + 1, n_classes, 2) float64.
 
         Parameters
@@ -114,7 +115,7 @@ class LabelList(ListedRules):
         return label_intervals(self.counts, self.concentration, level)
 
     @cached_property
-    def beta_parameters(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def beta_parameters(self) -> tuple[Floats, Floats]:
         """Both parameters of the beta posterior of each probability, (n_rules + 1, n_classes)."""
         return label_beta_parameters(self.counts, self.concentration)
 
@@ -204,7 +205,7 @@ class LabelList(ListedRules):
         codes = encode_for_labels(self.schema, frame, missing="none")
         return self.explain_codes(codes[:, 0])
 
-    def explain_codes(self, codes: NDArray[np.int32]) -> str:
+    def explain_codes(self, codes: Codes) -> str:
         """Return the same as `explain`, for the codes of a row (n_columns,)."""
         part = int(self.part_of_codes(codes[:, np.newaxis])[0])
         of_part, intervals = self.probabilities[part], self.intervals()[part]
@@ -288,7 +289,7 @@ class LabelList(ListedRules):
         return told
 
     @cached_property
-    def information(self) -> NDArray[np.float64]:
+    def information(self) -> Floats:
         """Information of each part about the class, nats, (n_rules + 1,) float64 >= 0.
 
         It is the weight of the part times the Kullback-Leibler divergence of its class
@@ -296,9 +297,7 @@ class LabelList(ListedRules):
         """
         of_parts = self.counts.sum(axis=1)
         everyone = of_parts @ self.probabilities / self.total
-        information: NDArray[np.float64] = of_parts * rel_entr(self.probabilities, everyone).sum(
-            axis=1
-        )
+        information: Floats = of_parts * rel_entr(self.probabilities, everyone).sum(axis=1)
         return information.clip(min=0.0)
 
     @property
@@ -317,7 +316,7 @@ class LabelList(ListedRules):
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def part_of_codes(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
+    def part_of_codes(self, codes: Codes) -> Integers:
         """Return the part of each row, (n_rows,) int64, from 0 to `n_rules` (the `else` part).
 
         Parameters

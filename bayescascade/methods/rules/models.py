@@ -63,9 +63,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv, gammaln
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.methods.rules.excess import OPERATIONS, entropies, excess_sizes, log_excess
 from bayescascade.methods.rules.kernels.layout import MAX_RULES
 from bayescascade.methods.rules.parameters import PriorParameters
@@ -73,8 +73,6 @@ from bayescascade.model.guard import UNIT, share_of_sums
 
 if TYPE_CHECKING:
     from bayescascade.data.schema import Schema
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ class ListPrior:
         weights[0] = -np.inf
         return weights
 
-    def log_prior(self, sizes: Sequence[int], n_of_size: NDArray[np.int64]) -> float:
+    def log_prior(self, sizes: Sequence[int], n_of_size: Integers) -> float:
         """Return a list's log prior, volumes aside, by sizes of rules and numbers of candidates."""
         lengths = self.log_lengths(int(n_of_size.sum()))
         if len(sizes) >= lengths.size:
@@ -207,7 +205,7 @@ def density_sizes(weights: Floats, n_parts: int, concentration: float, schema: "
     return float(entropies(weights)) + of_volumes + n_parts * (one + other + 1) + all_parts
 
 
-def prior_sizes(prior: "ListPrior", n_of_size: NDArray[np.int64], n_parts: int) -> float:
+def prior_sizes(prior: "ListPrior", n_of_size: Integers, n_parts: int) -> float:
     """Return the sizes of the terms of the log prior of lists of at most `n_parts` parts.
 
     For each rule: its weight and the sizes' summed weight, at most twice; candidates of a size, and

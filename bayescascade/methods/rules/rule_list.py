@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.schema import Schema
@@ -27,8 +27,6 @@ from bayescascade.methods.rules.kernels.layout import MAX_RULES
 from bayescascade.model.importances import importance_shares
 from bayescascade.report.page import Fold, Numbers, Pieces, PrintedTable
 from bayescascade.report.printed import Pictured
-
-Floats = NDArray[np.float64]
 
 _MOST_CANDIDATES = 1 << 53
 
@@ -152,10 +150,7 @@ class ListedRules(Pictured):
 
 
 def read_rules(
-    record: Mapping[str, Any],
-    schema: Schema,
-    n_candidates: NDArray[np.int64],
-    n_classes: int | None = None,
+    record: Mapping[str, Any], schema: Schema, n_candidates: Integers, n_classes: int | None = None
 ) -> tuple[tuple[Antecedent, ...], Floats]:
     """Return rules and counts of what `ListedRules.to_record` returned, checked.
 
@@ -174,7 +169,7 @@ def read_rules(
     return rules, counts
 
 
-def read_numbers_of_candidates(value: object, max_size: int) -> NDArray[np.int64]:
+def read_numbers_of_candidates(value: object, max_size: int) -> Integers:
     """Return a saved model's numbers of candidates of 0 (none), 1, .. `max_size` conditions."""
     if (
         not isinstance(value, list)

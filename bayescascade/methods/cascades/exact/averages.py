@@ -11,14 +11,12 @@ by column: of blocks, those of their levels.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.jit import sparing
 from bayescascade.methods.cascades.exact.kernels.flows import sum_leaves
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion
-
-Floats = NDArray[np.float64]
 
 
 class RowAverages:
@@ -50,7 +48,7 @@ class RowAverages:
         of_box = 8 if plan.shift == 0 else 40  # where each has several entries, these are found
         return 8 * plan.index().n_entries + of_box * plan.count_index().n_entries
 
-    def log_densities(self, codes: NDArray[np.int32]) -> Floats:
+    def log_densities(self, codes: Codes) -> Floats:
         """Return the log density of (p, n) coded rows, (n,) float64 nats; -1 is a missing cell."""
         ordered = codes[list(self._recursion.lattice.plan.columns)].T
         rows, inverse = np.unique(ordered, axis=0, return_inverse=True)
@@ -69,7 +67,7 @@ class RowAverages:
             n_done *= holds.shape[0] - 1
         return cells.reshape([shares.size for shares in self._shares])
 
-    def _of_cells(self, rows: NDArray[np.int32]) -> Floats:
+    def _of_cells(self, rows: Codes) -> Floats:
         assert self._cells is not None
         found = np.empty(len(rows))
         patterns, inverse = np.unique(rows < 0, axis=0, return_inverse=True)
@@ -80,7 +78,7 @@ class RowAverages:
             found[these] = cells[tuple(rows[these][:, ~is_missing].T)]
         return found
 
-    def _of_boxes(self, rows: NDArray[np.int32]) -> Floats:
+    def _of_boxes(self, rows: Codes) -> Floats:
         boxes, per_width = self._recursion, np.concatenate(self._per_width)
         found, n_holding = np.empty(len(rows)), 1.0
         for holds in self._holds:

@@ -12,13 +12,11 @@ trapezoid rule converges geometrically: its nodes are tilts with coefficients, a
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, logsumexp, polygamma
 
+from bayescascade.base.arrays import Floats
 from bayescascade.methods.cascades.exact.expansion import NEGLIGIBLE, Expansion, Mixture, Sum
 from bayescascade.methods.cascades.exact.passes import Passes
-
-Floats = NDArray[np.float64]
 
 _STEP = 0.85  # of the nodes, in standard deviations of ln u given the number of leaves
 _FAR, _FARTHER = 35.0, 70.0  # nats below the largest, where nodes end, or if that is too soon

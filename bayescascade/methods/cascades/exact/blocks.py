@@ -7,10 +7,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.methods.cascades.tree import pack_block
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

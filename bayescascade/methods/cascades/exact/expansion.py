@@ -22,17 +22,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.special import logsumexp, softmax
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.exact.tail import next_place
 from bayescascade.methods.cascades.tree import Tree
 from bayescascade.model.guard import EVALUATED, UNIT
-
-Floats = NDArray[np.float64]
 
 _MOST_LOG = 600.0  # of a coefficient, which is larger if leaves beyond those listed are probable
 _SMALL = 1e-24  # share of a sum, that a fit does not look at

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.jit import sparing
 from bayescascade.methods.cascades.exact.blocks import Blocks, block_shapes, column_blocks
 from bayescascade.methods.cascades.exact.kernels.layout import (
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from bayescascade.methods.cascades.models import CascadeModel
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _WEIGHTS_A_BOX = 8  # that it is worth to tabulate
 _STEPS_OF_LOG = 10  # of the recursion, as long as it takes to find lnG
@@ -75,7 +74,7 @@ class Lattice:
         return tuple(blocks.n_blocks - 1 for blocks in self.blocks)
 
     @cached_property
-    def is_alike(self) -> NDArray[np.bool_]:
+    def is_alike(self) -> Flags:
         """Whether a block's levels could change places but for data, (N,) bool, by columns."""
         is_symmetric = (
             nominal or self.plan.partitions == "levels" for nominal in self.plan.is_nominal

@@ -22,9 +22,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import samplers
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.cascades.exact.kernels.terms import UNIT as UNIT_OF_EXPONENTS
 from bayescascade.methods.cascades.exact.lattice import Root
@@ -38,7 +38,6 @@ from bayescascade.model.guard import EVALUATED, UNIT, certified, log_gamma_sizes
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
-Floats = NDArray[np.float64]
 
 _MOST_LISTED = 1 << 16  # numbers of leaves
 
@@ -150,11 +149,7 @@ class Passes:
         return EVALUATED * UNIT * (sizes + 2 * abs((self.log.origin or 0) * UNIT_OF_EXPONENTS))
 
     def lost(
-        self,
-        tilt: float,
-        worth: float,
-        k: NDArray[np.int64] | None = None,
-        log_w: Floats | None = None,
+        self, tilt: float, worth: float, k: Integers | None = None, log_w: Floats | None = None
     ) -> Floats:
         """Return by how much ``ln w_K + worth - tilt K`` may be off, nats; for listed K or `k`."""
         k, log_w = self.k if k is None else k, self.log_w if log_w is None else log_w

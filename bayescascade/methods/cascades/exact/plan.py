@@ -10,8 +10,8 @@ from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.cascades.exact.kernels.layout import UNION, IndexArrays
 from bayescascade.methods.cascades.models import BranchModel
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
-Integers = NDArray[np.int64]
 
 _FEW_ROWS = 1 << 16  # whose log gamma functions are listed
 _MOST_WAYS = 256  # to share out a column's levels, that are listed

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.base.watch import Watch
@@ -38,7 +38,6 @@ from bayescascade.model.guard import EVALUATED, UNIT, certified, log_gamma_sizes
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
-Floats = NDArray[np.float64]
 
 _TAIL_PASSES = 8  # at most, for every number of leaves that is tried
 _LIKELY = 1e-3  # probability of numbers of leaves beyond which no bound is worth it
@@ -355,7 +354,7 @@ class SummedPosterior:
 class ExactPosterior(SummedPosterior):
     """The posterior summed over all trees, with predictive densities of further rows."""
 
-    def log_predictive(self, codes: NDArray[np.int32]) -> Floats:
+    def log_predictive(self, codes: Codes) -> Floats:
         """Return the log predictive density of rows, averaged over all trees.
 
         The first call takes about as long as one pass over the boxes. After that a row takes

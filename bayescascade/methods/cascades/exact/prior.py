@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.methods.cascades.exact.lattice import Lattice
 from bayescascade.methods.cascades.exact.shared import Boxes
 
-Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 _LOST = 8.0  # nats that may cancel
@@ -129,9 +129,7 @@ def _sums_by_levels(n_levels: tuple[int, ...], log_leaf: float, turns: Complexes
     return whole
 
 
-def _splits_of(
-    lattice: Lattice, column: int, step: int
-) -> list[list[tuple[NDArray[np.int64], Floats]]]:
+def _splits_of(lattice: Lattice, column: int, step: int) -> list[list[tuple[Integers, Floats]]]:
     """Return blocks' splits by branches b: children's offsets (n, b), log multiplicities (n,)."""
     plan, found = lattice.plan, []
     ways = lattice.blocks[column].partitions(plan.most, plan.partitions == "levels")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.jit import sparing
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.watch import check_time, watch_in_use
@@ -36,8 +37,6 @@ from bayescascade.methods.cascades.exact.recursion import Recursion, log_of, no_
 if TYPE_CHECKING:
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _MOST_COLUMNS, _MOST_BOXES = 28, 1 << 31
 _MOST_CELLS = 1 << 50  # exponents of sums over trees are at most some times as large

@@ -19,8 +19,8 @@ the G that is found; and the logs that are added up may each be off by u times t
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.cascades.exact.kernels.layout import TermArrays
 from bayescascade.methods.cascades.exact.lattice import Lattice, Root
@@ -28,8 +28,6 @@ from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.rounding import PassRounding, of_sums_without_rows
 from bayescascade.methods.cascades.exact.shared import Boxes
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes
-
-Floats = NDArray[np.float64]
 
 LEFT_OUT = 1e-9
 """Share of the sum over all trees that those of more leaves may have, to be left out."""

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Integers
 from bayescascade.base.watch import check_time
 from bayescascade.methods.cascades.exact.shared import Boxes
 from bayescascade.methods.cascades.tree import LEAF, Tree
-
-Integers = NDArray[np.int64]
 
 
 def choose_trees(recursion: Boxes, entries: Sequence[int], rng: np.random.Generator) -> list[Tree]:

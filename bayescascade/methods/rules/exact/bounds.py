@@ -73,6 +73,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.methods.rules.exact.points import SearchRounding, points_of
 from bayescascade.methods.rules.excess import log_excess
 from bayescascade.methods.rules.kernels import parts
@@ -80,8 +81,6 @@ from bayescascade.methods.rules.kernels.bits import NOTHING, descend, divide
 from bayescascade.methods.rules.kernels.layout import DENSITY
 from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.methods.rules.posterior import DensityListPosterior
-
-Floats = NDArray[np.float64]
 
 _SLOPES_AT = (2, 8)
 _N_SLOPES = len(_SLOPES_AT)
@@ -132,7 +131,7 @@ class _FurtherRules:
             self._longest = longest
             self._known.clear()
 
-    def _bounds(self, used: NDArray[np.int64]) -> _Further:
+    def _bounds(self, used: Integers) -> _Further:
         n_rules, left = int(used.sum()), self._n_of_size - used
         most = max(0, min(self._longest - n_rules, int(left.sum())))
         lengths = self.lengths[n_rules : n_rules + most + 1]
@@ -160,7 +159,7 @@ class _FurtherRules:
     def _log_norm(self, sizes: NDArray[np.intp]) -> float:
         return float(np.logaddexp.reduce(self._log_sizes[sizes]))
 
-    def _least_log_norms(self, left: NDArray[np.int64], most: int) -> Floats:
+    def _least_log_norms(self, left: Integers, most: int) -> Floats:
         """Return a lower bound on the log of the summed weights at each further rule."""
         norms = np.empty(most)
         for before in range(most):
@@ -168,7 +167,7 @@ class _FurtherRules:
             norms[before] = self._log_norm(sure) if sure.size else self._log_sizes[left > 0].min()
         return norms
 
-    def _empty_gain(self, left: NDArray[np.int64], lengths: Floats) -> Floats:
+    def _empty_gain(self, left: Integers, lengths: Floats) -> Floats:
         """Return what a rule that captures nothing can gain, by size.
 
         A list with k further rules has one length more with it, and one candidate of its size less
@@ -215,7 +214,7 @@ def _best_split(terms: list[Floats], most: int) -> Floats:
 class _Children(NamedTuple):
     """What may follow a prefix, one entry for each candidate that has an effect."""
 
-    rules: NDArray[np.int64]  # candidates
+    rules: Integers  # candidates
     values: Floats  # what the rule adds to the value of the prefix
     closed: Floats  # what a list that ends with the rule adds
     bounds: Floats  # what longer lists add, at most
