@@ -162,8 +162,6 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         run = self._run_of(best, choice, table)
         if not best.is_summed:  # else there is nothing to go on with
             run |= {"checkpoint": self.checkpoint, "resume": self.resume}
-        if not choice.is_interrupted:
-            run["progress"] = self.progress
         if self.time_limit is not None:
             run["time_limit"] = max(watch.left, 0.1)
         cascade = best.cascade(random_state=seed, predictive=self.predictive, **run)
@@ -174,6 +172,8 @@ class AutoCascade(Baseline[LearnedDensityTree]):
     def _run_of(self, candidate: Candidate, choice: Choice, table: Table) -> dict[str, Any]:
         """Return how to search for a candidate's trees."""
         common = {name: getattr(self, name) for name in ("n_jobs", "n_chains", "memory_limit")}
+        if not choice.is_interrupted:
+            common["progress"] = self.progress
         if candidate.is_summed:
             return {"search": "exact", **common}
         n_steps = self.n_steps
@@ -197,8 +197,6 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             run = self._run_of(choice.readable, choice, table)
             if not choice.readable.is_summed:
                 run["search"] = "anneal"
-            if not choice.is_interrupted:
-                run["progress"] = self.progress
             readable = choice.readable.cascade(random_state=seed, **run).fit(table)
         self.cascade_, self.readable_, self._candidates = cascade, readable, choice.candidates
         self.mixture_ = choice.mixture
@@ -314,15 +312,13 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         listed = [one for one in self._candidates if one in kinds.values()][:_MOST_SHOWN]
         by = "held-out rows, nats a row" if scored else "log evidence, nats"
         heading, decimals = ("held out", 4) if scored else ("log evidence", 2)
-        worth = {
-            one.key: _worth_text(one.held_out if scored else one.log_evidence, decimals)
-            for one in self._candidates
-        }
-        texts = [worth[one.key] for one in listed]
+        worth = {one.key: one.held_out if scored else one.log_evidence for one in self._candidates}
+        worth_texts = {k: "" if isnan(w) else f"{w:,.{decimals}f}" for k, w in worth.items()}
+        texts = [worth_texts[one.key] for one in listed]
         told = [
             f"chosen among {len(self._candidates):,} candidates by {by}; the best of each kind:"
         ]
-        n_tied = list(worth.values()).count(texts[0]) if texts[0] else 1
+        n_tied = list(worth_texts.values()).count(texts[0]) if texts[0] else 1
         if n_tied > 1:
             told.insert(0, f"{n_tied:,} candidates tie for the best, the first of them was chosen")
         n_leaves = Numbers("leaves", [f"{one.n_leaves:,}" for one in listed])
@@ -382,11 +378,11 @@ class AutoCascade(Baseline[LearnedDensityTree]):
 
     def _details(self) -> Page:
         chosen = self.cascade_
-        posterior = chosen._posterior_page()
-        is_other = self._shown_cascade is not self._asked
-        of_which = (Pieces(["the posterior of the chosen model, not of the tree shown:"]),)
-        about = (BLANK, *(of_which if is_other else ()), *posterior)
-        return (*chosen._warnings_page(), *self._choice_page(), *about)
+        about: Page = ()
+        if self._shown_cascade is not self._asked:
+            about = (Pieces(["the posterior of the chosen model, not of the tree shown:"]),)
+        found = (*chosen._warnings_page(), *self._choice_page())
+        return (*found, BLANK, *about, *chosen._posterior_page())
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -414,8 +410,3 @@ class AutoCascade(Baseline[LearnedDensityTree]):
                     raise ModelFileError("a cascade's schema must be that of its model")
                 return cascade
         raise ModelFileError(f"a cascade must be leaf or branch, got {record['model']!r}")
-
-
-def _worth_text(worth: float, decimals: int) -> str:
-    """Return a candidate's evidence or score; empty if it is unknown."""
-    return "" if isnan(worth) else f"{worth:,.{decimals}f}"

@@ -116,15 +116,12 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
     posterior_: CascadePosterior = field(init=False)
 
     @property
-    def tree_(self) -> LearnedDensityTree:
-        """The best or typical tree, with counts, volumes and probabilities."""
-        return self.learned_
-
-    @property
     def learned_(self) -> LearnedDensityTree:
-        """The same as `tree_`."""
+        """The best or typical tree, with counts, volumes and probabilities."""
         check_is_fitted(self, "_best")
         return self._readable(self._shown_tree)
+
+    tree_ = learned_
 
     @property
     def _shown_tree(self) -> CountedTree:
@@ -282,19 +279,18 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
             known = sum_up_in_time(self._sum_up, posterior, search)
         if not isinstance(known, Summed):
             raise known
-        summed = known
-        drawn, is_over = summed.draws, summed.is_interrupted and not summed.timed_out
+        drawn, is_over = known.draws, known.is_interrupted and not known.timed_out
         return Solution(
-            result=summed.exact,
-            state=summed.exact.tree,
-            log_density=summed.exact.log_density,
-            certificate=summed.certificate if np.isfinite(summed.certificate.gap) else None,
+            result=known.exact,
+            state=known.exact.tree,
+            log_density=known.exact.log_density,
+            certificate=known.certificate if np.isfinite(known.certificate.gap) else None,
             seconds=perf_counter() - started,
             draws=[drawn[i : i + n_draws] for i in range(0, len(drawn), n_draws)],
-            shares=summed.shares,
+            shares=known.shares,
             interrupted=is_over,
-            timed_out=summed.timed_out,
-            chains=None if drawn or is_over else self._chains(posterior, search, summed),
+            timed_out=known.timed_out,
+            chains=None if drawn or is_over else self._chains(posterior, search, known),
         )
 
     def _chains(
@@ -492,8 +488,7 @@ class Cascade(DensityEstimator[Tree, CountedTree, LearnedDensityTree]):
         log_splits = space.log_splits(counted.tree) if model.is_generative else None
         log_n_trees = None
         if model.is_by_size:
-            trees = count_trees(self.schema_, self.partitions, most, model.max_leaves)
-            log_n_trees = trees.logs
+            log_n_trees = count_trees(self.schema_, self.partitions, most, model.max_leaves).logs
         log_prior = model.log_prior(counted.tree, self.schema_.n_columns, log_splits, log_n_trees)
         log_inside = log_inside_leaves(self.schema_, counted, self._readable(counted), model)
         return log_prior + model.log_likelihood(counted.tree, counted.counts, log_inside)

@@ -8,7 +8,7 @@ its own probabilities ``q`` of the levels that are left, of widths ``w``; the de
 ``p`` times the product of ``q / w`` over its levels, and ``p / v`` the average over the leaf.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -21,18 +21,9 @@ from scipy.special import rel_entr
 from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.data.conditions import Conditions, agrees
 from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades import tree_parts
 from bayescascade.methods.cascades.tree import Tree, block_codes, level_starts, pack_block, root_box
-from bayescascade.methods.cascades.tree_parts import (
-    Standout,
-    branch_gains,
-    codes_dict,
-    levels_given,
-    rarities,
-    standouts,
-    tree_given,
-    tree_picture,
-    tree_sql,
-)
+from bayescascade.methods.cascades.tree_parts import codes_dict
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.report.folding import shown_nodes
 from bayescascade.report.numbers import density_text
@@ -156,10 +147,7 @@ class LearnedDensityTree(DensityParts):
         """Number of leaves."""
         return self.tree.n_leaves
 
-    @property
-    def n_parts(self) -> int:
-        """Number of leaves."""
-        return self.n_leaves
+    n_parts = n_leaves
 
     @property
     def depth(self) -> int:
@@ -204,18 +192,12 @@ class LearnedDensityTree(DensityParts):
         The gains of the branches of a split add up to the gain of the split, by the probabilities
         of the nodes. For dependent leaves, gains are summed over single columns.
         """
-        return branch_gains(
+        return tree_parts.branch_gains(
             self.tree, self.counts, self.probabilities, self.log_volumes, self.level_probabilities,
             self.level_starts,
         )  # fmt: skip
 
-    def standouts(self, leaf: int) -> list[Standout]:
-        """Return the sets of levels of most rows of a leaf, the most informative first."""
-        return standouts(self, leaf)
-
-    def rarities(self, leaf: int, codes: Codes) -> list[Standout]:
-        """Return the levels of a coded row that are rare in its leaf, the rarest first."""
-        return rarities(self, leaf, codes)
+    standouts, rarities = tree_parts.standouts, tree_parts.rarities
 
     # -- words -------------------------------------------------------------------------------------
 
@@ -240,15 +222,15 @@ class LearnedDensityTree(DensityParts):
             Axes to draw into, scaled to fit. By default those of a new figure of the necessary
             size.
         """
-        return tree_picture(self).plot(ax)
+        return tree_parts.tree_picture(self).plot(ax)
 
     def draw(self, target: "str | PathLike[str]") -> None:
         """Draw the tree into a PNG file, which is replaced only when it is complete."""
-        tree_picture(self).save(target)
+        tree_parts.tree_picture(self).save(target)
 
     def to_dot(self) -> str:
         """Return the tree as Graphviz source, for ``dot -Tsvg tree.dot > tree.svg``."""
-        return tree_picture(self).dot("cascade")
+        return tree_parts.tree_picture(self).dot("cascade")
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -408,7 +390,7 @@ class LearnedDensityTree(DensityParts):
     # -- conditions --------------------------------------------------------------------------------
 
     def _given(self, known: Conditions) -> tuple[dict[str, Any], float]:
-        nested, leaves = tree_given(self.tree, self.is_nominal, known)
+        nested, leaves = tree_parts.tree_given(self.tree, self.is_nominal, known)
         tree = Tree.from_nested(nested, self.is_nominal)
         shares, inside = self._inside_given(known, leaves)
         counts = tree.summed(self.counts[leaves] * shares)
@@ -416,16 +398,12 @@ class LearnedDensityTree(DensityParts):
         changes = {"tree": tree, "counts": counts, "probabilities": probabilities, **inside}
         return changes, float(probabilities[0])
 
-    def _inside_given(
-        self, known: Conditions, leaves: Sequence[int]
-    ) -> tuple[Floats, dict[str, Any]]:
-        """Return the share of each leaf that conditions leave, and what that changes inside."""
-        return levels_given(self, known, leaves)
+    _inside_given = tree_parts.levels_given
 
     # -- as plain data -----------------------------------------------------------------------------
 
     def _sql(self) -> list[str]:
-        return tree_sql(self)
+        return tree_parts.tree_sql(self)
 
     def node_dict(self, node: int = 0) -> dict[str, Any]:
         """Return the tree below a node as nested plain data.

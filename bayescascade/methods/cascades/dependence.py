@@ -30,7 +30,7 @@ positive numbers alone, and in logs, as weights differ by factors of ``exp(n)``.
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +45,6 @@ from bayescascade.methods.cascades.kernels.dependence import count_pairs, score_
 from bayescascade.methods.cascades.kernels.layout import TableArrays, new_dependence_workspace
 from bayescascade.methods.cascades.tree import level_starts, levels_left
 from bayescascade.report.numbers import probability_text
-
-if TYPE_CHECKING:
-    pass
 
 Integers = NDArray[np.integer]
 

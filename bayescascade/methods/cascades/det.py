@@ -113,11 +113,6 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
     _counted: CountedTree = field(init=False)
 
     @property
-    def tree_(self) -> LearnedDensityTree:
-        """The tree, with counts, volumes and probabilities."""
-        return self.learned_
-
-    @property
     def learned_(self) -> LearnedDensityTree:
         """The tree, with counts, volumes and probabilities."""
         check_is_fitted(self, "_counted")
@@ -128,6 +123,8 @@ class DensityEstimationTree(Baseline[LearnedDensityTree]):
         else:
             probabilities = LeafModel(concentration=self.concentration).probabilities(tree, counts)
         return LearnedDensityTree(self.schema_, tree, counts, probabilities)
+
+    tree_ = learned_
 
     @property
     def feature_importances_(self) -> Floats:

@@ -8,7 +8,7 @@ sums are exact; see `kernels.trees.refresh`.
 
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,17 +104,13 @@ class WorkSpaces:
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._kept: OrderedDict[int, tuple[Tree, Workspace]] = (
-            OrderedDict()
-        )  # by the id of the tree
+        # by the id of the tree
+        self._kept: OrderedDict[int, tuple[Tree, Workspace]] = OrderedDict()
         self._n_bytes = 0  # of all that are kept: there may be thousands
         self._lock = Lock()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_most_bytes": self._most_bytes}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["_most_bytes"])  # type: ignore[misc] # empty
+    def __reduce__(self) -> tuple[type, tuple[int]]:
+        return WorkSpaces, (self._most_bytes,)
 
     def take(self, tree: Tree) -> Workspace | None:
         """Return the work space that holds this very tree, and forget it; None if there is none."""

@@ -85,7 +85,7 @@ class CascadeModel(ABC):
     prior: str  # "poisson", "generative" or, of the leaf model alone, "size"
     stop: float  # probability of a leaf under the generative prior, in (0, 1)
 
-    def _check_shared(self) -> None:
+    def __post_init__(self) -> None:
         for each in fields(self):  # type: ignore[arg-type] # subclasses are dataclasses  # as plain floats
             value = self.declares.declared()[each.name].check(getattr(self, each.name))
             object.__setattr__(self, each.name, value)
@@ -178,9 +178,6 @@ class LeafModel(CascadeModel):
     kind = LEAF_MODEL
     declares = LeafParameters
 
-    def __post_init__(self) -> None:
-        self._check_shared()
-
     @property
     def rate(self) -> float:
         """The number of leaves expected."""
@@ -226,7 +223,7 @@ class BranchModel(CascadeModel):
     max_leaves = None
 
     def __post_init__(self) -> None:
-        self._check_shared()
+        CascadeModel.__post_init__(self)
         if self.is_by_size:
             raise ParameterError(
                 'prior must be "poisson" or "generative" in the branch model, got "size"'

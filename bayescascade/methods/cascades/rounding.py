@@ -17,18 +17,17 @@ import numpy as np
 
 from bayescascade.base.arrays import Floats
 from bayescascade.data.schema import Schema
-from bayescascade.methods.cascades.models import BranchModel
+from bayescascade.methods.cascades.models import BranchModel, CascadeModel
 from bayescascade.methods.cascades.tree import LEAF, Tree
 from bayescascade.methods.cascades.tree_counts import SplitSpace
 from bayescascade.model.guard import EVALUATED, UNIT, log_gamma_sizes, share_of_sums
 
 if TYPE_CHECKING:
     from bayescascade.data.table import Table
-    from bayescascade.methods.cascades.models import CascadeModel
 
 
 def density_rounding(
-    model: "CascadeModel", table: "Table", tree: Tree, counts: Floats, splits: SplitSpace
+    model: CascadeModel, table: "Table", tree: Tree, counts: Floats, splits: SplitSpace
 ) -> float:
     """Return by how much the log density of a tree may be off, nats; counts (n_nodes,)."""
     schema = table.schema
@@ -50,7 +49,7 @@ def density_rounding(
     return bound + _prior_rounding(model, tree, p, splits)
 
 
-def rounding_of_all(model: "CascadeModel", table: "Table", depth: int, n_boxes: int) -> float:
+def rounding_of_all(model: CascadeModel, table: "Table", depth: int, n_boxes: int) -> float:
     """Return by how much any tree's sum over n_boxes with rows may be off, nats.
 
     It is added up box by box, as a leaf and by splits of at most q branches. At each depth at most
@@ -84,7 +83,7 @@ def largest_log_volume(schema: Schema) -> float:
 
 
 def _inside_rounding(
-    model: "CascadeModel",
+    model: CascadeModel,
     schema: Schema,
     total: float,
     n_leaves: int,
@@ -105,12 +104,12 @@ def _inside_rounding(
     return float(((EVALUATED + n_operations) * UNIT + of_counts) * sizes)
 
 
-def _log_sizes(model: "CascadeModel", log_splits: float) -> float:
+def _log_sizes(model: CascadeModel, log_splits: float) -> float:
     """Return the largest log that a node adds by the generative prior and `log_splits`, and 2."""
     return abs(log(model.stop)) + abs(log1p(-model.stop)) + max(log_splits, 0.0) + 2.0
 
 
-def _prior_rounding(model: "CascadeModel", tree: Tree, p: int, splits: SplitSpace) -> float:
+def _prior_rounding(model: CascadeModel, tree: Tree, p: int, splits: SplitSpace) -> float:
     """Return by how much the log prior of a tree over p columns may be off."""
     if model.is_generative:  # the logs of p numbers of splits are joined to that of their sum
         sizes = tree.n_nodes * _log_sizes(model, splits.log_most)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import log, log10
+from math import log, log10, prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,10 +85,7 @@ def first_cap(posterior: "CascadePosterior", max_leaves: int | None) -> int | No
 
 def number_of_cells(posterior: "CascadePosterior") -> int:
     """Return the number of cells of a table: no tree has more leaves."""
-    cells = 1
-    for q in posterior.schema.n_levels:
-        cells *= int(q)
-    return cells
+    return prod(posterior.schema.n_levels.tolist())
 
 
 def check_magnitudes(posterior: "CascadePosterior") -> None:

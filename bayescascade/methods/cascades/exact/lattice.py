@@ -28,12 +28,11 @@ from bayescascade.methods.cascades.exact.kernels.terms import (
     list_rises,
 )
 from bayescascade.methods.cascades.exact.plan import SearchPlan
-from bayescascade.methods.cascades.models import BranchModel
+from bayescascade.methods.cascades.models import BranchModel, CascadeModel
 from bayescascade.methods.cascades.tree_counts import n_splits
 from bayescascade.model.guard import UNIT
 
 if TYPE_CHECKING:
-    from bayescascade.methods.cascades.models import CascadeModel
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
 
@@ -54,18 +53,12 @@ class Lattice:
     def of(cls, plan: SearchPlan, posterior: "CascadePosterior") -> "Lattice":
         """Return the boxes of a posterior's table."""
         columns = [posterior.schema.columns[j] for j in plan.columns]
-        blocks = tuple(
-            column_blocks(q, nominal, plan.partitions)
-            for q, nominal in zip(plan.n_levels, plan.is_nominal, strict=True)
-        )
+        blocks = tuple(column_blocks(*kind, plan.partitions) for kind in plan.kinds)
         return cls(plan, blocks, tuple(column.widths for column in columns))
 
     def shapes(self) -> "Lattice":
         """Return the lattice of the boxes' shapes."""
-        blocks = tuple(
-            block_shapes(q, nominal, self.plan.partitions)
-            for q, nominal in zip(self.plan.n_levels, self.plan.is_nominal, strict=True)
-        )
+        blocks = tuple(block_shapes(*kind, self.plan.partitions) for kind in self.plan.kinds)
         return Lattice(self.plan, blocks, self.widths)
 
     @property
@@ -89,8 +82,7 @@ class Lattice:
     @cached_property
     def arrays(self) -> LatticeArrays:
         """The lattice for kernels."""
-        blocks = self.blocks
-        pair_sizes = [np.diff(b.pair_start) for b in blocks]
+        blocks, plan = self.blocks, self.plan
         log_widths = [
             _log_sum(tuple(widths[codes].tolist()))
             for b, widths in zip(blocks, self.widths, strict=True)
@@ -98,13 +90,13 @@ class Lattice:
         ]
         return LatticeArrays(
             starts=_starts([b.n_blocks for b in blocks]),
-            costs=np.array(self.plan.costs, np.int64),
+            costs=np.array(plan.costs, np.int64),
             splits=np.ones(len(blocks), np.bool_),
-            by_levels=self.plan.partitions == "levels",
+            by_levels=plan.partitions == "levels",
             sizes=np.concatenate([b.sizes for b in blocks]),
             log_width=self.power * np.array(log_widths),
             shape=np.concatenate([b.shape for b in blocks]).astype(np.int64),
-            pair_start=_starts(np.concatenate(pair_sizes)),
+            pair_start=_starts(np.concatenate([np.diff(b.pair_start) for b in blocks])),
             first=np.concatenate([b.first for b in blocks]),
             rest=np.concatenate([b.rest for b in blocks]),
             times=np.concatenate([b.times for b in blocks]),
@@ -112,19 +104,17 @@ class Lattice:
             codes=np.concatenate([codes for b in blocks for codes in b.codes]).astype(np.int64),
             level_start=_starts([b.single.size for b in blocks]),
             single=np.concatenate([b.single for b in blocks]).astype(np.int64),
-            ways=np.concatenate(self._ways()),
+            ways=np.concatenate(
+                [
+                    _ways(*kind, plan.partitions, plan.max_branches)[b.sizes]
+                    for b, kind in zip(blocks, plan.kinds, strict=True)
+                ]
+            ),
         )
-
-    def _ways(self) -> list[Floats]:
-        """Return how many splits each block allows, column by column."""
-        plan, found = self.plan, []
-        for blocks, q, nominal in zip(self.blocks, plan.n_levels, plan.is_nominal, strict=True):
-            found.append(_ways(q, nominal, plan.partitions, plan.max_branches)[blocks.sizes])
-        return found
 
 
 def term_arrays(
-    plan: SearchPlan, model: "CascadeModel", power: float = 1.0, listed: Integers | None = None
+    plan: SearchPlan, model: CascadeModel, power: float = 1.0, listed: Integers | None = None
 ) -> TermArrays:
     """Return the model for kernels, to a power if all weights, or those `listed`, are tabulated."""
     is_branch = isinstance(model, BranchModel)
@@ -258,7 +248,7 @@ class Root:
     """The factors of the whole tree's density beyond its parts."""
 
     plan: SearchPlan
-    model: "CascadeModel"
+    model: CascadeModel
     log_n_trees: Floats | None  # (most,): log of how many trees share the prior of K leaves
 
     @classmethod

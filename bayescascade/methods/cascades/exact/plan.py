@@ -41,12 +41,10 @@ class Index:
     def _totals(self) -> list[list[int]]:
         """Entries of all boxes of the columns from j on, by the cost of those before."""
         totals = [list(self.sizes)]
-        for j in reversed(range(len(self.n_blocks))):
-            behind = totals[0]
-            narrowed = self.n_blocks[j] - 1
-            totals.insert(
-                0, [narrowed * behind[self._raised(c, j)] + n for c, n in enumerate(behind)]
-            )
+        for j, n_blocks in reversed(list(enumerate(self.n_blocks))):
+            narrowed, behind = n_blocks - 1, totals[0]
+            before = [narrowed * behind[self._raised(c, j)] + n for c, n in enumerate(behind)]
+            totals.insert(0, before)
         return totals
 
     def _raised(self, cost: int, j: int) -> int:
@@ -157,6 +155,11 @@ class SearchPlan:
     # -- boxes and entries -------------------------------------------------------------------------
 
     @property
+    def kinds(self) -> list[tuple[int, bool]]:
+        """Levels of each column, and whether it is nominal."""
+        return list(zip(self.n_levels, self.is_nominal, strict=True))
+
+    @property
     def most(self) -> int:
         """Most branches of any split."""
         return max(2, *(self._most(q) for q in self.n_levels))
@@ -199,10 +202,7 @@ class SearchPlan:
         return Index(self._block_numbers(False), self.costs, sizes)
 
     def _block_numbers(self, are_shapes: bool) -> tuple[int, ...]:
-        return tuple(
-            number_of_blocks(q, nominal, self.partitions, are_shapes)
-            for q, nominal in zip(self.n_levels, self.is_nominal, strict=True)
-        )
+        return tuple(number_of_blocks(*kind, self.partitions, are_shapes) for kind in self.kinds)
 
     # -- work and memory ---------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class SearchPlan:
             return self.n_levels.count(2)
         return sum(
             _n_of_size(q, m, nominal) * _n_rests(m, r, nominal)
-            for q, nominal in zip(self.n_levels, self.is_nominal, strict=True)
+            for q, nominal in self.kinds
             for m in range(2, q + 1)
             for r in range(1, m)
         )
@@ -312,9 +312,8 @@ class SearchPlan:
         It does not where boxes have more than one entry, weights are not whole or many, leaves are
         not uniform, or columns have too many partitions to list.
         """
-        if self.shift != 0 or self.is_independent:
-            return False
-        return self.is_tabulated and self.has_few_ways
+        is_one = self.shift == 0 and not self.is_independent
+        return is_one and self.is_tabulated and self.has_few_ways
 
     @property
     def is_tabulated(self) -> bool:
@@ -334,10 +333,7 @@ class SearchPlan:
     @cached_property
     def n_ways(self) -> tuple[int, ...]:
         """How many partitions each column has."""
-        return tuple(
-            n_splits(q, nominal, self.partitions, self.max_branches)
-            for q, nominal in zip(self.n_levels, self.is_nominal, strict=True)
-        )
+        return tuple(n_splits(*kind, self.partitions, self.max_branches) for kind in self.kinds)
 
     @property
     def keeps(self) -> bool:

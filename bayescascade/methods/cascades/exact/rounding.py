@@ -132,7 +132,7 @@ def _n_additions(plan: SearchPlan) -> float:
     and each pair of many entries; the short way adds up all partitions one by one.
     """
     pairs = 0.0
-    for q, nominal in zip(plan.n_levels, plan.is_nominal, strict=True):
+    for q, nominal in plan.kinds:
         if plan.partitions == "levels":
             pairs += q
         else:
