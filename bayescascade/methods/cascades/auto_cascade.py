@@ -165,7 +165,20 @@ class AutoCascade(Baseline[LearnedDensityTree]):
         if self.time_limit is not None:
             run["time_limit"] = max(watch.left, 0.1)
         cascade = best.cascade(random_state=seed, predictive=self.predictive, **run)
-        self._finish(cascade.fit(table), choice, table, seed)
+        cascade.fit(table)
+        if choice.is_out_of_time:
+            cascade.summary_ = replace(cascade.summary_, stopped_after=self.time_limit)
+        elif choice.is_interrupted:
+            cascade.summary_ = replace(cascade.summary_, interrupted=True)
+            cascade.run_ = replace(cascade.run_, interrupted=True)
+        readable = None
+        if not 1 < cascade.tree_.n_leaves <= MOST_READ and choice.readable is not None:
+            run = self._run_of(choice.readable, choice, table)
+            if not choice.readable.is_summed:
+                run["search"] = "anneal"
+            readable = choice.readable.cascade(random_state=seed, **run).fit(table)
+        self.cascade_, self.readable_, self._candidates = cascade, readable, choice.candidates
+        self.mixture_ = choice.mixture
         self._set_features(self.schema_)
         return self
 
@@ -184,22 +197,6 @@ class AutoCascade(Baseline[LearnedDensityTree]):
             n_steps = max(_FEWEST_STEPS, min(within, default_steps(table.n_distinct)))
         common["memory_limit"] = min(self.memory_limit, _REDRAWN[self.effort])
         return {"search": "anneal+metropolis", "n_steps": n_steps, **common}
-
-    def _finish(self, cascade: Any, choice: Choice, table: Table, seed: Any) -> None:
-        """Become what was found, with a tree to read beside it if that is none."""
-        if choice.is_out_of_time:
-            cascade.summary_ = replace(cascade.summary_, stopped_after=self.time_limit)
-        elif choice.is_interrupted:
-            cascade.summary_ = replace(cascade.summary_, interrupted=True)
-            cascade.run_ = replace(cascade.run_, interrupted=True)
-        readable = None
-        if not 1 < cascade.tree_.n_leaves <= MOST_READ and choice.readable is not None:
-            run = self._run_of(choice.readable, choice, table)
-            if not choice.readable.is_summed:
-                run["search"] = "anneal"
-            readable = choice.readable.cascade(random_state=seed, **run).fit(table)
-        self.cascade_, self.readable_, self._candidates = cascade, readable, choice.candidates
-        self.mixture_ = choice.mixture
 
     def _search(self) -> Search:
         """Return how to search what is chosen; raises ParameterError if that cannot be."""

@@ -90,16 +90,13 @@ class SmoothedHistogram(Baseline[CellDensity]):
     pseudo_count: float | None = HistogramParameters.pseudo_count.default
 
     @property
-    def cells_(self) -> CellDensity:
-        """The cells with rows, and all other cells together."""
-        return self.learned_
-
-    @property
     def learned_(self) -> CellDensity:
         """The cells with rows, and all other cells together."""
         check_is_fitted(self, "_weights")
         log_pseudo_count = self.log_total_ - self.log_n_cells_
         return CellDensity.of(self.schema_, self._codes, self._weights, log_pseudo_count)
+
+    cells_ = learned_
 
     @property
     def _n_parts(self) -> float:

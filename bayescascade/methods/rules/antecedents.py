@@ -22,6 +22,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, count
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -152,7 +153,7 @@ def antecedent_dict(
     record: dict[str, Any] = {}
     for index, low, high in antecedent:
         column = schema.columns[index]
-        if _is_missing(column, low):
+        if column.has_missing_level and low == column.n_levels - 1:
             record[column.name] = [None]
         elif column.kind == "continuous":
             ends: list[float | None] = [column.edges[low], column.edges[high]]
@@ -172,10 +173,6 @@ def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = 
         schema.columns[index].condition_words(range(low, high), is_open=is_open)
         for index, low, high in antecedent
     )
-
-
-def _is_missing(column: Column, low: int) -> bool:
-    return column.has_missing_level and low == column.n_levels - 1
 
 
 def mine_antecedents(
@@ -212,11 +209,7 @@ def mine_antecedents(
     n_all = sum(n_items) if min_support > 0 else _n_conjunctions(n_items, max_size)
     if n_all > most:
         raise _too_many(n_all, most, max_size, min_support, memory_limit)
-    listed = [
-        condition
-        for index, column in enumerate(schema.columns)
-        for condition in conditions_of(index, column)
-    ]
+    listed = list(chain.from_iterable(map(conditions_of, count(), schema.columns)))
     items = np.array(listed, np.int32).reshape(-1, 3)
     rows = row_arrays(codes, weights, labels, n_classes, items)
     captured = np.empty((2, rows.everyone.size), np.uint64)
@@ -244,12 +237,8 @@ def mine_antecedents(
             f"min_support must be at most {share:.3g}, the largest share of the rows that "
             f"satisfy a condition, got {min_support:g}"
         )
-    members = np.full((sum(map(len, found)), max_size), -1, np.int32)
-    start = 0
-    for part in found:
-        members[start : start + len(part), : part.shape[1]] = part
-        start += len(part)
-    return Antecedents(schema, items, members), rows
+    wide = [np.pad(m, ((0, 0), (0, max_size - m.shape[1])), constant_values=-1) for m in found]
+    return Antecedents(schema, items, np.concatenate(wide)), rows
 
 
 def _n_conjunctions(n_items: list[int], max_size: int) -> int:
@@ -296,9 +285,9 @@ def row_arrays(
                 weight = float(weights[group[0]]) if is_even else np.nan
                 runs.append((n_words, end, label, weight))
                 n_words = end
-    row_weights, is_row = np.zeros(_WORD * n_words), np.zeros(_WORD * n_words, np.bool_)
+    n_bits = _WORD * n_words
+    row_weights, is_row, rows = np.zeros(n_bits), np.zeros(n_bits, np.bool_), np.zeros(n_bits, int)
     row_weights[position], is_row[position] = weights, True
-    rows = np.zeros(_WORD * n_words, np.int64)
     rows[position] = np.arange(weights.size)
     table = np.array(runs, np.float64).reshape(-1, 4)
     bits = np.empty((items.shape[0], n_words), np.uint64)

@@ -119,8 +119,7 @@ class LearnedDensityList(ListedRules, DensityParts):
 
     def parts_in_words(self) -> list[tuple[str, str]]:
         """Return the rule of each part, in order, with its statistics."""
-        labels = self.labels
-        return [(label, self._part_in_words(part)) for part, label in enumerate(labels)]
+        return [(label, self._part_in_words(part)) for part, label in enumerate(self.labels)]
 
     @property
     def gains(self) -> NDArray[np.float64]:
@@ -253,11 +252,10 @@ def _restricted(rule: Antecedent, known: Conditions) -> Antecedent:
     """Return a rule that conditions do not exclude without those of its own that they decide."""
     conditions = []
     for condition in rule:
-        codes = known.get(condition.column)
-        if codes is None:
-            conditions.append(condition)
-            continue
+        codes = known.get(condition.column, ())
         left = [code for code in codes if condition.low <= code < condition.high]
-        if len(left) < len(codes):
+        if not codes:
+            conditions.append(condition)
+        elif len(left) < len(codes):
             conditions.append(Condition(condition.column, left[0], left[-1] + 1))
     return tuple(conditions)

@@ -162,9 +162,6 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
             timed_out=not found.is_optimal and search.watch.left == 0.0,
         )
 
-    def _prior(self) -> models.ListPrior:
-        return models.ListPrior(self.expected_rules, self.expected_size)
-
     @abstractmethod
     def _list(self, rules: tuple[Antecedent, ...], counts: Floats) -> L:
         """Return the list of these rules with these weights of its parts."""
@@ -178,8 +175,8 @@ class RuleListEstimator(PosteriorEstimator[RuleList, L, L]):
 
     def _log_density(self, counted: L) -> float:
         sizes = [len(rule) for rule in counted.rules]
-        log_prior = self._prior().log_prior(sizes, self._n_candidates)
-        return log_prior + self._log_likelihood(counted)
+        prior = models.ListPrior(self.expected_rules, self.expected_size)
+        return prior.log_prior(sizes, self._n_candidates) + self._log_likelihood(counted)
 
     @abstractmethod
     def _log_likelihood(self, counted: L) -> float:

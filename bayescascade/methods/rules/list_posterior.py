@@ -6,6 +6,7 @@ through `advance`.
 
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import astuple
 from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -42,6 +43,9 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
     moves_compiled = layout.MOVES
     tries: ClassVar[Mapping[str, float]] = MOVE_WEIGHTS
     state_name = "rule list"
+    _parameter_names: ClassVar[tuple[str, ...]] = (
+        "expected_rules", "expected_size", "concentration", "max_size",
+    )  # fmt: skip
     kind: int
     schema: Schema  # of the columns that rules may use
 
@@ -60,7 +64,8 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
     ) -> None:
         self._codes, self._labels = table.codes[features], labels
         self._n_classes = n_classes
-        self.prior = prior = ListPrior(expected_rules, expected_size)
+        self.prior = ListPrior(expected_rules, expected_size)
+        self.expected_rules, self.expected_size = astuple(self.prior)
         self.concentration = check_real("concentration", concentration, above=0.0)
         self.table = table
         self.schema = Schema(tuple(table.schema.columns[j] for j in features))
@@ -68,21 +73,12 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
             self.schema, self._codes, table.weights, labels, n_classes,
             max_size=max_size, min_support=min_support, memory_limit=memory_limit,
         )  # fmt: skip
-        self._parameters = {
-            "expected_rules": prior.expected_rules,
-            "expected_size": prior.expected_size,
-            "concentration": self.concentration,
-            "max_size": int(max_size),
-        }
+        self.max_size, self.min_support = int(max_size), float(min_support)
 
     # -- the contract ------------------------------------------------------------------------------
 
     def log_prior(self, state: RuleList) -> float:
         """Return the log prior of a list, nats."""
-        return self._log_list_prior(state)
-
-    def _log_list_prior(self, state: RuleList) -> float:
-        """Return the log prior, nats, of a list whose parts are known to capture cells."""
         if state.problem(len(self.antecedents)) is not None:
             return -np.inf
         sizes = self.antecedents.sizes[list(state.rules)].tolist()
@@ -116,14 +112,13 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
 
     def describe(self, state: RuleList) -> Mapping[str, float]:
         """Return rules, conditions, columns used, first candidate (-1: none), and log prior."""
-        members = self.antecedents.members[list(state.rules)]
-        items = members[members >= 0]
         return {
             "n_rules": float(state.n_rules),
-            "n_conditions": float(items.size),
+            "n_conditions": float(self.antecedents.sizes[list(state.rules)].sum()),
             "n_features": float(len(self.columns_of(state))),
             "first_rule": float(state.rules[0]) if state.rules else -1.0,
-            "log_prior": self._log_list_prior(state),
+            # parts are known to capture cells
+            "log_prior": RuleListPosterior.log_prior(self, state),
         }
 
     def advance(
@@ -184,10 +179,6 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
     def _identity(self) -> tuple[list[Any], tuple[()]]:
         return [self.parameters(), self.table.fingerprint()], ()
 
-    def parameters(self) -> dict[str, float | int | str]:
-        """Return the model's parameters by name."""
-        return dict(self._parameters)
-
     def legend(self) -> TraceLegend:
         """Return the legend of the traces; outer bins of labeled rows are open."""
         words = partial(self.antecedents.words, is_open=self.kind == layout.LABELS)
@@ -201,7 +192,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
 
     def parts_of(self, state: RuleList) -> dict[str, Hashable]:
         """Return the rows of each part of a list, by its name; None if it is empty."""
-        names = [*(f"rule {position + 1}" for position in range(state.n_rules)), "else"]
+        names = [*(f"rule {number}" for number in range(1, state.n_rules + 1)), "else"]
         return dict(zip(names, self._held(state), strict=True))
 
     def _held(self, state: RuleList) -> list[Hashable]:

@@ -111,6 +111,7 @@ class LabelListPosterior(RuleListPosterior):
     """
 
     kind = layout.LABELS
+    _parameter_names = (*RuleListPosterior._parameter_names, "min_support")
 
     def __init__(
         self,
@@ -146,14 +147,12 @@ class LabelListPosterior(RuleListPosterior):
             expected_size, concentration, max_size, min_support, memory_limit,
         )  # fmt: skip
         self.target = target
-        self._parameters["min_support"] = float(min_support)
 
     def with_concentration(self, concentration: float) -> "LabelListPosterior":
         """Return the posterior with another concentration and the same candidate rules."""
         other = copy(self)
         other.__dict__.pop("model_arrays", None)  # the only ones that depend on it
         other.concentration = check_real("concentration", concentration, above=0.0)
-        other._parameters = {**self._parameters, "concentration": other.concentration}
         return other
 
     def log_likelihood(self, state: RuleList) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescascade.base.errors import ParameterError, TooLargeError
+from bayescascade.base.errors import TooLargeError
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.exact import bounds as bounds_module, search as search_module
 from bayescascade.methods.rules.exact.bounds import Prefix
@@ -364,18 +364,3 @@ def test_a_domain_too_large_is_refused():
     with pytest.raises(TooLargeError, match=r"memory_limit must be at least .* cells") as caught:
         best_list(posterior)
     assert "1,152,921,504,606,846,976 cells" in caught.value.needed
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"time_limit": -1.0}, "time_limit must be a finite number >= 0, got -1.0"),
-        ({"memory_limit": 0.0}, "memory_limit must be a finite number > 0, got 0.0"),
-        ({"max_visited": 0}, "max_visited must be an integer >= 1, got 0"),
-        ({"start": RuleList((0, 0))}, "start must be a list of positive density"),
-        ({"progress": 3}, "progress must be callable or None, got 3"),
-    ],
-)
-def test_parameters_are_checked(settings, message, rng):
-    with pytest.raises(ParameterError, match=message):
-        best_list(games(2, rng), **settings)

@@ -34,8 +34,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import ParameterError
-from bayescascade.base.validation import check_integer, check_real
 from bayescascade.methods.rules.exact.bounds import Prefix
 from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
@@ -96,19 +94,8 @@ def best_list(
     about twice a second. TooLargeError if the cells of a density's domain take more than
     `memory_limit`.
     """
-    if time_limit is not None:
-        check_real("time_limit", time_limit, minimum=0.0)
-    if max_visited is not None:
-        check_integer("max_visited", max_visited, minimum=1)
-    check_real("memory_limit", memory_limit, above=0.0)
-    if progress is not None and not callable(progress):
-        raise ParameterError(f"progress must be callable or None, got {progress!r}")
-    started = perf_counter()
-    first = RuleList() if start is None else start
-    log_density = posterior.log_density(first)
-    if log_density == -np.inf:
-        raise ParameterError(f"start must be a list of positive density, got {start!r}")
-    if log_density < posterior.log_density(RuleList()):
+    started, first = perf_counter(), RuleList() if start is None else start
+    if posterior.log_density(first) < posterior.log_density(RuleList()):
         first = RuleList()
     prefix = Prefix(posterior, memory_limit)
     search = _Search(
@@ -129,17 +116,13 @@ def best_list(
     )
     upper_bound = log_density if is_optimal else max(log_density, search.ceiling)
     upper_bound += rounding
-    seconds = perf_counter() - started
-    last = BoundPoint(seconds, search.n_visited, log_density, upper_bound)
+    last = BoundPoint(perf_counter() - started, search.n_visited, log_density, upper_bound)
     return CertifiedList(
         state=state,
-        log_density=log_density,
-        upper_bound=upper_bound,
+        **last._asdict(),
         rounding=rounding,
         is_optimal=is_optimal,
         interrupted=search.interrupted,
-        n_visited=search.n_visited,
-        seconds=seconds,
         trace=(*search.trace, last),
     )
 
