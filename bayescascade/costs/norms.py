@@ -146,5 +146,4 @@ class CostNorms:
     def _norms(self, incurred: Numbers) -> Numbers:
         """Return the norm of each item's part of (n_incurring, c)."""
         squares = np.append((incurred**2).sum(axis=1), 0.0)
-        norms: Numbers = np.sqrt(np.add.reduceat(squares, self.layout.members)[:-1])
-        return norms
+        return np.sqrt(np.add.reduceat(squares, self.layout.members)[:-1])

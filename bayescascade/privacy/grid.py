@@ -50,8 +50,7 @@ class Grid:
 
     def units(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return steps in the units of the values."""
-        scaled: NDArray[np.float64] = np.ldexp(steps.astype(np.float64), self.exponent)
-        return scaled
+        return np.ldexp(steps.astype(np.float64), self.exponent)
 
     def length(self, steps: float) -> float:
         """Return a number of steps in the units of the values."""

@@ -113,8 +113,7 @@ def _opendp() -> ModuleType:
             "(pip install 'bayescascade[privacy]'), got 'opendp'"
         ) from None
     dp.enable_features("contrib")
-    module: ModuleType = dp
-    return module
+    return dp
 
 
 @cache

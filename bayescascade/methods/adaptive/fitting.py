@@ -115,8 +115,7 @@ def fit_any(
 
 def losses_of(chances: Numbers, labels: NDArray[np.int64]) -> Numbers:
     """Return the loss of each row, nats, by probabilities (n, n_classes)."""
-    losses: Numbers = -np.log(np.clip(chances[np.arange(len(labels)), labels], LEAST, 1.0))
-    return losses
+    return -np.log(np.clip(chances[np.arange(len(labels)), labels], LEAST, 1.0))
 
 
 def own_estimator(estimator: Any, given: GivenRows) -> BudgetedClassifier | None:

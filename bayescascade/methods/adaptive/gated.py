@@ -94,8 +94,7 @@ class Gated:
         """Return which rows go to the full model, (n,)."""
         if np.isinf(self.cut):
             return np.full(len(rows), self.cut < 0)
-        sent: Bools = self.scores(rows) > self.cut
-        return sent
+        return self.scores(rows) > self.cut
 
     def local_chances(self, rows: Matrix) -> Numbers:
         """Return what the local model says, (n, n_classes)."""

@@ -155,5 +155,4 @@ class Choosing:
         norms = np.zeros(self.items.n_items)
         for j, square in enumerate(squares.tolist()):
             norms[self.items.of_column(j)] += square
-        found: Numbers = np.sqrt(norms)
-        return found
+        return np.sqrt(norms)

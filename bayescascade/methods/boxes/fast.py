@@ -199,11 +199,9 @@ def _ends(rows: Floats) -> tuple[Floats, Floats]:
 def _scaled(rows: Floats) -> Floats:
     """Return columns scaled to [-1, 1]; 0 if they are constant."""
     middle, half = _ends(rows)
-    scaled: Floats = np.clip((rows - middle) / half, -1.0, 1.0)
-    return scaled
+    return np.clip((rows - middle) / half, -1.0, 1.0)
 
 
 def _unscaled(rows: Floats, sides: Floats) -> Floats:
     middle, half = _ends(rows)
-    found: Floats = sides * half + middle
-    return found
+    return sides * half + middle

@@ -89,8 +89,7 @@ class BoxUnion:
 
     def contains(self, X: ArrayLike) -> Flags:
         """Return which rows are in at least one box, (n_rows,) bool; see `inside`."""
-        found: Flags = np.asarray(self.inside(X).any(axis=1))
-        return found
+        return np.asarray(self.inside(X).any(axis=1))
 
     def halfway(self, X: ArrayLike) -> "BoxUnion":
         """Return the union with sides halfway between rows inside and the next rows outside.

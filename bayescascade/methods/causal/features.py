@@ -59,5 +59,4 @@ class GaussianFeatures:
 def gaussian_kernel(numbers: Floats, others: Floats, bandwidth: float) -> Floats:
     """Return the kernel between (n,) and (m,) numbers, (n, m)."""
     apart = (numbers[:, np.newaxis] - others) / bandwidth
-    kernel: Floats = np.exp(-0.5 * apart**2)
-    return kernel
+    return np.exp(-0.5 * apart**2)

@@ -279,8 +279,7 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         weights[self._inner] = 0.0
         for place in reversed(range(1, len(self._parent))):
             weights[self._parent[place]] += weights[place]
-        slopes: Floats = (weights @ self._incurs)[:, :, np.newaxis]
-        return slopes
+        return (weights @ self._incurs)[:, :, np.newaxis]
 
     # -- what a user sees --------------------------------------------------------------------------
 

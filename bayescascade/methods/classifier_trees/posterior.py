@@ -195,8 +195,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         return TraceLegend(diagnosed=diagnosed, columns=self._names, columns_of=columns_of)
 
     def _features_of(self, state: Purchases) -> list[int]:
-        features: list[int] = np.flatnonzero(state.bought.any(axis=0)).tolist()
-        return features
+        return np.flatnonzero(state.bought.any(axis=0)).tolist()
 
     def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
         *arrays, prices = self.model
@@ -223,8 +222,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
             if not self.tree.nodes[place].is_leaf:
                 sums[place] = sums[list(self.tree.nodes[place].children)].sum(axis=0)
         there = np.where(sums[:, :1] > 0, sums[:, :1], 1.0)
-        means: Numbers = sums[:, 1:] / there
-        return means
+        return sums[:, 1:] / there
 
     def held(self, state: Purchases) -> Bools:
         """Return the features that each leaf reads, (n_leaves, n_features)."""
@@ -233,8 +231,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
             for child in node.children:
                 if child >= 0:
                     has[child] |= has[place]
-        held: Bools = has[self._leaves]
-        return held
+        return has[self._leaves]
 
     def lifted(self, held: Bools) -> Purchases:
         """Return the state in which leaves read these, each feature bought nearest to the root."""

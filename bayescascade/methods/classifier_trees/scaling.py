@@ -31,8 +31,7 @@ class Standard(NamedTuple):
 
     def scaled(self, made: Numbers) -> Numbers:
         """Return columns (n, p) of mean 0 and variance 1; constant ones are 0."""
-        scaled: Numbers = (made - self.means) * self.scales
-        return scaled
+        return (made - self.means) * self.scales
 
     def linear(
         self, coefficients: Numbers, intercepts: Numbers, columns: Places, kind: str

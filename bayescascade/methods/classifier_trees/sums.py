@@ -65,5 +65,4 @@ def units_of(columns: Numbers) -> Numbers:
     """
     _, exponents = np.frexp(columns.max(axis=0) / 2 - columns.min(axis=0) / 2)
     is_some = (columns.max(axis=0) > columns.min(axis=0)) & (exponents > -_LEAST_EXPONENT)
-    units: Numbers = np.where(is_some, np.ldexp(1.0, exponents), 0.0)
-    return units
+    return np.where(is_some, np.ldexp(1.0, exponents), 0.0)

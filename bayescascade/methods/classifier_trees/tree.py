@@ -33,8 +33,7 @@ class Linear:
     def outputs(self, basis: Basis, rows: Numbers) -> Numbers:
         """Return the outputs, (n, c), of rows of the matrix."""
         made = basis.of_rows(rows, self.columns)
-        outputs: Numbers = made @ self.coefficients.T + self.intercepts
-        return outputs
+        return made @ self.coefficients.T + self.intercepts
 
     def probabilities(self, basis: Basis, rows: Numbers) -> Numbers:
         """Return the probability of each class, (n, n_classes), of rows of the matrix."""

@@ -68,12 +68,11 @@ def doubly_robust(
     y: Flags, treatment: Flags, propensity: Floats, untreated: Floats, treated: Floats
 ) -> Floats:
     """Return pseudo-outcomes g whose mean at x is the effect there, (n,)."""
-    found: Floats = (
+    return (
         treated
         - untreated
         + np.where(treatment, (y - treated) / propensity, -(y - untreated) / (1.0 - propensity))
     )
-    return found
 
 
 def _held_out(X: Floats, labels: Flags, among: Flags, seed: int, n_jobs: int | None) -> Floats:

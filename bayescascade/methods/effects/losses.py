@@ -92,10 +92,9 @@ def conditional_difference_loss(
     if not np.isin(np.concatenate([treated, control]), (-1.0, 1.0)).all():
         raise DataError("y_treated and y_control must be -1 or 1 in every row")
     helps = (treated - control) / 2.0
-    loss: Floats = np.where(
-        helps == 0.0, np.abs(said) >= (theta or 1.0), said * helps <= -theta
-    ).astype(np.float64)
-    return loss
+    return np.where(helps == 0.0, np.abs(said) >= (theta or 1.0), said * helps <= -theta).astype(
+        np.float64
+    )
 
 
 class Arms(NamedTuple):

@@ -48,8 +48,7 @@ class MeasuredEffects:
         n_groups = int(np.isfinite(self.errors).sum())
         each = level ** (1.0 / max(n_groups, 1)) if together else level
         reach = student.ppf((1.0 + each) / 2.0, np.maximum(self.n_rows - 1, 1)) * self.errors
-        ends: Floats = np.stack([self.effects - reach, self.effects + reach], axis=1)
-        return ends
+        return np.stack([self.effects - reach, self.effects + reach], axis=1)
 
     @property
     def is_clear(self) -> Flags:

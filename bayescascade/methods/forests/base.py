@@ -113,8 +113,7 @@ class ForestClassifier(BudgetedClassifier):
     def _used(self, of_matrix: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return the features that rows use, given which columns of the matrix they do."""
         starts = np.flatnonzero(np.diff(self._encoder.source, prepend=-1))
-        used: NDArray[np.bool_] = np.logical_or.reduceat(of_matrix, starts, axis=1)
-        return used
+        return np.logical_or.reduceat(of_matrix, starts, axis=1)
 
     def _costs(self, forest: Forest, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return what each row of a matrix pays for what the trees of a forest read, (n_rows,)."""

@@ -56,5 +56,4 @@ class ForestWalk(TreesWalk):
         total = np.zeros(shares.shape[1])
         for node in self.nodes:
             total += shares[node]
-        mean: NDArray[np.float64] = total / self.nodes.size
-        return mean
+        return total / self.nodes.size

@@ -143,8 +143,7 @@ class BoxTable:
     def measured(self, box: int) -> list[int]:
         """Return the measured features of a box."""
         digits = (box // self.strides) % self.sizes
-        measured: list[int] = np.flatnonzero(digits).tolist()
-        return measured
+        return np.flatnonzero(digits).tolist()
 
     def price(self, box: int, feature: int) -> float:
         """Return the cost of a feature for a row in a box."""
@@ -219,5 +218,4 @@ def _by_scores(sizes: Sequence[int], offset: Numbers, parts: Sequence[Numbers]) 
         shape[axis] = sizes[axis]
         total += added.reshape(shape)
     flat = total.reshape(-1, offset.size)
-    named: Ints = (flat[:, 0] > 0).astype(np.int64) if offset.size == 1 else flat.argmax(axis=1)
-    return named
+    return (flat[:, 0] > 0).astype(np.int64) if offset.size == 1 else flat.argmax(axis=1)

@@ -71,8 +71,7 @@ class NearestPolicy:
     @property
     def shares(self) -> Floats:
         """Shares of the classes, (n_classes,)."""
-        votes: Floats = self.around.start.votes
-        return votes
+        return self.around.start.votes
 
     def walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
         """Return what makes a row of which nothing is known."""

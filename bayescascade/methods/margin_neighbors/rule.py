@@ -70,8 +70,7 @@ class Rule(NamedTuple):
         """Return estimated accuracies from shares of right neighbors and half a neighbor more."""
         right = shares * self.n_neighbors + 0.5
         wrong = (1.0 - shares) * self.n_neighbors + 0.5
-        estimates: Numbers = right / (right + wrong * np.exp(-offsets))
-        return estimates
+        return right / (right + wrong * np.exp(-offsets))
 
     @property
     def stop_text(self) -> str:

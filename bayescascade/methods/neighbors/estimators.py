@@ -387,8 +387,7 @@ class NeighborCompressionClassifier(
     @property
     def prototype_labels_(self) -> NDArray[Any]:
         """The label of each prototype."""
-        labels: NDArray[Any] = self.classes_[self._best.labels]
-        return labels
+        return self.classes_[self._best.labels]
 
     @property
     def scale_(self) -> Floats | float:

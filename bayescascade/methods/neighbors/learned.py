@@ -142,8 +142,7 @@ class Rule(NamedTuple):
         """Return the probability of each class for each row, (n_rows, n_classes)."""
         n_classes = int(model.labels[-1]) + 1
         if self.name == "nearest":
-            chosen: Floats = np.eye(n_classes)[model.labels[model.nearest(rows)]]
-            return chosen
+            return np.eye(n_classes)[model.labels[model.nearest(rows)]]
         near, points = model.applied(rows), model.applied(model.points)
         if self.name == "neighbors":
             voters = KNeighborsClassifier(self.n_neighbors, algorithm="brute")

@@ -108,8 +108,7 @@ class ConfidentModels:
     def thresholds(self) -> NDArray[np.float64]:
         """Least confidences, (n_thresholds,)."""
         away = 1.0 - np.arange(self.n_thresholds) / self.n_thresholds
-        found: NDArray[np.float64] = 1.0 - (1.0 - 1.0 / self.n_classes) * away**2
-        return found
+        return 1.0 - (1.0 - 1.0 / self.n_classes) * away**2
 
     @property
     def names(self) -> list[str]:

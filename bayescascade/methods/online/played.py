@@ -61,5 +61,4 @@ class Played:
         if labels.shape != self.asked.shape:
             raise DataError(f"y must have {len(self.asked)} labels, got shape {labels.shape}")
         wrong = (labels != self.predictions).astype(np.float64)
-        found: NDArray[np.float64] = np.where(self.asked, self.cost, wrong)
-        return found
+        return np.where(self.asked, self.cost, wrong)

@@ -95,8 +95,7 @@ def counts_by(
 def features_begun_with(forest: Forest, encoder: MatrixEncoder) -> NDArray[np.int64]:
     """Return the features that trees begin with, ascending."""
     first = forest.feature[forest.roots]
-    found: NDArray[np.int64] = np.unique(encoder.source[first[first >= 0]])
-    return found
+    return np.unique(encoder.source[first[first >= 0]])
 
 
 def read_features_begun_with(record: Any, n_features: int) -> NDArray[np.int64]:
@@ -208,8 +207,7 @@ def count_classes(
     # A subtree is a range of nodes: what comes to its root is the sum over its leaves.
     below = np.zeros((forest.n_nodes + 1, forest.n_classes))
     np.cumsum(at_leaves.reshape(forest.counts.shape), axis=0, out=below[1:])
-    counts: NDArray[np.float64] = below[forest.ends] - below[:-1]
-    return counts
+    return below[forest.ends] - below[:-1]
 
 
 def _encoding_of(forest: Any) -> MatrixEncoder | None:

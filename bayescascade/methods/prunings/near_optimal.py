@@ -213,5 +213,4 @@ def _shares(
     """Return the share of the rows that pay for each item, (n_items,) float64."""
     used = program.used(kept)
     paid = np.bincount(program.use_item[used], program.use_cost[used], items.n_items)
-    shares: NDArray[np.float64] = paid / items.costs
-    return shares
+    return paid / items.costs

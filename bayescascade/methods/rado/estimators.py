@@ -237,8 +237,7 @@ class RadoBoostClassifier(MatrixClassifier):
         if threshold is not None or class_costs is not None:
             return super().predict(X, threshold=threshold, class_costs=class_costs)
         is_second = self.decision_function(X) > 0.0
-        labels: NDArray[Any] = self.classes_[is_second.astype(np.int64)]
-        return labels
+        return self.classes_[is_second.astype(np.int64)]
 
     def _probabilities(self, rows: Floats) -> Floats:
         decisions = self._decisions(rows)
@@ -267,8 +266,7 @@ class RadoBoostClassifier(MatrixClassifier):
         """Coefficients, in the units of the rows."""
         check_is_fitted(self)
         reading = self._reading
-        coefficients: Floats = self.theta_[: len(reading.units)] / reading.units
-        return coefficients
+        return self.theta_[: len(reading.units)] / reading.units
 
     @property
     def intercept_(self) -> float:

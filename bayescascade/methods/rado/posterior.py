@@ -160,8 +160,7 @@ class RadoPosterior(_LinearPosterior):
     def peak(self) -> Floats:
         """Return the maximum of the approximation by moments, (n_columns,) float64."""
         precision = np.eye(len(self._mean)) + self._covariance
-        peak: Floats = self.scales * np.linalg.solve(precision, self._mean)
-        return peak
+        return self.scales * np.linalg.solve(precision, self._mean)
 
     def _likelihood(self, state: Floats) -> tuple[float, Floats]:
         if self.approximation == "moments":

@@ -150,8 +150,7 @@ def clipped(rows: Rows) -> Edges:
     edges = rows.edges()
 
     def block(first: int, end: int) -> Floats:
-        rounded: Floats = np.rint(np.clip(edges(first, end), -1.0, 1.0) * _FINE) / _FINE
-        return rounded
+        return np.rint(np.clip(edges(first, end), -1.0, 1.0) * _FINE) / _FINE
 
     return block
 

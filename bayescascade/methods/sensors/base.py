@@ -295,8 +295,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return self.activation_cost(X)
 
     def _row_costs(self, rows: Matrix) -> Floats:
-        costs: Floats = self._sent(rows) @ self._sensors.costs
-        return costs
+        return self._sent(rows) @ self._sensors.costs
 
     def _sending_words(self, rows: Matrix) -> list[str]:
         """Return who sends for each row, in words."""

@@ -84,13 +84,11 @@ class GatedNet:
 
     def sends(self, signals: Signals) -> Bools:
         """Return which sensors send, (n, K)."""
-        found: Bools = (self.scores(signals) > 0) & signals.alive
-        return found
+        return (self.scores(signals) > 0) & signals.alive
 
     def gates(self, signals: Signals) -> Floats:
         """Return what the messages are multiplied by, (n, K)."""
-        gates: Floats = ACTIVATIONS[self.activation](self.scores(signals)) * signals.alive
-        return gates
+        return ACTIVATIONS[self.activation](self.scores(signals)) * signals.alive
 
     def outputs(self, signals: Signals) -> Floats:
         """Return s, (n, M), column after column."""

@@ -151,23 +151,20 @@ class GatePosterior(ContinuousPosterior):
 
     def initial_state(self, rng: np.random.Generator) -> Floats:
         """Return normal coefficients of standard deviation 0.3."""
-        drawn: Floats = 0.3 * rng.normal(size=self.n_numbers)
-        return drawn
+        return 0.3 * rng.normal(size=self.n_numbers)
 
     # -- formulas ----------------------------------------------------------------------------------
 
     def _open(self, weights: Weights) -> Floats:
         z = fast_scores(weights, self.signals)
         if self.kind == "hard":
-            hard: Floats = ((z > 0) & self.signals.alive).astype(np.float64)
-            return hard
+            return ((z > 0) & self.signals.alive).astype(np.float64)
         found: Floats = expit(self.sharpness * z) * self.signals.alive
         return found
 
     def _outputs(self, weights: Weights, gates: Floats) -> Floats:
         sent = self.signals.features * gates[:, self.signals.sensor_of]
-        found: Floats = sent @ weights.predictors + gates @ weights.constants + weights.cloud
-        return found
+        return sent @ weights.predictors + gates @ weights.constants + weights.cloud
 
     def log_prior(self, state: Floats) -> float:
         """Return the part of the log density by ridges and cost, nats."""

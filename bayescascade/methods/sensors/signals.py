@@ -32,8 +32,7 @@ class Signals(NamedTuple):
     @property
     def starts(self) -> Places:
         """Where the features of each sensor begin."""
-        found: Places = np.searchsorted(self.sensor_of, np.arange(self.alive.shape[1]))
-        return found
+        return np.searchsorted(self.sensor_of, np.arange(self.alive.shape[1]))
 
     def among(self, rows: Any) -> "Signals":
         """Return those of some rows."""

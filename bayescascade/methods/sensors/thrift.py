@@ -9,14 +9,12 @@ from bayescascade.methods.sensors.signals import Floats, Signals
 def fast_scores(weights: Weights, signals: Signals) -> Floats:
     """Return z (n, K), summed up in another order than one row would be."""
     products = signals.features * weights.gates
-    z: Floats = np.add.reduceat(products, signals.starts, axis=1) + weights.offsets
-    return z
+    return np.add.reduceat(products, signals.starts, axis=1) + weights.offsets
 
 
 def fast_sends(weights: Weights, signals: Signals) -> Bools:
     """Return who sends, (n, K), by `fast_scores`."""
-    sends: Bools = (fast_scores(weights, signals) > 0) & signals.alive
-    return sends
+    return (fast_scores(weights, signals) > 0) & signals.alive
 
 
 def within(weights: Weights, signals: Signals, costs: Floats, budget: float) -> Weights:
