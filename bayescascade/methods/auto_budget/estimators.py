@@ -75,8 +75,6 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
 
     Parameters
     ----------
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
     methods : sequence of str or None
         Names as in `bayescascade budget --method`, such as ``("prune", "miser")``. With
         `sample_weight`, methods that do not support weights are left out. None: all methods.

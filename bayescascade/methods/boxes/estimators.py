@@ -59,8 +59,6 @@ class BoxClassifier(MatrixExplorer[BoxState, LearnedBoxes], BoxesClassifier):
     solver : {"branch", "program"}
         Algorithm of an exact search. "program" uses HiGHS, whose proofs have a tolerance, so its
         results are not called exact.
-    memory_limit : float > 0
-        Limit in gigabytes for an exact search.
 
     Attributes
     ----------

@@ -30,10 +30,6 @@ class FastBoxes(BoxesClassifier):
         error of the best in 3-fold cross-validation.
     expansion : float >= 0 or "cv"
         How far boxes expand (beta in Goh and Rudin 2014). "cv": chosen by cross-validation.
-    negative_weight : float > 0
-        Cost of a negative inside (c in the paper).
-    grow : bool
-        Whether boxes finally grow to the next negative.
 
     Attributes
     ----------

@@ -106,10 +106,6 @@ class AdditiveNoiseModel(DirectionModel):
     bandwidth : "half median" or float > 0
         Bandwidth of the Gaussian kernels of "hsic", in standard deviations of each variable. "half
         median": half the median distance.
-    n_folds : int >= 2
-        Number of folds for a regressor of scikit-learn.
-    temperature : float > 0, optional
-        Temperature of the posterior. None: the score of independent rows.
     random_state : int, SeedSequence, Generator or None
         Seed for splitting the rows.
 

@@ -99,8 +99,6 @@ class PrivateAdditiveNoiseModel(DirectionModel):
     proposed : float > 0, optional
         Proposed bound on the change of a score by one row, for the stability test. None: a bound
         that normal rows pass.
-    test_share : float in (0, 1)
-        Share of the rows that are test rows.
     noise : {"opendp", "simulated"}
         Source of the noise. "simulated" noise has a seed, protects nobody, and is only for
         simulation studies.

@@ -73,8 +73,6 @@ class BudgetedForestClassifier(ForestClassifier):
 
     Parameters
     ----------
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
     budget : float >= 0 or None
         Limit on the mean cost of a validation row, which pays once for a feature that several trees
         read. None: `max_trees` trees are grown.
@@ -92,7 +90,6 @@ class BudgetedForestClassifier(ForestClassifier):
         expensive features if costs differ much, and then leaves most of a budget unspent. Smaller
         values buy them more often. The budget always counts the costs themselves. "auto": 1. If
         `alpha` is chosen and costs differ, 1, 0.5 or 0 is chosen.
-    max_trees : int >= 1
     thresholds : {"exact", "histogram", "random"}
         Candidate thresholds of a column: all of them; those between 255 quantiles; or 80, 40 or 20
         random ones, as in the experiments of the thesis.
@@ -105,13 +102,6 @@ class BudgetedForestClassifier(ForestClassifier):
         Number or share of the columns, drawn at random, among which each split is chosen. None: all
         columns, as in the thesis. (Text and unordered categories with more than two levels have one
         column per level.) "auto": 0.5. If `alpha` is chosen, 0.5 or None is chosen.
-    max_depth : int >= 1 or None
-    bootstrap : bool
-        Whether each tree is grown on n_rows rows drawn with replacement.
-    n_jobs : int or None
-        Trees grown at the same time, in threads; -1: one per core. The result does not depend on
-        it.
-    random_state : int, SeedSequence, Generator or None
     time_limit : float > 0 or None
         Seconds, from the beginning of `fit`, after which no new tree is grown. Forests that are
         compared share this time. The first tree of a forest is always finished, as is compiling at
@@ -132,9 +122,8 @@ class BudgetedForestClassifier(ForestClassifier):
         Mean cost of the validation rows after each tree.
     is_interrupted_ : bool
         Whether Ctrl-C ended `fit`. Then the forest is the best one so far.
-    classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_, n_features_in_,
-    feature_names_in_
-        See `BudgetedClassifier`.
+
+    All other attributes are those of `BudgetedClassifier`.
 
     References
     ----------

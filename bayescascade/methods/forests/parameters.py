@@ -11,7 +11,12 @@ THRESHOLDS = ("exact", "histogram", "random")
 class ForestParameters(BudgetedParameters):
     """Of forests."""
 
-    n_jobs = Jobs(-1, "Number of trees to learn at the same time; -1: one per core", none="")
+    n_jobs = Jobs(
+        -1,
+        "Number of trees to learn at the same time; -1: one per core",
+        none="",
+        more="They are learned in threads. The result does not depend on it.",
+    )
 
 
 class BudgetedForestParameters(ForestParameters):

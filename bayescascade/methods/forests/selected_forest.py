@@ -52,18 +52,9 @@ class SelectedForestClassifier(ForestClassifier):
 
     Parameters
     ----------
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
     budget : float >= 0 or None
         Limit on the cost of each row. None: no limit. The cheapest features, up to 5 % of the
         budget, are always bought; after that, features that reduce the error.
-    n_trees : int >= 1
-    min_samples_leaf : int >= 1
-        Minimum number of rows in a leaf.
-    n_jobs : int or None
-        Trees grown at the same time, in threads; -1: one per core. The result does not depend on
-        it.
-    random_state : int, SeedSequence, Generator or None
     time_limit : float > 0 or None
         Seconds, from its beginning, after which `fit` tries no more features. It buys at least the
         best feature so far, and then grows the forest. The features may then depend on the machine.
@@ -72,9 +63,8 @@ class SelectedForestClassifier(ForestClassifier):
     ----------
     selected_ : list of str
         The selected features, in the order of selection. A row buys only those that the trees read.
-    forest_, classes_, costs_, items_, validation_cost_, feature_shares_, item_shares_,
-    n_features_in_, feature_names_in_
-        See `BudgetedClassifier`.
+
+    All other attributes are those of `BudgetedClassifier`.
 
     References
     ----------

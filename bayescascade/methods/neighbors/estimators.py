@@ -68,8 +68,6 @@ class NeighborCompressionClassifier(
         a matrix with `rank` rows ("linear").
     rank : int >= 1, optional
         Rank of a linear metric. By default the number of columns of the matrix.
-    start : {"kmeans", "sample"}
-        Prototypes start as the centers of clusters within classes, or as random rows.
     standardize : {"auto", "yes", "no"}
         Whether columns are first divided by their standard deviations. "auto": chosen on held-out
         rows.
@@ -85,18 +83,12 @@ class NeighborCompressionClassifier(
         "nearest": predict the class of the nearest prototype, as in the paper, with probability 1.
         "neighbors": a vote of the `n_neighbors` nearest. "stochastic": the most probable class if
         the neighbor is drawn as in the likelihood, which gives probabilities between 0 and 1.
-    n_neighbors : int >= 1
-        Number of prototypes that vote with rule "neighbors".
     optimizer : {"lbfgs", "cg", "minibatch"}
         Optimizer. "lbfgs" and "cg" use all rows in each step, "minibatch" uses `batch_size` rows.
     max_iter : int >= 1
         Maximum number of iterations, or of epochs with minibatches.
     batch_size : int >= 1
         Rows of a minibatch; at most a tenth of the rows.
-    dtype : {"float64", "float32"}
-        Precision of distances during learning.
-    predictive : {"map", "average"}
-        Predict with the best prototypes (map), or with the average over posterior draws (average).
     search : {"ascent", "ascent+langevin"}
         "ascent": only optimize. "ascent+langevin": also sample, from the optimum of each chain.
     n_steps : int >= 1, optional

@@ -65,8 +65,6 @@ class BudgetPruneClassifier(ForestClassifier):
         Forest or tree of scikit-learn, or a budgeted forest. A fitted forest is used as it is (put
         it in a `FrozenEstimator` if the classifier is cloned). Otherwise a clone is fitted. None:
         `RandomForestClassifier(40, criterion="entropy", max_features=None)`, as in the thesis.
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
     tradeoff : float >= 0 or None
         Error rate that a unit of cost is worth. At 0, a split is removed only if that reduces the
         error. None: the tradeoff is picked on held-out rows: the validation rows if there is

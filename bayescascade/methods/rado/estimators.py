@@ -59,7 +59,6 @@ class RadoBoostClassifier(MatrixClassifier):
     n_rados, support, standardize, intercept, missing
         Parameters of the rados that `fit` makes; see `Rados.sample`. Its default of `support`
         differs, because rados that are given to others should reveal little about single rows.
-    random_state : int, SeedSequence, Generator or None
     time_limit : float > 0 or None
         Seconds after which a fit stops. The result may then depend on the machine: there are fewer
         rados, which take at most half of the time, and fewer rounds or iterations.
