@@ -1,13 +1,10 @@
 """What a user sees of a classifier within a budget: page, sentences of reports, bars of costs."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bayescascade.costs.choice import Choice
-from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.model.reporting import OF_ROWS
 from bayescascade.report.axes import Bar, plot_bars
@@ -39,43 +36,20 @@ CANNOT_TELL = (
 """What a budgeted classifier is not to be asked."""
 
 
-class Costly(Protocol):
-    """What is shown: a `BudgetedClassifier` that is fitted, whose attributes these are."""
-
-    items_: CostItems
-    validation_cost_: float
-    feature_shares_: NDArray[np.float64]
-    item_shares_: NDArray[np.float64]
-    choice_: Choice | None
-
-    @property
-    def feature_texts(self) -> list[str]:
-        """What the features are called."""
-
-    @property
-    def certificate_texts(self) -> list[str]:
-        """What is known of how good it is, part by part."""
-
-    @property
-    def nothing_read_text(self) -> str:
-        """What is said where nothing is read; else empty."""
-
-    @property
-    def _reads_nothing(self) -> bool: ...
-
-    def _first_features(self) -> tuple[str, NDArray[np.int64]]: ...
+Costly: TypeAlias = Any
+"""A `BudgetedClassifier` that is fitted."""
 
 
-def cost_page(model: Costly, rows: Sequence[str] = ()) -> Page:
+def cost_page(model: Costly, rows: Sequence[str]) -> Page:
     """Return how many rows it is from, what it costs, and what is known of how good it is."""
     spent, everything = cost_texts([model.validation_cost_, float(model.items_.costs.sum())])
     told = [*rows, f"mean cost {spent} a validation row", f"all features cost {everything}"]
     proved: Page = (Pieces(model.certificate_texts),) if model.certificate_texts else ()
     if model.choice_ is not None and model.choice_.is_better:
         proved += (Pieces([f"better than buying nothing: {model.choice_.text}"]),)
-    nothing = model.nothing_read_text
-    warned = (warning(nothing),) if nothing else ()
-    return (Pieces(told), *proved, *warned)
+    if nothing := model.nothing_read_text:
+        proved += (warning(nothing),)
+    return (Pieces(told), *proved)
 
 
 def acquired_page(model: Costly) -> Page:
@@ -85,10 +59,9 @@ def acquired_page(model: Costly) -> Page:
     if paid_for:
         names, costs, shares = zip(*paid_for, strict=True)
         paid = [cost * share for _, cost, share in paid_for]
-        looked_at = Numbers("rows", list(map(share_text, shares)))
         columns = [
             Numbers("cost", cost_texts(costs)),
-            looked_at,
+            Numbers("rows", list(map(share_text, shares))),
             Numbers("spent", cost_texts(paid)),
         ]
         fold = Fold(paid, "the mean cost", ("feature", "features"))
