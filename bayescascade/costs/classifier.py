@@ -85,6 +85,9 @@ class BudgetedClassifier(MatrixClassifier):
     All other attributes are those of `MatrixClassifier`.
     """
 
+    few_rows_text: ClassVar[str] = f"{N_FOLDS}-fold cross-validation"
+    """How settings are chosen if there are few rows and no validation rows."""
+
     _not_saved: ClassVar[tuple[str, ...]] = (*NOT_SAVED, "costs")  # which are a field of their own
 
     costs: Costs = BudgetedParameters.costs.default
@@ -217,8 +220,7 @@ class BudgetedClassifier(MatrixClassifier):
         A row pays once for each feature that is read to classify it, and once for each group.
         Parameters and errors: see `predict`.
         """
-        matrix = self._matrix(X)
-        return self._row_costs(matrix)
+        return self._row_costs(self._matrix(X))
 
     def features_used(self, X: Any) -> pd.DataFrame | NDArray[np.bool_]:
         """Return which features are acquired for each row, (n_rows, n_features) bool.
@@ -278,11 +280,6 @@ class BudgetedClassifier(MatrixClassifier):
     def nothing_read_text(self) -> str:
         """The line of the print if no feature is read; otherwise empty."""
         return nothing_text(self)
-
-    @property
-    def few_rows_text(self) -> str:
-        """How settings are chosen if there are few rows and no validation rows."""
-        return f"{N_FOLDS}-fold cross-validation"
 
     def _first_features(self) -> tuple[str, NDArray[np.int64]]:
         """Return the features that may be read first, and what the cheapest is called."""
@@ -349,9 +346,8 @@ class BudgetedClassifier(MatrixClassifier):
     def _restore(self, record: Mapping[str, Any]) -> None:
         self._read_encoding(record)
         self._set_columns(self._encoder, FeatureCosts.from_dict(record["costs"]))
-        encoder = self._encoder
         self.feature_shares_ = read_array(
-            record, "feature_shares", (len(encoder.columns),), least=0, most=1
+            record, "feature_shares", (self.items_.n_columns,), least=0, most=1
         )
         self.item_shares_ = read_array(
             record, "item_shares", (self.items_.n_items,), least=0, most=1

@@ -34,7 +34,7 @@ ROUNDS = 50
 """Rounds at most, as in the thesis's experiments."""
 
 _LEAST_GAIN = 1e-5  # nats a row in a round, below which it ends
-_N_NEWTON, _N_STARTING = 1, 20
+_N_STARTING = 20
 _SAME = 1e-6  # coefficients of a start
 _N_PROXIMAL = 20
 _FLOOR = 1e-9  # of curvature
@@ -88,11 +88,7 @@ def fitted_local(problem: Problem, start: State, columns: NDArray[np.bool_]) -> 
     """Return a start with the local model of all rows, of these columns (A.2.3)."""
     part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
     nobody = np.zeros(len(part.rows))
-    local = start.local[columns]
-    for _ in range(_N_STARTING):
-        before, local = local, _local_step(part, local, nobody)
-        if np.abs(local - before).max(initial=0.0) <= _SAME:
-            break
+    local = _settled(lambda local: _local_step(part, local, nobody), start.local[columns])
     state = State(np.zeros_like(start.gate), np.zeros_like(start.local))
     state.local[columns] = local
     return state
@@ -103,14 +99,19 @@ def fitted_gate(problem: Problem, start: State, columns: NDArray[np.bool_]) -> S
     part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
     said = class_chances(part.rows @ start.local[columns]).argmax(axis=1)
     wrong = (said != part.labels).astype(np.float64)
-    gate = np.zeros(part.rows.shape[1])
-    for _ in range(_N_STARTING):
-        before, gate = gate, _gate_step(part, gate, wrong)
-        if np.abs(gate - before).max(initial=0.0) <= _SAME:
-            break
+    nothing = np.zeros(part.rows.shape[1])
     state = State(np.zeros_like(start.gate), start.local)
-    state.gate[columns] = gate
+    state.gate[columns] = _settled(lambda gate: _gate_step(part, gate, wrong), nothing)
     return state
+
+
+def _settled(step: Callable[[Numbers], Numbers], here: Numbers) -> Numbers:
+    """Return where steps lead from coefficients, until they hardly change."""
+    for _ in range(_N_STARTING):
+        before, here = here, step(here)
+        if np.abs(here - before).max(initial=0.0) <= _SAME:
+            break
+    return here
 
 
 def _judged(part: Problem, state: State, penalty: GroupNorm | None) -> tuple[float, Split]:
@@ -120,14 +121,13 @@ def _judged(part: Problem, state: State, penalty: GroupNorm | None) -> tuple[flo
 
 
 def _newton(part: Problem, state: State, split: Split) -> State:
+    """Return the coefficients after a Newton step of each, or the least squares of log odds."""
     gate, local = state
     if part.distance == "log_odds":
         gate = _least_squares(part, split.logits)
-    for _ in range(_N_NEWTON):
-        if part.distance == "kl":
-            gate = _gate_step(part, gate, split.shares)
-        local = _local_step(part, local, split.shares)
-    return State(gate, local)
+    else:
+        gate = _gate_step(part, gate, split.shares)
+    return State(gate, _local_step(part, local, split.shares))
 
 
 def _least_squares(part: Problem, logits: Numbers) -> Numbers:

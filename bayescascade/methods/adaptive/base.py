@@ -25,8 +25,12 @@ from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.adaptive.boosted import LEAST, BoostedLearner
+from bayescascade.methods.adaptive.boosting import Boosting
 from bayescascade.methods.adaptive.choosing import AdaptiveFit, best_within
 from bayescascade.methods.adaptive.gated import Gated, GatedWalk
+from bayescascade.methods.adaptive.growing import Growth
+from bayescascade.methods.adaptive.objective import Problem
 from bayescascade.methods.adaptive.parameters import BoostedParameters
 from bayescascade.methods.adaptive.reports import way_texts
 from bayescascade.methods.adaptive.trial import Trial
@@ -39,6 +43,7 @@ _LEVELS = CellPolicy(missing="level")
 class GatedClassifier(WithinBudgets, BudgetedClassifier):
     """A classifier with a gate, which may be constant."""
 
+    few_rows_text: ClassVar[str] = "a quarter of the rows, held out"
     _not_saved: ClassVar[tuple[str, ...]] = (*BudgetedClassifier._not_saved, "estimator")
 
     penalty: str | None = BoostedParameters.penalty.default
@@ -106,7 +111,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         else:
             if not trial.judges.learns.all():
                 best = model._fit = replace(best, fit=trial.learner.refitted(best.fit))
-            model._model = trial.gated(best.fit).cut_at(best.cut)
+            model._model = replace(trial.gated(best.fit), cut=best.cut)
         rows = trial.training.validation_rows
         model._measure(rows, trial.watch)
         model.sent_share_ = float(model._model.sent(rows).mean())
@@ -117,6 +122,17 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
             nothing = judges.labels != trial.training.commonest
             model._settle(Choice.of(judges.words, wrong, nothing, trial.training))
         return model
+
+    def _boosted_learner(
+        self, problem: Problem, n_rounds: int, n_greedy: int, full_share: float | None
+    ) -> BoostedLearner:
+        """Return what tries boosted trees, without a gate n_greedy of them."""
+        growth = Growth(int(self.max_depth), float(self.ridge), LEAST, float(self.learning_rate))
+        boosting = Boosting(int(self.n_boosted), n_greedy, n_rounds, self.leaf == "newton")
+        items = self._matrix_items
+        return BoostedLearner(
+            problem, items, boosting, growth, self.penalty, self.tradeoff, full_share
+        )
 
     # -- hooks of budgeted classifiers -------------------------------------------------------------
 
@@ -174,11 +190,6 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
 
     def _cannot_tell(self) -> Sequence[str]:
         return (CANNOT_TELL[0], *OF_ROWS)
-
-    @property
-    def few_rows_text(self) -> str:
-        """How settings are chosen if there are few rows and no validation rows."""
-        return "a quarter of the rows, held out"
 
     # -- files -------------------------------------------------------------------------------------
 

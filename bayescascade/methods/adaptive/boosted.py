@@ -5,7 +5,6 @@ Of each fit its first trees alone are tried, too: few trees read little.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,21 +23,7 @@ _LEAST_TRADEOFFS = {"once": 1e-4, "per_row": 1e-3}  # at costs of 1
 _N_TRADEOFFS = 12
 _N_HALVED = 6  # of the step to the largest: 1 %
 _PARTS = (1 / 30, 1 / 15, 0.15, 0.3, 0.6, 1.0)  # of the trees
-
-
-_LEAST = 1.0  # curvature of a side of a cut
-
-
-class BoostedGiven(Protocol):
-    """An estimator with the parameters of `BoostedParameters`."""
-
-    penalty: str | None
-    tradeoff: float | None
-    n_boosted: int
-    max_depth: int
-    learning_rate: float
-    leaf: str
-    ridge: float
+LEAST = 1.0  # curvature of a side of a cut
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +74,10 @@ class BoostedLearner:
         """Yield fits to some of the rows, (n,) bool."""
         problem = self.problem.part(learns)
         penalties = ("once", "per_row") if self.penalty is None else (self.penalty,)
-        growers = {penalty: self._grower(problem, penalty) for penalty in penalties}
+        growers = {
+            each: Grower.of(problem.rows, problem.weights, self.items, self.growth, each)
+            for each in penalties
+        }
         found = {each: self._tradeoffs(problem, growers[each], each) for each in penalties}
         asked = [
             (penalty, found[penalty][place])
@@ -145,9 +133,6 @@ class BoostedLearner:
         found: list[float] = np.geomspace(largest, least, _N_TRADEOFFS).tolist()
         return found
 
-    def _grower(self, problem: Problem, penalty: str) -> Grower:
-        return Grower.of(problem.rows, problem.weights, self.items, self.growth, penalty)
-
     @staticmethod
     def _price(problem: Problem, penalty: str, tradeoff: float) -> float:
         return tradeoff * (problem.total if penalty == "once" else 1.0)
@@ -169,16 +154,3 @@ class BoostedLearner:
 def _coarse_first(n: int) -> list[int]:
     """Return places in an order whose beginning is a coarser grid, if time ends it."""
     return list(dict.fromkeys(k for step in (4, 2, 1) for k in range(0, n, step)))
-
-
-def boosted_learner(
-    given: BoostedGiven, problem: Problem, items: CostItems, n_rounds: int, n_greedy: int,
-    full_share: float | None,
-) -> BoostedLearner:  # fmt: skip
-    """Return what tries trees by an estimator's parameters."""
-    is_newton = given.leaf == "newton"
-    growth = Growth(int(given.max_depth), float(given.ridge), _LEAST, float(given.learning_rate))
-    boosting = Boosting(int(given.n_boosted), n_greedy, n_rounds, is_newton)
-    return BoostedLearner(
-        problem, items, boosting, growth, given.penalty, given.tradeoff, full_share
-    )

@@ -6,7 +6,7 @@ those are kept that no other one of the fit is both cheaper and more right than.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -65,7 +65,7 @@ def judged(
 ) -> list[AdaptiveFit]:
     """Return a fit with the cuts that are worth a look, the cheapest first; or with a given one."""
     if cut is not None:
-        at = model.cut_at(cut)
+        at = replace(model, cut=cut)
         sent, used = at.sent(judges.rows), at.kept_used(judges.rows)
         used[sent] = (judges.full_used | at.gate_used(judges.rows))[sent]
         wrong = np.where(sent, judges.full_wrong, _local_wrong(model, judges))
@@ -73,7 +73,7 @@ def judged(
         return [AdaptiveFit(fit, cut, float(wrong.mean()), cost, float(sent.mean()))]
     scores, n = model.scores(judges.rows), len(judges.rows)
     order = np.argsort(-scores, kind="stable")
-    between = model.cut_at(0.0)
+    between = replace(model, cut=0.0)
     kept_costs = _cost(between.kept_used(judges.rows), items)[order]
     sent_costs = _cost(judges.full_used | between.gate_used(judges.rows), items)[order]
     local_wrong = _local_wrong(model, judges)[order].astype(np.float64)

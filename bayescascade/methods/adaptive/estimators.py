@@ -15,7 +15,6 @@ from bayescascade.costs.classifier import budgeted_from_record
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.adaptive.base import GatedClassifier
-from bayescascade.methods.adaptive.boosted import boosted_learner
 from bayescascade.methods.adaptive.boosted_scores import BoostedScores
 from bayescascade.methods.adaptive.fitting import fit_any, fit_budgeted, losses_of, own_estimator
 from bayescascade.methods.adaptive.full import OfAny, OfBudgeted, OfForest
@@ -46,8 +45,6 @@ class AdaptiveClassifier(GatedClassifier):
         The full model: a classifier of scikit-learn, fitted or not, or a budgeted classifier of
         this package, such as another `AdaptiveClassifier`. Columns are not scaled for it, so an SVM
         needs a pipeline with a scaler. None: a forest of `n_trees` trees.
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
 
     Attributes
     ----------
@@ -162,10 +159,8 @@ class AdaptiveClassifier(GatedClassifier):
                 problem, scaling, self._matrix_items, self.selection, self.start, self.tradeoff,
                 self.full_share,
             )  # fmt: skip
-        return boosted_learner(
-            self, problem, self._matrix_items, self.n_rounds, _GREEDY * int(self.n_boosted),
-            self.full_share,
-        )  # fmt: skip
+        n_greedy = _GREEDY * int(self.n_boosted)
+        return self._boosted_learner(problem, self.n_rounds, n_greedy, self.full_share)
 
     def _check_together(self) -> None:
         """Raise ParameterError if parameters do not go together."""

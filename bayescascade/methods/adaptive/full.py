@@ -1,6 +1,6 @@
 """The full model of a gate: a forest read by path, a budgeted classifier, any other, or none."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -35,11 +35,7 @@ class OfForest(NamedTuple):
 
     def used(self, rows: Matrix) -> Bools:
         """Return which features it reads for each row, (n, n_features)."""
-        of_columns = self.forest.features_used(rows)
-        used = np.zeros((len(rows), int(self.source[-1]) + 1), np.bool_)
-        for column, feature in enumerate(self.source.tolist()):
-            used[:, feature] |= of_columns[:, column]
-        return used
+        return features_of(self.forest.features_used(rows), self.source)
 
     def walk(self, encoder: MatrixEncoder) -> Walk:
         """Return a row of which nothing is known."""
@@ -103,7 +99,7 @@ class OfAny(NamedTuple):
 
     def walk(self, encoder: MatrixEncoder) -> Walk:
         """Return a row of which nothing is known."""
-        return _AnyWalk(self, encoder)
+        return _Whole(self, range(self.n_features), encoder)
 
     def to_record(self) -> dict[str, Any]:
         """Raise ParameterError: files hold no such objects."""
@@ -113,11 +109,13 @@ class OfAny(NamedTuple):
         )
 
 
-class _AnyWalk(WholeWalk):
-    """A row that waits for every feature."""
+class _Whole(WholeWalk):
+    """A row that waits for every feature, or for none."""
 
-    def __init__(self, full: OfAny, encoder: MatrixEncoder) -> None:
-        super().__init__(range(full.n_features), encoder)
+    def __init__(
+        self, full: "OfAny | Nobody", needed: Iterable[int], encoder: MatrixEncoder
+    ) -> None:
+        super().__init__(needed, encoder)
         self._full = full
 
     @property
@@ -145,24 +143,13 @@ class Nobody(NamedTuple):
         """Return which features it reads for each row, (n, n_features)."""
         return np.zeros((len(rows), self.n_features), np.bool_)
 
-    def walk(self, encoder: MatrixEncoder) -> "_Nowhere":
-        """Return a row of which nothing is known."""
-        del encoder
-        return _Nowhere(self.shares)
+    def walk(self, encoder: MatrixEncoder) -> Walk:
+        """Return a row that waits for nothing."""
+        return _Whole(self, (), encoder)
 
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types; the shares are those of the gate's record."""
         return {"nobody": True}
-
-
-class _Nowhere:
-    """A row that waits for nothing."""
-
-    def __init__(self, shares: Numbers) -> None:
-        self.probabilities, self.waiting = shares, dict[int, int]()
-
-    def learn(self, column: int, value: object) -> None:
-        del column, value
 
 
 FullModel: TypeAlias = OfForest | OfBudgeted | OfAny | Nobody
@@ -179,6 +166,14 @@ def full_from_record(
     if not np.array_equal(model._encoder.source, source) or len(model.classes_) != n_classes:
         raise ModelFileError("a saved full model must be of the columns and classes of all")
     return OfBudgeted(model)
+
+
+def features_of(columns: Bools, source: NDArray[np.int64]) -> Bools:
+    """Return which features are read (n, n_features), given the columns of the matrix (n, p)."""
+    used = np.zeros((len(columns), int(source[-1]) + 1), np.bool_)
+    for column, feature in enumerate(source.tolist()):
+        used[:, feature] |= columns[:, column]
+    return used
 
 
 def decisions(fitted: Any, rows: Matrix) -> Numbers:

@@ -1,7 +1,7 @@
 """A gate, a local classifier and a full model, as rows go through them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.boosted_scores import BoostedScores
-from bayescascade.methods.adaptive.full import FullModel, Nobody, full_from_record
+from bayescascade.methods.adaptive.full import FullModel, Nobody, features_of, full_from_record
 from bayescascade.methods.adaptive.linear_scores import LinearScores
 from bayescascade.methods.adaptive.objective import Numbers, class_chances
 
@@ -42,10 +42,6 @@ class Gated:
     source: NDArray[np.int64]
     shares: Numbers
 
-    def cut_at(self, cut: float) -> "Gated":
-        """Return the same with another cut."""
-        return replace(self, cut=cut)
-
     @classmethod
     def of(
         cls, full: FullModel, means: Numbers, source: NDArray[np.int64], shares: Numbers
@@ -60,26 +56,15 @@ class Gated:
         """Return what reads nothing: the shares of the classes."""
         return Gated.of(self.full, self.means, self.source, self.shares)
 
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return int(self.source[-1]) + 1
-
     def gate_used(self, rows: Matrix) -> Bools:
         """Return which features the gate reads, (n, n_features)."""
         if np.isinf(self.cut):
-            return np.zeros((len(rows), self.n_features), np.bool_)
-        return self._features(self.gate.read(rows))
+            return np.zeros((len(rows), int(self.source[-1]) + 1), np.bool_)
+        return features_of(self.gate.read(rows), self.source)
 
     def kept_used(self, rows: Matrix) -> Bools:
         """Return which features are read of rows if they are kept, (n, n_features)."""
-        return self.gate_used(rows) | self._features(self.local.read(rows))
-
-    def _features(self, columns: Bools) -> Bools:
-        used = np.zeros((len(columns), self.n_features), np.bool_)
-        for column, feature in enumerate(self.source.tolist()):
-            used[:, feature] |= columns[:, column]
-        return used
+        return self.gate_used(rows) | features_of(self.local.read(rows), self.source)
 
     @property
     def reads_nothing(self) -> bool:

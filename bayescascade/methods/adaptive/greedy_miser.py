@@ -9,7 +9,6 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.feature_costs import Costs
 from bayescascade.data.given import GivenRows
 from bayescascade.methods.adaptive.base import GatedClassifier
-from bayescascade.methods.adaptive.boosted import boosted_learner
 from bayescascade.methods.adaptive.boosted_scores import BoostedScores
 from bayescascade.methods.adaptive.full import Nobody
 from bayescascade.methods.adaptive.gated import Gated
@@ -87,9 +86,7 @@ class GreedyMiserClassifier(GatedClassifier):
             training.rows, training.labels, training.n_classes, training.weights, np.zeros(n), 0.0,
             self.ridge,
         )  # fmt: skip
-        learner = boosted_learner(
-            self, problem, self._matrix_items, 1, int(self.n_boosted), full_share=0.0
-        )
+        learner = self._boosted_learner(problem, 1, int(self.n_boosted), full_share=0.0)
         means = Scaling.of(training.rows, training.weights).means
         nothing = Gated.of(nobody, means, source, nobody.shares)
         return Trial([], training, learner, nothing, judges, watch)

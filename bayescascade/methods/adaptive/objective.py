@@ -98,8 +98,7 @@ class Problem:
 
     def split(self, state: State) -> Split:
         """Return the best shares of the full model."""
-        kept, sent = self.losses(state)
-        return self._split(kept - sent, self.rows @ state.gate)
+        return self.split_at(self.rows @ state.gate, self.rows @ state.local)
 
     def _split(self, gaps: Numbers, gates: Numbers) -> Split:
         sizes = self.weights / self.total
@@ -134,10 +133,6 @@ class Problem:
         kept, sent = self.losses_at(gates, outputs)
         split = self._split(kept - sent, gates)
         return self._least(kept, sent, gates, split) + self.penalty(state), split
-
-    def value(self, state: State) -> float:
-        """Return J, nats per row."""
-        return self.value_and_gradient(state)[0]
 
     def penalty(self, state: State) -> float:
         """Return Omega."""

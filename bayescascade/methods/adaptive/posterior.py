@@ -107,7 +107,7 @@ class AdaptivePosterior(ContinuousPosterior):
 
     # -- states ------------------------------------------------------------------------------------
 
-    def parts(self, state: Numbers) -> tuple[Numbers, Numbers]:
+    def parts(self, state: Numbers) -> State:
         """Return the coefficients of the gate (p + 1,) and of the local model (p + 1, c).
 
         The last coefficients are the intercepts. c is 1 for two classes, otherwise the number of
@@ -123,43 +123,43 @@ class AdaptivePosterior(ContinuousPosterior):
 
     def initial_state(self, rng: np.random.Generator) -> Numbers:
         """Return normal coefficients."""
-        drawn: Numbers = rng.normal(size=self.problem.rows.shape[1] * (1 + self.problem.n_outputs))
-        return drawn
+        shape = self.problem.rows.shape[1] * (1 + self.problem.n_outputs)
+        return np.asarray(rng.normal(size=shape))
 
     # -- formulas ----------------------------------------------------------------------------------
 
     def losses(self, state: Numbers) -> tuple[Numbers, Numbers]:
         """Return A and B, (n,) each: losses of local and full model, nats; see `Problem`."""
-        return self.problem.losses(State(*self.parts(state)))
+        return self.problem.losses(self.parts(state))
 
     def shares(self, state: Numbers) -> Numbers:
         """Return q (n,): the best share of each row for the full model."""
-        return self.problem.split(State(*self.parts(state))).shares
+        return self.problem.split(self.parts(state)).shares
 
     def log_prior(self, state: Numbers) -> float:
         """Return the part of the log density by the ridge, nats."""
-        penalty = self.problem.penalty(State(*self.parts(state)))
+        penalty = self.problem.penalty(self.parts(state))
         return -self.problem.total * penalty / self.temperature
 
     def log_likelihood(self, state: Numbers) -> float:
         """Return the rest of the log density, nats."""
-        parts = State(*self.parts(state))
-        value = self.problem.value(parts) - self.problem.penalty(parts)
+        parts = self.parts(state)
+        value = self.problem.value_and_split(parts)[0] - self.problem.penalty(parts)
         return -self.problem.total * value / self.temperature
 
     def log_density_and_gradient(self, state: Numbers) -> tuple[float, Numbers]:
         """Return the log density, nats, and its gradient, (n_numbers,) float64."""
-        value, gradient = self.problem.value_and_gradient(State(*self.parts(state)))
+        value, gradient = self.problem.value_and_gradient(self.parts(state))
         factor = -self.problem.total / self.temperature
         return factor * value, factor * self.joined(*gradient)
 
     def describe(self, state: Numbers) -> Mapping[str, float]:
         """Return J (nats per row), the mean share of the full model, and its price beta."""
-        parts = State(*self.parts(state))
-        shares, beta, _ = self.problem.split(parts)
+        parts = self.parts(state)
+        value, (shares, beta, _) = self.problem.value_and_split(parts)
         sizes = self.problem.weights / self.problem.total
         return {
-            "objective": self.problem.value(parts),
+            "objective": value,
             "full_share": float(sizes @ shares),
             "beta": min(beta, float(np.finfo(np.float64).max)),
         }

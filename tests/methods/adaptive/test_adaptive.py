@@ -112,12 +112,12 @@ def test_the_objective_is_its_definition(n_classes, full_share, size):
     q = one.split(at).shares
     assert sizes @ q <= full_share + 1e-9
     whole = (1 - q) * kept + q * sent - entr(q) - entr(1 - q)
-    assert_allclose(one.value(at), sizes @ whole + one.penalty(at), rtol=1e-9)
+    assert_allclose(one.value_and_split(at)[0], sizes @ whole + one.penalty(at), rtol=1e-9)
     if full_share == 1.0 and size == 1.0:
         gate, own = expit(one.rows @ at.gate), np.arange(len(one.labels))
         local = class_chances(one.rows @ at.local)[own, one.labels]
         both = np.log((1 - gate) * local + gate * np.exp(-one.full_losses))
-        assert_allclose(one.value(at), -sizes @ both + one.penalty(at), rtol=1e-12)
+        assert_allclose(one.value_and_split(at)[0], -sizes @ both + one.penalty(at), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -134,7 +134,9 @@ def test_no_round_raises_the_objective_and_it_ends_at_a_minimum(n_classes, gamma
     found, value = alternated(one, state(one, 2), everything, norm, values.append)
     assert len(values) > 3
     assert max(np.diff(values)) <= 1e-12
-    assert value == pytest.approx(one.value(found) + (0.0 if norm is None else norm.total(found)))
+    assert value == pytest.approx(
+        one.value_and_split(found)[0] + (0.0 if norm is None else norm.total(found))
+    )
     slope = one.value_and_gradient(found)[1]
     steep = max(np.abs(slope.gate).max(), np.abs(slope.local).max())
     if distance == "kl":  # log odds move little in a round
@@ -209,7 +211,7 @@ def test_cuts_worth_a_look_are_those_of_all_cuts(kind):
     scores = np.unique(model.scores(X))
     every = []
     for cut in (-np.inf, np.inf, *(0.5 * (scores[1:] + scores[:-1]))):
-        cutting = model.cut_at(cut)
+        cutting = replace(model, cut=cut)
         said = cutting.probabilities(X).argmax(axis=1)
         every.append((items.total(items.paid(cutting.used(X))).mean(), np.mean(said != y)))
     assert_allclose([(one.cost, one.error) for one in found], _frontier(every), atol=1e-12)
