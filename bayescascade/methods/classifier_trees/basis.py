@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
-from bayescascade.methods.classifier_trees.selection import Blocks
 
 Numbers = NDArray[np.float64]
 
@@ -53,10 +52,10 @@ class Basis:
         """Number of columns."""
         return self.column.size
 
-    def blocks(self, n_features: int) -> Blocks:
-        """Return where the columns of each feature are."""
+    def starts(self, n_features: int) -> NDArray[np.int64]:
+        """Return where the columns of each feature start, (n_features + 1,)."""
         counts = np.bincount(self.feature, minlength=n_features)
-        return Blocks(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+        return np.cumsum([0, *counts], dtype=np.int64)
 
     def of_rows(self, rows: Numbers, columns: NDArray[np.int64] | None = None) -> Numbers:
         """Return rows of the matrix in this basis, (n, p) float64, or some of its columns."""

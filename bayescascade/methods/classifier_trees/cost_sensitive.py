@@ -30,13 +30,10 @@ CUTS = (0.003, 0.01, 0.03, 0.1, 0.2)
 _START = 0.3  # of all costs: what nodes of the tree may spend that is begun from
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CutTree:
-    """A tree of a tradeoff, without its small coefficients, and how it does where it was chosen."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CutTree(Candidate):
+    """A tree of a tradeoff, without its small coefficients."""
 
-    tree: ClassifierTree
-    error: float
-    cost: float
     cut: float
     posterior: CostSensitiveTreePosterior
     log_density: float
@@ -52,8 +49,6 @@ class CostSensitiveTreeClassifier(TriedClassifier):
 
     Parameters
     ----------
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
     tradeoff : float >= 0 or None
         Squared loss (for labels -1 and 1) that a unit of cost is worth. None: 14 values are tried,
         and the one with the smallest held-out error is taken.
@@ -153,8 +148,8 @@ class CostSensitiveTreeClassifier(TriedClassifier):
                 continue
             seen = reads
             tree = refitted(tree, rows, "logistic")
-            error, cost = judges.judge(tree, self.items_.total(self.items_.paid(tree.has)))
-            found.append(CutTree(tree, error, cost, cut, posterior, log_density))
+            how = judges.judge(tree, self.items_)
+            found.append(CutTree(**how, cut=cut, posterior=posterior, log_density=log_density))
         return found
 
     def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:

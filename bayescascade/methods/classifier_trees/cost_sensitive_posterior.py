@@ -21,6 +21,7 @@ column each, and the score that is compared with theta is then a fixed combinati
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,9 +31,9 @@ from scipy.special import expit
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.growing import GrowingRows
-from bayescascade.methods.classifier_trees.hardening import hardened
+from bayescascade.methods.classifier_trees.leaves import no_gate
 from bayescascade.methods.classifier_trees.scaling import Standard
-from bayescascade.methods.classifier_trees.tree import ClassifierTree
+from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
 from bayescascade.model.continuous import ContinuousPosterior, Floats
 from bayescascade.model.draws import TraceLegend
 
@@ -308,10 +309,31 @@ class CostSensitiveTreePosterior(ContinuousPosterior):
         hard. Leaves are fitted by least squares to all features that are read on the path.
         """
         coefficients, thresholds = self.parts(state)
-        reach = self._forward(coefficients, thresholds).reach.sum(axis=1) * self.n_rows
-        return hardened(
-            self.tree, self.standard, coefficients, thresholds, self._directions, reach, cut
-        )
+        weights = self._forward(coefficients, thresholds).reach.sum(axis=1) * self.n_rows
+        tree, standard, feature = self.tree, self.standard, self.tree.basis.feature
+        squares = (coefficients[:, :-1] ** 2).sum(axis=2)
+        norms = np.sqrt([np.bincount(feature, square, tree.n_features) for square in squares])
+        reads = norms > cut
+        has, bought = tree.handed_down(reads), reads.copy()
+        nodes = []
+        for place, node in enumerate(tree.nodes):
+            gate, own = no_gate(), coefficients[place]
+            if not node.is_leaf:
+                bought[list(node.children)] &= ~has[place]
+                along = own @ self._directions[place][:, np.newaxis]
+                columns = np.flatnonzero(reads[place][feature])
+                gate = standard.linear(along[:-1], along[-1], columns, "shares")
+            features = np.flatnonzero(bought[place])
+            features = features[np.argsort(-norms[place][features], kind="stable")]
+            known = np.flatnonzero(has[place][feature])
+            leaf = standard.linear(0.5 * own[:-1], 0.5 * own[-1] + 0.5, known, "shares")
+            nodes.append(
+                ClassifierNode(
+                    features, norms[place][features], 0.0, 1.0, False, float(weights[place]), gate,
+                    float(thresholds[place]), node.children, leaf,
+                )
+            )  # fmt: skip
+        return replace(tree, nodes=tuple(nodes))
 
     def _blocks(self) -> tuple[Floats, ArrayLike]:
         n_nodes, n_numbers, n_outputs = self._shape

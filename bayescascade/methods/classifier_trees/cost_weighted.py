@@ -30,16 +30,12 @@ _LEAST_PENALTY = 1e-3  # of the least that leaves nothing to buy
 _MOST_DEAR = 2  # that cost more than the budget, one after the other, before smaller ones are left
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PenaltyFit:
-    """What a penalty leads to."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class PenaltyFit(Candidate):
+    """What a penalty leads to: a tree of a single node."""
 
     penalty: float
     duality_gap: float  # the penalized loss is at most this much, in nats a row, above the least
-    tree: ClassifierTree  # a single node
-    # error, cost: share of wrong rows, and cost of a row, where it was chosen
-    error: float
-    cost: float
 
     @property
     def features(self) -> NDArray[np.int64]:
@@ -56,8 +52,6 @@ class CostWeightedLogisticClassifier(TriedClassifier):
 
     Parameters
     ----------
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
     penalty : float >= 0 or None
         Nats per row that a unit of cost is worth, for a coefficient of 1 of a column of variance 1.
         None: 30 values are tried, and the one with the smallest held-out error is taken. In papers
@@ -123,9 +117,9 @@ class CostWeightedLogisticClassifier(TriedClassifier):
         asked = self._asked(problem)
         for solution in noticed(problem.path(asked), len(asked), "the path of smaller penalties"):
             tree = self._tree(rows, standard, solution)
-            error, cost = judges.judge(tree, self.items_.total(self.items_.paid(tree.has)))
-            yield [PenaltyFit(solution.penalty, solution.gap, tree, error, cost)]
-            dear = 0 if is_within(cost, max(limits)) else dear + 1
+            how = judges.judge(tree, self.items_)
+            yield [PenaltyFit(**how, penalty=solution.penalty, duality_gap=solution.gap)]
+            dear = 0 if is_within(how["cost"], max(limits)) else dear + 1
             if dear == _MOST_DEAR:
                 return
 

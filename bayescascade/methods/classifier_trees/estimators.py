@@ -17,9 +17,8 @@ from bayescascade.methods.classifier_trees.exact import solved
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted
 from bayescascade.methods.classifier_trees.judges import Candidate, Judges
 from bayescascade.methods.classifier_trees.parameters import SubmodularTreeParameters
-from bayescascade.methods.classifier_trees.posterior import SubmodularTreePosterior
-from bayescascade.methods.classifier_trees.pruning import Pruning, prunings
-from bayescascade.methods.classifier_trees.purchases import Purchases
+from bayescascade.methods.classifier_trees.posterior import Purchases, SubmodularTreePosterior
+from bayescascade.methods.classifier_trees.pruning import prunings
 from bayescascade.methods.classifier_trees.reports import HOW_TO_READ, node_table
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.methods.classifier_trees.trying import TriedClassifier
@@ -46,8 +45,6 @@ class SubmodularTreeClassifier(TriedClassifier):
 
     Parameters
     ----------
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
     node_budget : float, sequence of float or None
         Budget of each node, or one number per node, breadth first. None: several are tried, and the
         tree with the smallest held-out error is taken.
@@ -107,7 +104,7 @@ class SubmodularTreeClassifier(TriedClassifier):
 
     def _candidates(
         self, rows: GrowingRows, judges: Judges, budgets: Sequence[float | None]
-    ) -> Iterator[Sequence[Pruning]]:
+    ) -> Iterator[Sequence[Candidate]]:
         tried = self._node_budgets(budgets)
         parts = noticed(tried, len(tried), "the growth of further trees")
         for n_done, node_budgets in enumerate(parts):
@@ -118,8 +115,7 @@ class SubmodularTreeClassifier(TriedClassifier):
             if self.prune:
                 yield prunings(tree, self.items_, judges.rows, judges.labels)
             else:
-                costs = self.items_.total(self.items_.paid(tree.has))
-                yield [Pruning(0.0, tree, *judges.judge(tree, costs))]
+                yield [Candidate(**judges.judge(tree, self.items_))]
 
     def _refitted(self, candidate: Candidate, rows: GrowingRows) -> ClassifierTree:
         return refitted(candidate.tree, rows, self.leaf)

@@ -8,8 +8,7 @@ from scipy.special import softmax
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.classifier_trees.kernels.buying import log_marginals
-from bayescascade.methods.classifier_trees.posterior import SubmodularTreePosterior
-from bayescascade.methods.classifier_trees.purchases import Purchases
+from bayescascade.methods.classifier_trees.posterior import Purchases, SubmodularTreePosterior
 from bayescascade.methods.classifier_trees.selection import MOST_FEATURES
 from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate, Solution

@@ -88,13 +88,13 @@ class GrowingRows:
 def grow(rows: GrowingRows, items: CostItems, how: Growth) -> ClassifierTree:
     """Return a tree grown from rows; `items` are what features cost."""
     n_features = items.n_columns
-    blocks = rows.basis.blocks(n_features)
+    starts = rows.basis.starts(n_features)
     nodes: list[ClassifierNode] = []
     waiting = deque([(rows.weights, np.zeros(n_features, np.bool_), 0)])
     while waiting:
         weights, inherited, number = waiting.popleft()
         sums = squares_of(rows.made, rows.targets, weights)
-        node = Node(sums.squares, blocks, items, inherited)
+        node = Node(sums.squares, starts, items, inherited)
         bought = node.choose(how.budget(number), how.selection)
         has = inherited.copy()
         has[bought.features] = True

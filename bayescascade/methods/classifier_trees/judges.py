@@ -1,11 +1,13 @@
 """The rows that choose among classifiers in trees, and what was tried."""
 
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.watch import Watch
+from bayescascade.costs.items import CostItems
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.splitting import split_by_class
@@ -23,20 +25,13 @@ are grown on all rows have no rows left to be pruned by.
 """
 
 
-class Candidate(Protocol):
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Candidate:
     """What was tried, and how it does on the rows that choose."""
 
-    @property
-    def tree(self) -> ClassifierTree:
-        """What it learned."""
-
-    @property
-    def error(self) -> float:
-        """Share of the rows that it gets wrong."""
-
-    @property
-    def cost(self) -> float:
-        """Mean cost of a row."""
+    tree: ClassifierTree
+    error: float  # share of the rows that it gets wrong
+    cost: float  # mean cost of a row
 
 
 class Judges(NamedTuple):
@@ -47,10 +42,11 @@ class Judges(NamedTuple):
     words: str
     learns: NDArray[np.bool_]  # (n_training_rows,), which of those are learned from
 
-    def judge(self, tree: ClassifierTree, costs: NDArray[np.float64]) -> tuple[float, float]:
-        """Return error and mean cost of a tree whose nodes cost (n_nodes,) with all above them."""
+    def judge(self, tree: ClassifierTree, items: CostItems) -> dict[str, Any]:
+        """Return what a `Candidate` has: a tree, its error and its mean cost."""
         wrong = tree.predict_proba(self.rows).argmax(axis=1) != self.labels
-        return float(wrong.mean()), float(costs[tree.apply(self.rows)].mean())
+        costs = items.total(items.paid(tree.has))[tree.apply(self.rows)]
+        return {"tree": tree, "error": float(wrong.mean()), "cost": float(costs.mean())}
 
 
 class Trial(NamedTuple):

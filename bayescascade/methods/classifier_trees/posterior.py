@@ -24,6 +24,7 @@ the most probable state and all probabilities exactly (see `exact`); else there 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -36,7 +37,6 @@ from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.kernels import buying
 from bayescascade.methods.classifier_trees.kernels.choosing import Prices
-from bayescascade.methods.classifier_trees.purchases import Purchases
 from bayescascade.methods.classifier_trees.selection import Node
 from bayescascade.methods.classifier_trees.sums import squares_of
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
@@ -51,6 +51,28 @@ MOVE_WEIGHTS = {"buy": 0.3, "sell": 0.3, "swap": 0.4}
 """How often each move of `kernels.buying` is tried; buy and sell, each other's reverse, alike."""
 
 _MOST_BYTES = 1 << 30  # of the sums of all leaves
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Purchases:
+    """What nodes buy: bought (n_nodes, n_features) bool; never written."""
+
+    bought: Bools
+
+    def to_list(self) -> list[list[int]]:
+        """Return the features of each node."""
+        return [np.flatnonzero(node).tolist() for node in self.bought]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Purchases):
+            return NotImplemented
+        return np.array_equal(self.bought, other.bought)
+
+    def __hash__(self) -> int:
+        return hash(self.bought.tobytes())
+
+    def __repr__(self) -> str:
+        return f"Purchases({self.to_list()})"
 
 
 class SubmodularTreePosterior(CompiledPosterior[Purchases]):
@@ -226,12 +248,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
 
     def held(self, state: Purchases) -> Bools:
         """Return the features that each leaf reads, (n_leaves, n_features)."""
-        has = state.bought.copy()
-        for place, node in enumerate(self.tree.nodes):
-            for child in node.children:
-                if child >= 0:
-                    has[child] |= has[place]
-        return has[self._leaves]
+        return self.tree.handed_down(state.bought)[self._leaves]
 
     def lifted(self, held: Bools) -> Purchases:
         """Return the state in which leaves read these, each feature bought nearest to the root."""
@@ -251,9 +268,8 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
     @cached_property
     def nodes(self) -> list[Node]:
         """The features among which leaves choose, beyond those that the gates above them read."""
-        blocks = self._rows.basis.blocks(self.items.n_columns)
         pairs = zip(self.model.squares, self.model.required, strict=True)
-        return [Node(squares, blocks, self.items, required) for squares, required in pairs]
+        return [Node(squares, self.model.starts, self.items, has) for squares, has in pairs]
 
     @cached_property
     def model(self) -> buying.Leaves:
@@ -262,12 +278,11 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         size, n_leaves = rows.made.shape[1] + rows.targets.shape[1], self._leaves.size
         squares, weights = np.zeros((n_leaves, size, size)), np.zeros(n_leaves)
         contrasts = np.ones(n_leaves)
-        required = np.zeros((len(tree.nodes), tree.n_features), np.bool_)
+        asked = np.zeros((len(tree.nodes), tree.n_features), np.bool_)
         for place, node in enumerate(tree.nodes):
             if not node.is_leaf:
-                required[place, rows.basis.feature[node.gate.columns]] = True
-                for child in node.children:
-                    required[child] |= required[place]
+                asked[place, rows.basis.feature[node.gate.columns]] = True
+        required = tree.handed_down(asked)[self._leaves]
         for place, there in tree.visited(rows.rows):
             (leaf,) = np.flatnonzero(self._leaves == place) if tree.nodes[place].is_leaf else (-1,)
             there = there[rows.weights[there] > 0]
@@ -276,13 +291,11 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
                 weights[leaf] = given.sum()
                 contrasts[leaf] = max(1, np.unique(rows.labels[there]).size - 1)
                 squares[leaf] = squares_of(rows.made[there], rows.targets[there], given).squares
-        starts = rows.basis.blocks(self.items.n_columns).starts
+        starts = rows.basis.starts(self.items.n_columns)
         paid = np.zeros(self.items.n_items, np.int64)
         prices = Prices(self.items.starts, self.items.items, self.items.costs, paid)
         price = self.tradeoff * weights / weights.sum()
-        return buying.Leaves(
-            squares, starts, required[self._leaves], weights, contrasts, price, prices
-        )
+        return buying.Leaves(squares, starts, required, weights, contrasts, price, prices)
 
     def _parts(self, state: Purchases) -> Numbers:
         """Return the log marginal and the cost of a row of each leaf, (n_leaves, 2)."""

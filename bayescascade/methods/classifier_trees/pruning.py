@@ -13,24 +13,23 @@ errors per cost is least; these prunings are nested (Breiman and others, 1984, c
 is paid in place of the number of leaves).
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.costs.items import CostItems
+from bayescascade.methods.classifier_trees.judges import Candidate
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 
 Numbers = NDArray[np.float64]
 
 
-class Pruning(NamedTuple):
-    """A pruned tree, the least tradeoff that it is best for, and what it does on the rows."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Pruning(Candidate):
+    """A pruned tree."""
 
-    tradeoff: float
-    tree: ClassifierTree
-    error: float  # mean
-    cost: float  # mean
+    tradeoff: float  # the least that it is best for
 
 
 def prices_of(tree: ClassifierTree, items: CostItems) -> Numbers:
@@ -81,7 +80,8 @@ def prunings(
         if least > tradeoff:
             cut = [place for place in leaves if place in reached]
             error, cost = float(below[0]) / n_rows, float(costs[0] + beyond[0])
-            found.append(Pruning(tradeoff, tree.cut_at(cut), error, cost))
+            pruned = tree.cut_at(cut)
+            found.append(Pruning(tree=pruned, error=error, cost=cost, tradeoff=tradeoff))
             if np.isinf(least):  # what is left costs nothing more
                 return found
             tradeoff = least

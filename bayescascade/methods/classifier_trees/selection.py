@@ -25,7 +25,6 @@ C^-1 g, at most g' D^-1 g / lambda_min(D^-1/2 C D^-1/2), and the sum over s is g
 lambda_min(C) holds.
 """
 
-from dataclasses import dataclass
 from math import comb
 from typing import NamedTuple
 
@@ -71,49 +70,24 @@ class Purchase(NamedTuple):
     is_exact: bool  # whether all affordable sets were looked at
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """Columns of a basis, those of a feature side by side.
-
-    starts (d + 1,) int64: the columns of each feature.
-    """
-
-    starts: Places
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.starts.size - 1
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return int(self.starts[-1])
-
-    @property
-    def widest(self) -> int:
-        """Columns of the feature that has the most."""
-        return int(np.diff(self.starts).max())
-
-
 class Node:
     """What a node chooses from: squares after what its parents bought, and what is still to pay.
 
-    `blocks` says which columns are whose; inherited (d,) bool: bought by parents; each `Purchase`
-    is of a copy.
+    starts (d + 1,) int64: the columns of each feature, side by side; inherited (d,) bool: bought by
+    parents; each `Purchase` is of a copy.
     """
 
     def __init__(
-        self, squares: Numbers, blocks: Blocks, costs: CostItems, inherited: NDArray[np.bool_]
+        self, squares: Numbers, starts: Places, costs: CostItems, inherited: NDArray[np.bool_]
     ) -> None:
-        self._blocks = blocks
+        self._starts, self._n_columns = starts, int(starts[-1])
         self._costs = costs
-        self._unexplained = float(np.trace(squares[blocks.n_columns :, blocks.n_columns :]))
-        self._squares = squares.copy()
+        self._unexplained = float(np.trace(squares[self._n_columns :, self._n_columns :]))
+        bought = np.flatnonzero(inherited)
+        self._squares = self._after(squares, bought)
         self._paid = np.zeros(costs.n_items, np.int64)
-        for feature in np.flatnonzero(inherited).tolist():
-            buy(self._squares, blocks.starts, feature)
-            self._paid[costs.of_column(int(feature))] += 1
+        for feature in bought.tolist():
+            self._paid[costs.of_column(feature)] += 1
         self._is_open = ~inherited
         self._has = self._explained(self._squares)
 
@@ -143,12 +117,12 @@ class Node:
 
         by_price: what explains most per price first; skips: what does not fit is passed over.
         """
-        d = self._blocks.n_features
+        d = self._is_open.size
         is_open = self._is_open.copy() if among is None else among.copy()
         order, gains = np.zeros(d, np.int64), np.zeros(d)
         n = greedy(
             self._squares.copy(),
-            self._blocks.starts,
+            self._starts,
             is_open,
             self._prices(),
             budget,
@@ -166,9 +140,7 @@ class Node:
         is_free: NDArray[np.bool_] = self._is_open & (alone == 0)
         is_candidate = self._is_open & (alone > 0) & [is_within(each, budget) for each in alone]
         candidates = np.flatnonzero(is_candidate)
-        squares = self._squares.copy()
-        for feature in np.flatnonzero(is_free).tolist():
-            buy(squares, self._blocks.starts, feature)
+        squares = self._after(self._squares, np.flatnonzero(is_free))
         best = self._every_set(squares, candidates, budget, most_work, np.zeros(0))
         if best is None:
             return None
@@ -202,7 +174,7 @@ class Node:
         best = np.zeros(n, np.int64)
         value = every_set(
             stack,
-            self._blocks.starts,
+            self._starts,
             candidates,
             self._prices(),
             budget,
@@ -217,32 +189,34 @@ class Node:
     def _certified(self, bought: tuple[Places, Numbers], budget: float) -> Purchase:
         """Return a purchase with the bound of the module's docstring."""
         features, gains = bought
-        squares = self._squares.copy()
+        squares = self._after(self._squares, features)
         alone = self._alone(self._costs.n_items)
         own = self._alone(self._costs.n_items - self._costs.n_groups)
         gamma = self._ratio()
-        for feature in features:
-            buy(squares, self._blocks.starts, feature)
-        more = np.zeros(self._blocks.n_features)
-        all_gains(squares, self._blocks.starts, self._blocks.n_columns, self._block(), more)
+        more = np.zeros(self._is_open.size)
+        all_gains(squares, self._starts, self._n_columns, self._block(), more)
         more[~self._is_open] = 0.0
         more[features] = 0.0
         more[[not is_within(each, budget) for each in alone]] = 0.0
-        everything = self._squares.copy()
-        for feature in np.flatnonzero(self._is_open).tolist():
-            buy(everything, self._blocks.starts, feature)
-        bound = self._explained(everything)
+        bound = self._explained(self._after(self._squares, np.flatnonzero(self._is_open)))
         if gamma > 0:
             explained = self._explained(squares)
             bound = min(bound, explained + _knapsack(more, own, budget) / gamma)
         return self._purchase(features, gains, bound)
 
+    def _after(self, squares: Numbers, features: Places) -> Numbers:
+        """Return what is left of squares once features are bought."""
+        left = squares.copy()
+        for feature in features.tolist():
+            buy(left, self._starts, feature)
+        return left
+
     def _ratio(self) -> float:
         """Return a gamma of the module's docstring, less what rounding may have added."""
-        starts, n_columns = self._blocks.starts, self._blocks.n_columns
+        starts, n_columns = self._starts, self._n_columns
         matrix = self._squares[:n_columns, :n_columns].copy()
         kept = np.ones(n_columns, np.bool_)
-        for feature in range(self._blocks.n_features):
+        for feature in range(self._is_open.size):
             block = slice(starts[feature], starts[feature + 1])
             values, vectors = np.linalg.eigh(matrix[block, block])
             is_some = values > SINGULAR
@@ -263,14 +237,14 @@ class Node:
 
     def _explained(self, squares: Numbers) -> float:
         """Return the share of the targets that has been eliminated."""
-        n = self._blocks.n_columns
+        n = self._n_columns
         return self._unexplained - float(np.trace(squares[n:, n:]))
 
     def _alone(self, n_items: int) -> Numbers:
         """Return what each feature costs now by itself, (d,), by the first `n_items` items."""
         costs = np.where(self._paid == 0, self._costs.costs, 0.0)
         costs[n_items:] = 0.0
-        incurred = [self._costs.of_column(feature) for feature in range(self._blocks.n_features)]
+        incurred = [self._costs.of_column(feature) for feature in range(self._is_open.size)]
         return np.array([costs[items].sum() for items in incurred])
 
     def _prices(self) -> Prices:
@@ -278,8 +252,8 @@ class Node:
         return Prices(costs.starts, costs.items, costs.costs, self._paid.copy())
 
     def _block(self) -> Numbers:
-        widest = self._blocks.widest
-        return np.empty((widest, widest + self._squares.shape[0] - self._blocks.n_columns))
+        widest = int(np.diff(self._starts).max())
+        return np.empty((widest, widest + self._squares.shape[0] - self._n_columns))
 
 
 def _fewest_sets(prices: Numbers, budget: float) -> int:

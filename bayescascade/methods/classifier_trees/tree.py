@@ -134,12 +134,17 @@ class ClassifierTree:
     @property
     def has(self) -> NDArray[np.bool_]:
         """Which features are bought on the path to each node, itself included, (n_nodes, d)."""
-        has = np.zeros((len(self.nodes), self.n_features), np.bool_)
+        own = np.zeros((len(self.nodes), self.n_features), np.bool_)
         for place, node in enumerate(self.nodes):
-            has[place, node.bought] = True
-            for child in node.children:
-                if child >= 0:
-                    has[child] = has[place]
+            own[place, node.bought] = True
+        return self.handed_down(own)
+
+    def handed_down(self, own: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return what nodes have (n_nodes, d), each also what the nodes above it have."""
+        has = own.copy()
+        for place, node in enumerate(self.nodes):
+            if not node.is_leaf:
+                has[list(node.children)] |= has[place]
         return has
 
     def apply(self, rows: Numbers) -> Places:

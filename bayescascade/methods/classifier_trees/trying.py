@@ -60,6 +60,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     """
 
     cells: ClassVar[CellPolicy] = CellPolicy(missing="level")
+    few_rows_text: ClassVar[str] = "a quarter of the rows, held out"
 
     basis: str = CostWeightedParameters.basis.default
     missing: str = CostWeightedParameters.missing.default
@@ -204,11 +205,6 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     def _reasons(self, X: Any) -> list[str]:
         words = path_words(self.tree_, self.feature_texts)
         return [words[leaf] for leaf in self.tree_.apply(self._matrix(X)).tolist()]
-
-    @property
-    def few_rows_text(self) -> str:
-        """How settings are chosen if there are few rows and no validation rows."""
-        return "a quarter of the rows, held out"
 
     def _cannot_tell(self) -> Sequence[str]:
         return (CANNOT_TELL[0], *OF_ROWS)

@@ -10,7 +10,7 @@ import numpy as np
 from bayescascade import FeatureCosts, SubmodularTreePosterior
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow
-from bayescascade.methods.classifier_trees.purchases import Purchases
+from bayescascade.methods.classifier_trees.posterior import Purchases
 from samplers.types import Proposal
 from tests.statistical.proposals import Listed
 
@@ -18,11 +18,11 @@ from tests.statistical.proposals import Listed
 def explained(problem, features, ridge):
     """Return z of a set by least squares, each column scaled to variance 1 at the node.
 
-    problem: columns, targets, weights, blocks, and what is not used.
+    problem: columns, targets, weights, starts of features, and what is not used.
     """
-    columns, targets, weights, blocks, *_ = problem
+    columns, targets, weights, starts, *_ = problem
     p = weights / weights.sum()
-    places = [c for f in features for c in range(blocks.starts[f], blocks.starts[f + 1])]
+    places = [c for f in features for c in range(starts[f], starts[f + 1])]
     x = columns[:, places] - p @ columns[:, places]
     deviations = np.sqrt(p @ x**2)
     x = x[:, deviations > 1e-9] / deviations[deviations > 1e-9]
@@ -138,8 +138,8 @@ class PurchaseProblem:
             p = int((made[:, columns].max(axis=0) > made[:, columns].min(axis=0)).sum())
             z = 0.0
             if len(set(rows.labels[there].tolist())) > 1:
-                blocks = rows.basis.blocks(self.n_features)
-                z = explained((made, targets, weights, blocks), sorted(features), 1e-6)
+                starts = rows.basis.starts(self.n_features)
+                z = explained((made, targets, weights, starts), sorted(features), 1e-6)
             total += k / 2 * ((n - 1 - p) * math.log1p(n) - (n - 1) * math.log1p(n * (1 - z)))
             paid = self.items.paid(np.isin(np.arange(self.n_features), list(features))[None])
             total -= tradeoff * n / rows.weights.sum() * float(self.items.total(paid)[0])

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from bayescascade import FeatureCosts
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
-from bayescascade.methods.classifier_trees.selection import Blocks, Node
+from bayescascade.methods.classifier_trees.selection import Node
 from bayescascade.methods.classifier_trees.sums import squares_of
 from tests.methods.classifier_trees.problems import explained
 
-Problem = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], Blocks, CostItems]
+Problem = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], CostItems]
 
 
 def draw(seed: int, d: int = 6) -> Problem:
@@ -34,13 +34,13 @@ def draw(seed: int, d: int = 6) -> Problem:
     costs = dict(enumerate(generator.choice([0.0, 0.5, 1.0, 3.0], d)))
     groups = {"blood": [0, 2], "urine": [2, 3]} if seed % 3 == 0 else {}
     items = FeatureCosts(costs, groups=groups).resolve(range(d))
-    return columns, targets, weights, Blocks(starts), items
+    return columns, targets, weights, starts, items
 
 
 def node_of(problem: Problem, inherited: tuple[int, ...], ridge: float) -> Node:
-    columns, targets, weights, blocks, items = problem
-    has = np.isin(np.arange(blocks.n_features), inherited)
-    return Node(squares_of(columns, targets, weights, ridge).squares, blocks, items, has)
+    columns, targets, weights, starts, items = problem
+    has = np.isin(np.arange(items.n_columns), inherited)
+    return Node(squares_of(columns, targets, weights, ridge).squares, starts, items, has)
 
 
 def best_value(problem: Problem, inherited: tuple[int, ...], budget: float, ridge: float) -> float:
@@ -132,9 +132,9 @@ def test_certificates_hold_at_extremes(kind, n):
     y = (scaled @ [1.0, 0.5, -0.7, 0.2, 0.1] + generator.normal(size=n) * 0.1 > 0)[:, None] * 1.0
     y[:2] = [[0.0], [1.0]]
     items = FeatureCosts(dict(enumerate([1.0, 1.0, 0.5, 2.0, 0.0]))).resolve(range(5))
-    problem = scaled, y, weights, Blocks(np.arange(6)), items
+    problem = scaled, y, weights, np.arange(6), items
     best = best_value(problem, (), 2.0, 1e-6)
-    node = node_of((x, y, weights, Blocks(np.arange(6)), items), (), 1e-6)
+    node = node_of((x, y, weights, np.arange(6), items), (), 1e-6)
     for how in ("paper", "greedy", "auto"):
         bought = node.choose(2.0, how)
         assert bought.explained <= best + 1e-7
