@@ -19,7 +19,6 @@ from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.labels import TrainingRows
-from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.bags import Fold, choice_of, copies_for_folds
 from bayescascade.methods.forests.forest import Forest
@@ -225,8 +224,8 @@ class ForestClassifier(BudgetedClassifier):
 
     def _boxes(self, tree: int | None) -> BoxTree:
         chosen = check_integer("tree", tree or 0, 0, self.forest_.n_trees - 1)
-        classes = [level_text(label) for label in self.classes_.tolist()]
-        return class_tree_boxes(self.forest_, chosen, self._encoder, classes, self._imagined)
+        encoder, classes = self._encoder, self.classes_
+        return class_tree_boxes(self.forest_, chosen, encoder, classes, self._imagined)
 
     # -- files -------------------------------------------------------------------------------------
 

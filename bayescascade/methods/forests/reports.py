@@ -1,14 +1,14 @@
 """What a user sees of a budgeted forest: its size, trees as boxes, ways in words, and SQL."""
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.labels import class_number
-from bayescascade.data.levels import plain_level, quoted
+from bayescascade.data.levels import level_text, plain_level, quoted
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import readable_sql
 from bayescascade.data.number_words import split_at
@@ -26,9 +26,6 @@ from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.layout import wrap
 from bayescascade.report.numbers import count_texts, probability_text
 from bayescascade.report.page import count_of
-
-if TYPE_CHECKING:
-    pass
 
 _LABEL_WIDTH = 28  # characters of a box's line
 
@@ -118,13 +115,14 @@ def class_tree_boxes(
     forest: Forest,
     tree: int,
     encoder: MatrixEncoder,
-    class_texts: Sequence[str],
+    classes: NDArray[Any],
     imagined: float = 0.0,
 ) -> BoxTree:
     """Return a tree as boxes, leaves in their class's color; `imagined` rows are not counted."""
     nodes = slice(*forest.tree_starts[tree : tree + 2].tolist())
     parents = forest.parents[nodes] - forest.tree_starts[tree]
     one = forest.part(nodes)
+    class_texts = [level_text(label) for label in classes.tolist()]
     rows = count_texts((one.counts - imagined).sum(axis=1).tolist())
     texts, fills = [], []
     for node, (parent, shares) in enumerate(zip(parents.tolist(), one.probabilities, strict=True)):

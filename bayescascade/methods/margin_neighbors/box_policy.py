@@ -147,8 +147,7 @@ class BoxPolicy(Printed):
     @property
     def shares(self) -> NDArray[np.float64]:
         """Shares of the classes, (n_classes,)."""
-        counts: NDArray[np.float64] = self.forest.counts[0]
-        return counts
+        return np.asarray(self.forest.counts[0])
 
     def walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
         """Return a function that starts a row without measured features."""
@@ -203,21 +202,20 @@ class BoxPolicy(Printed):
             for feature in {*nodes} - {LEAF}
         }
         counts = self._counts
-        parents, labels = [0] * len(nodes), [""] * len(nodes)
-        labels[0] = "everyone"
+        parents, labels = [0] * len(nodes), ["everyone"] * len(nodes)
         for node, feature in enumerate(nodes):
             for place, child in enumerate(self.children[node]):
                 parents[child], labels[child] = node, words[feature][place]
-            asks = feature != LEAF
-            labels[node] += f": {'asks for ' + names[feature]}" if asks else ""
+            if feature != LEAF:
+                labels[node] += f": asks for {names[feature]}"
         best = counts.argmax(axis=1)
         shares = counts.max(axis=1) / counts.sum(axis=1)
+        sizes = counts.sum(axis=1).round(6)
         columns = [
-            Numbers("rows", count_texts(counts.sum(axis=1).round(6).tolist())),
+            Numbers("rows", count_texts(sizes.tolist())),
             Numbers("class", [classes[place] for place in best]),
             Numbers("share", [share_text(share) for share in shares.tolist()]),
         ]
-        sizes = counts.sum(axis=1).round(6)
         at_leaves = np.where(np.array(nodes) == LEAF, sizes, 0.0)
         fold = Fold(at_leaves.tolist(), "the rows", ("leaf", "leaves"), sizes.tolist())
         return Guided(labels, parents, columns, lambda node: labels[node], fold=fold)
@@ -241,13 +239,11 @@ class BoxPolicy(Printed):
         ax : matplotlib Axes, optional
             Axes to draw into; by default those of a new figure.
         """
-        classes = [level_text(label) for label in self.classes.tolist()]
-        return class_tree_boxes(self.forest, 0, self.encoder, classes).plot(ax)
+        return class_tree_boxes(self.forest, 0, self.encoder, self.classes).plot(ax)
 
     def to_dot(self) -> str:
         """Return the tree as Graphviz source."""
-        classes = [level_text(label) for label in self.classes.tolist()]
-        return class_tree_boxes(self.forest, 0, self.encoder, classes).dot("policy")
+        return class_tree_boxes(self.forest, 0, self.encoder, self.classes).dot("policy")
 
     def to_sql(self, label: object = None) -> str:
         """Return the class of a row, or the probability of a class, as a standard SQL expression.

@@ -98,6 +98,8 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
     model_name: ClassVar[str] = "GatedSensorsClassifier"
     title: ClassVar[str] = "gated sensors"
     purpose: ClassVar[str] = "The class of a row, by sensors that send only if they are needed."
+    nothing_read_text: ClassVar[str] = ""  # a budget that is too small is an error
+    few_rows_text: ClassVar[str] = "a held-out quarter of the rows"
     declares = SensorClassifierParameters
 
     method: str = SensorClassifierParameters.method.default
@@ -168,16 +170,6 @@ class GatedSensorsClassifier(GatedSensors, MatrixClassifier):
         return f"error {100 * error:.1f} %"
 
     @property
-    def nothing_read_text(self) -> str:
-        """Always empty, because a budget that is too small is an error."""
-        return ""
-
-    @property
-    def few_rows_text(self) -> str:
-        """How settings are chosen if there are few rows and no validation rows."""
-        return "a held-out quarter of the rows"
-
-    @property
     def _n_outputs(self) -> int:
         return len(self.classes_)
 
@@ -197,29 +189,18 @@ class GatedSensorsRegressor(RegressorMixin, GatedSensors):  # type: ignore[misc]
     Parameters
     ----------
     sensors : mapping of str to list of columns, or None
-        Columns of each sensor, by names or positions. A column may be in at most one sensor.
-        Columns without a sensor are not read. None: each column is a sensor.
     costs : mapping of str to float, sequence of float, or None
-        Cost of each sensor if it sends. Sensors that are not in a mapping cost 1. None: 1 each.
+        See `GatedSensorsClassifier`.
 
     Attributes
     ----------
-    sensor_names_ : list of str
-    sensor_costs_, sensor_shares_ : (n_sensors,) float64
-        Cost of each sensor if it sends, and share of the rows for which it sends.
-    validation_cost_ : float
-        Mean cost of the rows of `X_val`, otherwise of the training rows.
     held_out_error_, held_out_cost_ : float
         Error (a share of the variance) and mean cost of the chosen model, on the validation rows.
-    always_sends_ : bool
-        Whether a set of sensors that always send was better than gates.
     gap_ : float or None
         Bound on how far predictors are from the optimum for these gates, in half squared errors of
         numbers with variance 1.
-    path_ : tuple of Candidate
-        All candidates; not in saved models.
-    posterior_ : GatePosterior
-        Not in saved models.
+
+    All other attributes are those of `GatedSensorsClassifier`.
 
     Notes
     -----

@@ -21,7 +21,7 @@ from bayescascade.base.former import former
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights
 from bayescascade.methods.sensors.signals import Floats, Signals
-from bayescascade.methods.sensors.thrift import fast_scores
+from bayescascade.methods.sensors.thrift import fast_scores, fast_sends
 from bayescascade.methods.sensors.training import Lesson
 from bayescascade.model.continuous import ContinuousPosterior
 
@@ -156,11 +156,10 @@ class GatePosterior(ContinuousPosterior):
     # -- formulas ----------------------------------------------------------------------------------
 
     def _open(self, weights: Weights) -> Floats:
-        z = fast_scores(weights, self.signals)
         if self.kind == "hard":
-            return ((z > 0) & self.signals.alive).astype(np.float64)
-        found: Floats = expit(self.sharpness * z) * self.signals.alive
-        return found
+            return fast_sends(weights, self.signals).astype(np.float64)
+        soft: Floats = expit(self.sharpness * fast_scores(weights, self.signals))
+        return soft * self.signals.alive
 
     def _outputs(self, weights: Weights, gates: Floats) -> Floats:
         sent = self.signals.features * gates[:, self.signals.sensor_of]
@@ -219,9 +218,7 @@ class GatePosterior(ContinuousPosterior):
 
     def sending(self, state: Floats) -> Floats:
         """Return the share of rows for which each sensor sends, with hard gates, (n_sensors,)."""
-        z = fast_scores(self.parts(state), self.signals)
-        found: Floats = ((z > 0) & self.signals.alive).mean(axis=0)
-        return found
+        return np.asarray(fast_sends(self.parts(state), self.signals).mean(axis=0))
 
     def needed(self, states: Iterable[Floats], least_share: float = 0.05) -> Floats:
         """Return the probability that each sensor is needed, (n_sensors,).

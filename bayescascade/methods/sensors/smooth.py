@@ -30,11 +30,10 @@ _STEPS, _RATE = 50, 0.1  # of descent, in a round
 
 
 class Smooth(NamedTuple):
-    """Gates and predictors of soft gates, their mean squared error, and how many starts it took."""
+    """Gates and predictors of soft gates, and their mean squared error."""
 
     weights: Weights
     error: float
-    n_starts: int
 
 
 class _Projected:
@@ -112,9 +111,7 @@ def smooth(
     """
     problem, best = _Projected(signals, y, has_constants), None
     size, penalty = problem.p + problem.n_sensors, _PENALTY * float(np.sum((y - y.mean()) ** 2))
-    n_tried = 0
-    while n_tried < (n_starts if start is None else 1):
-        n_tried += 1
+    for _ in range(n_starts if start is None else 1):
         at = rng.normal(size=size) if start is None else np.hstack([start.gates, start.offsets])
         found, error = problem.descended(at, penalty)
         if error <= _EXACT * float(np.mean(y**2)):
@@ -129,7 +126,7 @@ def smooth(
     problem.of(best[1])
     gates = Weights.zeros(problem.p, problem.n_sensors, 1)
     gates = gates._replace(gates=best[1][: problem.p], offsets=best[1][problem.p :])
-    return Smooth(gates.with_theta(problem.theta[:, np.newaxis]), best[0], n_tried)
+    return Smooth(gates.with_theta(problem.theta[:, np.newaxis]), best[0])
 
 
 def alternated(
@@ -164,7 +161,7 @@ def alternated(
             weights = within(projected(weights, signals, costs, budget), signals, costs, budget)
     soft = expit(fast_scores(weights, signals)) * signals.alive
     left = (designed(signals, soft) @ weights.theta)[:, 0] - y
-    return Smooth(weights, float(left @ left) / n, 1)
+    return Smooth(weights, float(left @ left) / n)
 
 
 def projected(weights: Weights, signals: Signals, costs: Floats, budget: float) -> Weights:

@@ -18,7 +18,7 @@ from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.methods.sensors.models import GatedNet, Weights, designed
-from bayescascade.methods.sensors.refitting import Refit, refitted
+from bayescascade.methods.sensors.refitting import refitted
 from bayescascade.methods.sensors.static import greedy_sets
 from bayescascade.methods.sensors.thrift import fast_sends
 from bayescascade.methods.sensors.training import Lesson, error_of
@@ -93,33 +93,28 @@ class Trying(NamedTuple):
     def judged(self, kind: str, weights: Weights, thrift: float, gap: float) -> Candidate:
         """Return a candidate with its error and cost."""
         judging = self.judging
-        net = GatedNet(weights, judging.signals.sensor_of, self._activation_of(kind))
+        activation = "step" if kind == "always" else self.activation
+        net = GatedNet(weights, judging.signals.sensor_of, activation)
         sends = fast_sends(weights, judging.signals)
         outputs = designed(judging.signals, net.gates(judging.signals)) @ weights.theta
         cost = float((sends @ judging.costs).mean())
         loss = float(judging.loss.rows(outputs, judging.targets).mean())
         return Candidate(kind, net, thrift, error_of(judging, outputs), cost, gap, loss)
 
-    def _activation_of(self, kind: str) -> str:
-        return "step" if kind == "always" else self.activation
-
     def static(self) -> Iterator[Candidate]:
         """Yield greedy sets that always send."""
         for weights, found in greedy_sets(self.lesson, self.judging):
-            yield self.judged("always", weights, float("nan"), found.gap)
-
-    def refit(self, weights: Weights, max_iter: int) -> tuple[Weights, Refit]:
-        """Return gates with the best predictors."""
-        net = GatedNet(weights, self.lesson.signals.sensor_of, self.activation)
-        found = refitted(self.lesson, net.gates(self.lesson.signals), weights.theta, max_iter)
-        return weights.with_theta(found.theta), found
+            yield self.judged("always", weights, math.nan, found.gap)
 
     def at(self, thrift: float, start: Weights) -> list[Candidate]:
         """Return the candidates of a number of thrift."""
         weights = self.train(self.lesson, thrift, start)
-        anew, found = self.refit(weights, _QUICK)
+        signals = self.lesson.signals
+        gates = GatedNet(weights, signals.sensor_of, self.activation).gates(signals)
+        found = refitted(self.lesson, gates, weights.theta, _QUICK)
+        anew = weights.with_theta(found.theta)
         return [
-            self.judged("gates", weights, thrift, float("nan")),
+            self.judged("gates", weights, thrift, math.nan),
             self.judged("gates, fitted anew", anew, thrift, found.gap),
         ]
 
