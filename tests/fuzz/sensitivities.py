@@ -11,7 +11,7 @@ from bayescascade.methods.causal import sensitivity
 from bayescascade.methods.causal.features import GaussianFeatures
 from bayescascade.methods.causal.scores import log_iqr, score_of
 from bayescascade.methods.rado import protection
-from bayescascade.privacy.grid import MOST_STEPS, grid_for
+from bayescascade.privacy.mechanisms import MOST_STEPS, grid_for
 from tests.fuzz.running import Found, Problem
 from tests.methods.rado.problems import agreement_laws, smallest_delta
 

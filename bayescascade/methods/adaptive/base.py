@@ -25,15 +25,13 @@ from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.adaptive.boosted import LEAST, BoostedLearner
-from bayescascade.methods.adaptive.boosting import Boosting
-from bayescascade.methods.adaptive.choosing import AdaptiveFit, best_within
+from bayescascade.methods.adaptive.boosted import LEAST, BoostedLearner, Boosting
+from bayescascade.methods.adaptive.choosing import AdaptiveFit, Trial, best_within
 from bayescascade.methods.adaptive.gated import Gated, GatedWalk
 from bayescascade.methods.adaptive.growing import Growth
 from bayescascade.methods.adaptive.objective import Problem
 from bayescascade.methods.adaptive.parameters import BoostedParameters
 from bayescascade.methods.adaptive.reports import way_texts
-from bayescascade.methods.adaptive.trial import Trial
 from bayescascade.model.reporting import OF_ROWS
 
 _LEVELS = CellPolicy(missing="level")

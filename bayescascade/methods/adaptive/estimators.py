@@ -16,6 +16,7 @@ from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.adaptive.base import GatedClassifier
 from bayescascade.methods.adaptive.boosted_scores import BoostedScores
+from bayescascade.methods.adaptive.choosing import Learner, Trial, counted, judges_of
 from bayescascade.methods.adaptive.fitting import fit_any, fit_budgeted, losses_of, own_estimator
 from bayescascade.methods.adaptive.full import OfAny, OfBudgeted, OfForest
 from bayescascade.methods.adaptive.gated import Gated, Scores
@@ -27,7 +28,6 @@ from bayescascade.methods.adaptive.parameters import AdaptiveParameters
 from bayescascade.methods.adaptive.posterior import AdaptivePosterior
 from bayescascade.methods.adaptive.reports import HOW_TO_READ, score_table
 from bayescascade.methods.adaptive.selecting import Fit
-from bayescascade.methods.adaptive.trial import Learner, Trial, counted, judges_of
 from bayescascade.model.sampled import no_rows
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import BLANK, Page, Pieces, count_of
@@ -67,7 +67,7 @@ class AdaptiveClassifier(GatedClassifier):
     Notes
     -----
     Nan (2018), chapter 5, Adapt-GBRT and Adapt-Lin, corrected as in the errata of the
-    documentation; `methods.adaptive.objective` and `methods.adaptive.boosting` have the formulas.
+    documentation; `methods.adaptive.objective` and `methods.adaptive.boosted` have the formulas.
     Each row acquires the features of the gate. Rows that are kept also acquire those of the local
     model, and rows that are sent those of the full model. In training, losses of the full model are
     out-of-bag, or from folds on which it was not fitted.

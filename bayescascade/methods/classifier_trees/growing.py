@@ -13,8 +13,8 @@ from scipy.special import expit
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.leaves import gate_of, least_squares_leaf, logistic_leaf
+from bayescascade.methods.classifier_trees.scaling import Sums, squares_of
 from bayescascade.methods.classifier_trees.selection import Node
-from bayescascade.methods.classifier_trees.sums import Sums, squares_of
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, Linear
 
 Numbers = NDArray[np.float64]

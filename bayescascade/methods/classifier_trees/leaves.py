@@ -10,8 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.classifier_trees.basis import Basis
-from bayescascade.methods.classifier_trees.scaling import Standard
-from bayescascade.methods.classifier_trees.sums import Sums
+from bayescascade.methods.classifier_trees.scaling import Standard, Sums
 from bayescascade.methods.classifier_trees.tree import Linear
 
 Numbers = NDArray[np.float64]

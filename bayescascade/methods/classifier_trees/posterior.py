@@ -37,8 +37,8 @@ from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.kernels import buying
 from bayescascade.methods.classifier_trees.kernels.choosing import Prices
+from bayescascade.methods.classifier_trees.scaling import squares_of
 from bayescascade.methods.classifier_trees.selection import Node
-from bayescascade.methods.classifier_trees.sums import squares_of
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend

@@ -1,15 +1,74 @@
-"""Columns of a basis in units in which a coefficient says as much in each of them."""
+"""Units of columns and targets at a node of a tree: sums of squares, and standard columns."""
 
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.methods.classifier_trees.sums import units_of
 from bayescascade.methods.classifier_trees.tree import Linear
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
+
+RIDGE = 1e-6
+"""Added to the variance, 1, of every column."""
+
+_LEAST_EXPONENT = 1000
+
+
+class Sums(NamedTuple):
+    """Sums of squares of p columns and c targets at a node, and what scaled them.
+
+    squares (p + c, p + c); means, scales (p + c,): z-scores are (x - means) * scales, the scales of
+    constant columns 0.
+    """
+
+    squares: Numbers
+    means: Numbers
+    scales: Numbers
+    n_columns: int  # p
+
+
+def squares_of(columns: Numbers, targets: Numbers, weights: Numbers, ridge: float = RIDGE) -> Sums:
+    """Return the sums of squares of columns and targets at a node.
+
+    columns (n, p) of variance 1 at the node then, constant ones 0; targets (n, c), whose variances
+    sum up to 1; weights (n,) >= 0.
+    """
+    is_present = weights > 0
+    shares = weights[is_present] / weights.sum()
+    if not is_present.all():
+        columns, targets = columns[is_present], targets[is_present]
+    both = np.column_stack([columns, targets])
+    units = units_of(both)
+    is_constant = units == 0
+    means = shares @ both
+    both -= means
+    both *= np.sqrt(shares)[:, np.newaxis]
+    units[is_constant] = 1.0
+    units[columns.shape[1] :] = 1.0
+    both /= units
+    squares = both.T @ both
+    n_columns = columns.shape[1]
+    variances = np.where(is_constant, 1.0, squares.diagonal())
+    scale = np.where(is_constant, 0.0, 1 / np.sqrt(variances))
+    total = variances[n_columns:][~is_constant[n_columns:]].sum()
+    scale[n_columns:] = 1 / np.sqrt(total) if total > 0 else 0.0
+    squares *= scale * scale[:, np.newaxis]
+    places = np.flatnonzero(~is_constant[:n_columns])
+    squares[places, places] = 1.0 + ridge
+    return Sums(squares, means, scale / units, n_columns)
+
+
+def units_of(columns: Numbers) -> Numbers:
+    """Return a power of 2 near the spread of each column (n, p), (p,): 0 of constant columns.
+
+    In such units, which round nothing, squares neither vanish nor overflow. What spreads by less
+    than 2^-1000 is constant.
+    """
+    _, exponents = np.frexp(columns.max(axis=0) / 2 - columns.min(axis=0) / 2)
+    is_some = (columns.max(axis=0) > columns.min(axis=0)) & (exponents > -_LEAST_EXPONENT)
+    return np.where(is_some, np.ldexp(1.0, exponents), 0.0)
 
 
 class Standard(NamedTuple):

@@ -38,7 +38,6 @@ from bayescascade.methods.classifier_trees.parameters import CostWeightedParamet
 from bayescascade.methods.classifier_trees.reports import path_words
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
 from bayescascade.methods.classifier_trees.tree_sql import tree_sql
-from bayescascade.methods.classifier_trees.walk import ClassifierWalk
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.reporting import OF_ROWS
 
@@ -258,3 +257,43 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "tree_")
+
+
+class ClassifierWalk:
+    """A row on its way, see `costs.acquisition`: it waits where a node's features are not known."""
+
+    def __init__(
+        self, tree: ClassifierTree, start: NDArray[np.float64], encoder: MatrixEncoder
+    ) -> None:
+        self._tree, self._encoder = tree, encoder
+        self._has = tree.has
+        self._cells = np.zeros((1, encoder.source.size))
+        self._known = np.zeros(tree.n_features, np.bool_)
+        self._node, self._answer = 0, start
+        self._go_on()
+
+    @property
+    def waiting(self) -> dict[int, int]:
+        """The features that the row's node still asks for; 1 for each."""
+        missing = np.flatnonzero(self._has[self._node] & ~self._known)
+        return dict.fromkeys(missing.tolist(), 1)
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """What the last node answers of which all is known."""
+        return self._answer
+
+    def learn(self, column: int, value: object) -> None:
+        """Take the value of a feature, and go on as far as what is known leads."""
+        self._cells[0, self._encoder.source == column] = self._encoder.read_cell(column, value)
+        self._known[column] = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while not self.waiting:
+            node = self._tree.nodes[self._node]
+            self._answer = node.leaf.probabilities(self._tree.basis, self._cells)[0]
+            if node.is_leaf:
+                return
+            score = node.gate.outputs(self._tree.basis, self._cells)[0, 0]
+            self._node = node.children[0] if score > node.threshold else node.children[1]

@@ -19,11 +19,10 @@ from bayescascade.data.given import GivenRows
 from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.methods.effects.associations import Association, find_associations, rows_with
+from bayescascade.methods.effects.lists import best_tree, most_probable_list, soft_labels
 from bayescascade.methods.effects.measured import MeasuredEffects
 from bayescascade.methods.effects.parameters import EffectRulesParameters
 from bayescascade.methods.effects.rules_page import rules_page
-from bayescascade.methods.effects.short_tree import best_tree
-from bayescascade.methods.effects.soft_list import most_probable_list, soft_labels
 from bayescascade.methods.rules.cells import encode_for_labels
 from bayescascade.methods.rules.label_list import LabelList
 from bayescascade.methods.rules.rule_list import read_rules

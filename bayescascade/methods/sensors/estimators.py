@@ -18,7 +18,7 @@ from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows, check_labels, label_codes
 from bayescascade.methods.sensors.base import SHARES, Answers, GatedSensors
-from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights, chances_of
+from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights, chances_of, within
 from bayescascade.methods.sensors.parameters import (
     SensorClassifierParameters,
     SensorRegressorParameters,
@@ -26,7 +26,6 @@ from bayescascade.methods.sensors.parameters import (
 from bayescascade.methods.sensors.relaxed import relaxed
 from bayescascade.methods.sensors.signals import Floats
 from bayescascade.methods.sensors.smooth import alternated, smooth
-from bayescascade.methods.sensors.thrift import within
 from bayescascade.methods.sensors.training import Lesson, opened, trained
 from bayescascade.methods.sensors.trial import SOFT, Ways
 from bayescascade.model.matrix_classifier import MatrixClassifier

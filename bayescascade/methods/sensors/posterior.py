@@ -19,9 +19,8 @@ from scipy.special import expit
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.former import former
 from bayescascade.base.validation import check_choice, check_real
-from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights
+from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights, fast_scores, fast_sends
 from bayescascade.methods.sensors.signals import Floats, Signals
-from bayescascade.methods.sensors.thrift import fast_scores, fast_sends
 from bayescascade.methods.sensors.training import Lesson
 from bayescascade.model.continuous import ContinuousPosterior
 

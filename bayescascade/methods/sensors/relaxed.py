@@ -3,7 +3,7 @@
     min over V, a, w, b, q of  mean loss(sum_k q_k h_k) + kl_weight / n sum KL(q_k, sigmoid(z_k))
     with 0 <= q <= 1 and  mean of sum_k c_k q_k  <=  share sum_k c_k,
 
-one part given the others in turn. Given q, predictors are those of `refitting`, and gates logistic
+one part given the others in turn. Given q, predictors are those of `training`, and gates logistic
 regressions of q. Given both, the problem in q is convex, and solved by Frank and Wolfe's algorithm.
 
 Departure: only entries with a negative derivative become 1, the most negative for their cost first,
@@ -18,11 +18,9 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, xlogy
 
 from bayescascade.base.watch import check_time
-from bayescascade.methods.sensors.models import Loss, Weights
-from bayescascade.methods.sensors.refitting import refitted
+from bayescascade.methods.sensors.models import Loss, Weights, fast_scores
 from bayescascade.methods.sensors.signals import Floats, Signals
-from bayescascade.methods.sensors.thrift import fast_scores
-from bayescascade.methods.sensors.training import Lesson
+from bayescascade.methods.sensors.training import Lesson, refitted
 
 KL_WEIGHT = 0.1
 _EDGE = 1e-6  # shares keep away from 0 and 1, where the divergence has no slope

@@ -6,7 +6,7 @@ Given gates (w, b), the best v are least squares, so only gates are searched for
 projection, Golub and Pereyra, 1973; derivatives as Kaufman, 1975, leaves a term out that vanishes
 with the residuals). The errors are no convex function of the gates: starts are drawn until one
 leaves no error, or there have been enough. `alternated` is the thesis's alternating gradient
-descent, and `projected` its descent for (7.3), by `thrift.within` after each projection.
+descent, and `projected` its descent for (7.3), by `models.within` after each projection.
 """
 
 from typing import NamedTuple
@@ -16,9 +16,8 @@ from scipy.optimize import least_squares
 from scipy.special import expit
 
 from bayescascade.base.watch import check_time
-from bayescascade.methods.sensors.models import Weights, designed
+from bayescascade.methods.sensors.models import Weights, designed, fast_scores, within
 from bayescascade.methods.sensors.signals import Floats, Signals
-from bayescascade.methods.sensors.thrift import fast_scores, within
 
 _ENOUGH = 1e-10  # of the mean square: that is no error
 _MOST_CALLS = 200  # of a start

@@ -11,9 +11,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from bayescascade.base.watch import check_time
 from bayescascade.methods.sensors.models import Bools, Weights, designed
-from bayescascade.methods.sensors.refitting import Refit, refitted
 from bayescascade.methods.sensors.signals import Floats
-from bayescascade.methods.sensors.training import Lesson
+from bayescascade.methods.sensors.training import Lesson, Refit, refitted
 
 _RIDGE = 1e-6  # of the largest entry of the squares, beside the lesson's own
 _FITTED = 3  # sensors of which each is tried by a fit, of classes

@@ -9,11 +9,9 @@ import numpy as np
 
 from bayescascade.base.watch import Watch
 from bayescascade.data.cell_policy import Matrix
-from bayescascade.methods.sensors.models import Bools, GatedNet, Weights
-from bayescascade.methods.sensors.refitting import refitted
+from bayescascade.methods.sensors.models import Bools, GatedNet, Weights, fast_sends, within
 from bayescascade.methods.sensors.static import sent
-from bayescascade.methods.sensors.thrift import fast_sends, within
-from bayescascade.methods.sensors.training import Lesson
+from bayescascade.methods.sensors.training import Lesson, refitted
 from bayescascade.methods.sensors.trying import NEAR, Candidate, Train
 
 _AGAIN = 3  # times that what was chosen is trained on, at most

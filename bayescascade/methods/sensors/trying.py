@@ -17,11 +17,9 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
 from bayescascade.costs.limits import is_within, too_low
-from bayescascade.methods.sensors.models import GatedNet, Weights, designed
-from bayescascade.methods.sensors.refitting import refitted
+from bayescascade.methods.sensors.models import GatedNet, Weights, designed, fast_sends
 from bayescascade.methods.sensors.static import greedy_sets
-from bayescascade.methods.sensors.thrift import fast_sends
-from bayescascade.methods.sensors.training import Lesson, error_of
+from bayescascade.methods.sensors.training import Lesson, error_of, refitted
 
 NEAR = 0.95
 """A candidate that costs less than this part of a budget leaves some of it unused."""

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from bayescascade import AdaptiveClassifier, FeatureCosts, GreedyMiserClassifier
-from bayescascade.methods.adaptive.boosting import Boosting
+from bayescascade.methods.adaptive.boosted import Boosting
 from bayescascade.methods.adaptive.growing import Grower, Growth
 from tests.methods.adaptive import slow_trees
 from tests.methods.adaptive.problems import mixed, problem

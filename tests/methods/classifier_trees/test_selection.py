@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from bayescascade import FeatureCosts
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
+from bayescascade.methods.classifier_trees.scaling import squares_of
 from bayescascade.methods.classifier_trees.selection import Node
-from bayescascade.methods.classifier_trees.sums import squares_of
 from tests.methods.classifier_trees.problems import explained
 
 Problem = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], CostItems]
@@ -45,7 +45,7 @@ def node_of(problem: Problem, inherited: tuple[int, ...], ridge: float) -> Node:
 
 def best_value(problem: Problem, inherited: tuple[int, ...], budget: float, ridge: float) -> float:
     """Return the largest z of a set within the budget, by looking at all."""
-    items, d = problem[-1], problem[3].n_features
+    items, d = problem[-1], problem[-1].n_columns
     others = [f for f in range(d) if f not in inherited]
     paid = items.paid(np.isin(np.arange(d), inherited)[np.newaxis])
     best = -np.inf

@@ -6,14 +6,21 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from bayescascade import GatePosterior, ParameterError, explore
-from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, GatedNet, Weights, chances_of
-from bayescascade.methods.sensors.refitting import refitted
+from bayescascade.methods.sensors.models import (
+    SOFTMAX,
+    SQUARE,
+    GatedNet,
+    Weights,
+    chances_of,
+    fast_scores,
+    fast_sends,
+    within,
+)
 from bayescascade.methods.sensors.relaxed import ShareProblem, divergence, relaxed, solved
 from bayescascade.methods.sensors.signals import Signals
 from bayescascade.methods.sensors.smooth import _Projected, alternated, projected, smooth
 from bayescascade.methods.sensors.static import always, greedy_sets
-from bayescascade.methods.sensors.thrift import fast_scores, fast_sends, within
-from bayescascade.methods.sensors.training import Lesson, _Slopes, opened, trained
+from bayescascade.methods.sensors.training import Lesson, _Slopes, opened, refitted, trained
 from tests.methods.sensors import slow_sums
 
 OWNER = np.array([0, 0, 1, 2, 2])
