@@ -64,10 +64,12 @@ from .methods.comparing import compare as compare
 from .methods.cost_trees.estimators import BudgetTreeClassifier as BudgetTreeClassifier
 from .methods.cost_trees.posterior import BudgetTreePosterior as BudgetTreePosterior
 from .methods.cost_trees.tree import BudgetTree as BudgetTree
-from .methods.effects.bounds import effect_bound as effect_bound
 from .methods.effects.causal_svm import CausalSVM as CausalSVM
 from .methods.effects.estimators import EffectModel as EffectModel
-from .methods.effects.losses import conditional_difference_loss as conditional_difference_loss
+from .methods.effects.losses import (
+    conditional_difference_loss as conditional_difference_loss,
+    effect_bound as effect_bound,
+)
 from .methods.effects.posterior import EffectPosterior as EffectPosterior
 from .methods.effects.rules import EffectRules as EffectRules
 from .methods.forests.budgeted_forest import BudgetedForestClassifier as BudgetedForestClassifier

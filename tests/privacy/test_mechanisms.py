@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from bayescascade.base.errors import ParameterError
-from bayescascade.privacy import grid as grid_module, mechanisms
+from bayescascade.privacy import mechanisms
 from bayescascade.privacy.mechanisms import (
     exponential,
     gaussian,
@@ -26,8 +26,8 @@ EPSILONS = [0.1, 1.0, 5.0]
 @pytest.fixture
 def coarse(monkeypatch):
     """Make grids so coarse that rounding matters, and laws so short that they can be summed."""
-    monkeypatch.setattr(grid_module, "_FINE", 2.0)
-    monkeypatch.setattr(grid_module, "_FINE_TO_ROUNDING", 2.0)
+    monkeypatch.setattr(mechanisms, "_FINE", 2.0)
+    monkeypatch.setattr(mechanisms, "_FINE_TO_ROUNDING", 2.0)
 
 
 def on_grid(mechanism, *arguments, **options):
@@ -67,7 +67,7 @@ def test_laplace_covers_rounding_and_errors(rng, request, monkeypatch, epsilon, 
     if grid == "coarse":
 
         def without_rounding(sensitivity, error, n, scales):
-            grid = grid_module.grid_for(sensitivity, error, n, scales)
+            grid = mechanisms.grid_for(sensitivity, error, n, scales)
             return replace(grid, moves=grid.moves - n)
 
         monkeypatch.setattr(mechanisms, "grid_for", without_rounding)
@@ -182,17 +182,17 @@ def test_opendp_agrees_about_what_noise_costs():
     for size, epsilon in ((1, 0.1), (3, 2.0)):
         told = Told()
         laplace(np.zeros(size), 1.0, epsilon, told)
-        moves = grid_module.grid_for(1.0, 0.0, size, 1.0 / epsilon).moves
+        moves = mechanisms.grid_for(1.0, 0.0, size, 1.0 / epsilon).moves
         noise = dp.m.make_laplace(vectors, dp.l1_distance(T="i64"), scale=told.scales[0])
         assert noise.map(math.ceil(moves)) == pytest.approx(epsilon, rel=1e-2)
         assert noise.map(math.floor(moves)) <= epsilon
         rho = gaussian(np.zeros(size), 1.0, epsilon, 1e-6, told).cost.rho
         ratio = mechanisms._deviation(epsilon, 1e-6)
-        moves = grid_module.grid_for(1.0, 0.0, math.sqrt(size), ratio).moves
+        moves = mechanisms.grid_for(1.0, 0.0, math.sqrt(size), ratio).moves
         noise = dp.m.make_gaussian(vectors, dp.l2_distance(T="f64"), scale=told.scales[1])
         assert noise.map(moves) == pytest.approx(rho, rel=1e-9)
         choice = exponential(np.zeros(size), 1.0, epsilon, told)
-        moves = grid_module.grid_for(1.0, 0.0, 1.0, 2.0 / epsilon).moves
+        moves = mechanisms.grid_for(1.0, 0.0, 1.0, 2.0 / epsilon).moves
         measures = dp.linf_distance(T="i64"), dp.zero_concentrated_divergence()
         noise = dp.m.make_noisy_max(vectors, *measures, scale=told.scales[2])
         assert noise.map(math.ceil(moves)) == pytest.approx(choice.cost.rho, rel=1e-2)

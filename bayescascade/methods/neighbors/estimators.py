@@ -345,8 +345,7 @@ class NeighborCompressionClassifier(
 
         Their Euclidean distances are the distances of the metric.
         """
-        rows = self._matrix(X)
-        return self._best.applied(rows)
+        return self._best.applied(self._matrix(X))
 
     def to_sklearn(self, n_neighbors: int = 1, **options: Any) -> KNeighborsClassifier:
         """Return a fitted `KNeighborsClassifier` over the prototypes, for rows of numbers.

@@ -39,10 +39,8 @@ class Compressed:
         They are measured from the prototypes' mean, which keeps digits.
         """
         centered = rows - self.points.mean(axis=0)
-        found: Floats = (
-            centered @ self.factor.T if self.factor.ndim == 2 else centered * self.factor
-        )
-        return found
+        is_matrix = self.factor.ndim == 2
+        return np.asarray(centered @ self.factor.T if is_matrix else centered * self.factor)
 
     def nearest(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the position of the prototype that is nearest to each row, (n_rows,)."""
@@ -146,15 +144,13 @@ class Rule(NamedTuple):
         near, points = model.applied(rows), model.applied(model.points)
         if self.name == "neighbors":
             voters = KNeighborsClassifier(self.n_neighbors, algorithm="brute")
-            votes: Floats = voters.fit(points, model.labels).predict_proba(near)
-            return votes
+            return np.asarray(voters.fit(points, model.labels).predict_proba(near))
         starts = np.searchsorted(model.labels, np.arange(n_classes + 1))
         return class_probabilities(near, _weights(points), starts)
 
     def classified(self, model: Compressed, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the positions of the classes that rows are taken for, (n_rows,)."""
-        positions: NDArray[np.int64] = self.probabilities(model, rows).argmax(axis=1)
-        return positions
+        return np.asarray(self.probabilities(model, rows).argmax(axis=1))
 
     def labeled(
         self, model: Compressed, rows: NDArray[Any], labels: NDArray[np.int64]

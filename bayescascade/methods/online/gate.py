@@ -29,18 +29,18 @@ from bayescascade.methods.online.experts import (
     GivenExperts,
     Pool,
     check_classes,
+    posterior_of,
 )
 from bayescascade.methods.online.played import Decision, Played
-from bayescascade.methods.online.posterior import posterior_of
 from bayescascade.methods.online.rates import RATES, game_of, regret_bound
-from bayescascade.methods.online.reports import expert_table, heading_of, legend_of, notes_of
-from bayescascade.methods.online.saved import FORMAT, VERSION, restore_stream, stream_record
+from bayescascade.methods.online.reports import gate_page
 from bayescascade.methods.online.stream import Outcome, Stream, part_of
 from bayescascade.model.posterior import GibbsPosterior
 from bayescascade.model.record import contradictions_refused
 from bayescascade.report.page import Page
 from bayescascade.report.printed import Printed
 
+_FORMAT, _VERSION = "bayescascade gate", 1
 _OPTIONS = ("cost", "rates", "horizon", "exploration", "known_cost")
 _POLICY = CellPolicy("level", "mean")
 
@@ -330,8 +330,7 @@ class OnlineGate(Printed):
         """The weights of the experts at the last rate, (n_experts,); their sum is 1."""
         losses = self._stream.standing.losses
         weights = np.exp(-self._stream.standing.sums[4] * (losses - losses.min()))
-        found: NDArray[np.float64] = weights / weights.sum()
-        return found
+        return np.asarray(weights / weights.sum())
 
     @property
     def posterior_(self) -> GibbsPosterior[int]:
@@ -361,13 +360,7 @@ class OnlineGate(Printed):
 
     def page(self) -> Page:
         """Return how often the gate asked, and the experts with the largest weights."""
-        names, n = self._pool.names, self.n_rounds_
-        return (
-            heading_of(len(names), self.cost, n, self.n_asked_),
-            notes_of(self.rates, n, self.regret_bound(max(n, 1)), self._stream.n_learned),
-            *expert_table(names, self.probabilities_, self.estimated_losses_ / max(n, 1)),
-            *legend_of(self._pool.legend),
-        )
+        return gate_page(self, self._pool, self._stream.n_learned)
 
     # -- files -------------------------------------------------------------------------------------
 
@@ -384,9 +377,9 @@ class OnlineGate(Printed):
         if self._encoder is not None:
             reading = {"encoding": self._encoder.to_dict(), "means": self._means}
         write_json(path, {
-            "format": FORMAT, "version": VERSION, "options": options, "learns": self._learns,
+            "format": _FORMAT, "version": _VERSION, "options": options, "learns": self._learns,
             "experts": self._pool.names, "classes": classes_record(self.classes_), **reading,
-            **stream_record(self._stream),
+            **self._stream.to_record(),
         })  # fmt: skip
 
     @classmethod
@@ -405,7 +398,7 @@ class OnlineGate(Printed):
         ModelFileError
             If the file cannot be read or contradicts itself, or if the experts are different.
         """
-        record = read_json(path, FORMAT, VERSION)
+        record = read_json(path, _FORMAT, _VERSION)
         with contradictions_refused():
             options = dict(record["options"])
             classes = read_classes(record["classes"])
@@ -430,7 +423,7 @@ class OnlineGate(Printed):
         if self._pool.names != record["experts"]:
             raise ModelFileError("experts must be those of the gate that was saved, got others")
         self._begin()
-        restore_stream(self._stream, record, len(classes), width)
+        self._stream.restore(record, len(classes), width)
 
 
 def _part(X: Any, row: int) -> Any:

@@ -1,18 +1,21 @@
 """Rounds of the gate in blocks: experts decide, labels are bought, and models learn on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.errors import DataError
+from bayescascade.base.errors import DataError, ModelFileError, ParameterError
+from bayescascade.base.saved_arrays import read_array
 from bayescascade.methods.online.experts import ASKS, Decisions, Pool
 from bayescascade.methods.online.kernels.rounds import Game, Rows, Standing, play
 
 _BLOCK = 4096  # rows that are decided about at a time
 _GROWTH = 1.5  # of the labels, after which models learn anew
+_GENERATORS = {"PCG64": np.random.PCG64, "PCG64DXSM": np.random.PCG64DXSM}  # that files hold
+_KINDS = {"b": np.bool_, "i": np.int64, "f": np.float64}  # of rows
 
 
 class Outcome(NamedTuple):
@@ -57,20 +60,6 @@ class Stream:
         """Learn from rows whose labels cost nothing."""
         self._rows, self._labels = [rows], [labels]
         self._learn()
-
-    def known(self) -> tuple[Any, NDArray[np.int64]]:
-        """Return the rows whose labels are known to models, and the labels."""
-        if not self._rows:
-            return np.zeros((0, 0)), np.zeros(0, np.int64)
-        return np.concatenate(self._rows), np.concatenate(self._labels)
-
-    def restore(self, rows: Any, labels: NDArray[np.int64], n_learned: int) -> None:
-        """Know rows and labels, the first of which models learn from."""
-        if not n_learned:
-            return
-        self._rows, self._labels = [rows], [labels]
-        self.pool.learn(rows[:n_learned], labels[:n_learned])
-        self.n_learned = n_learned
 
     def prepare(self, rows: Any, labels: NDArray[np.int64]) -> Rows:
         """Return the rows of the next rounds, decided about; labels -1 are not known yet."""
@@ -151,6 +140,57 @@ class Stream:
                 f"{int(np.argmin(explores))}"
             )
         return found
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the rounds played, and the labels bought with their rows, but no model.
+
+        A file cannot hold any classifier without code, so models are fitted again when it is read.
+        They are the same if they are deterministic, or have a `random_state`.
+        """
+        state: dict[str, Any] = dict(self.rng.bit_generator.state)
+        if state["bit_generator"] not in _GENERATORS:
+            raise ParameterError(
+                "random_state must be an int or a generator of PCG64 for a gate that is saved, got "
+                f"{state['bit_generator']}"
+            )
+        rows = np.concatenate(self._rows) if self._rows else np.zeros((0, 0))
+        return {
+            "losses": self.standing.losses,
+            "sums": self.standing.sums,
+            "uniforms": self.uniforms,
+            "rng": state,
+            "n_learned": self.n_learned,
+            "rows": rows,
+            "kind": rows.dtype.kind,
+            "labels": np.concatenate([np.zeros(0, np.int64), *self._labels]),
+        }
+
+    def restore(self, record: Mapping[str, Any], n_classes: int, width: int) -> None:
+        """Become the stream of a record; models learn from its rows, of some width, again."""
+        losses = read_array(record, "losses", self.standing.losses.shape)
+        sums = read_array(record, "sums", self.standing.sums.shape)
+        uniforms = read_array(record, "uniforms", (None, 2))
+        n_learned, n = record["n_learned"], len(record["labels"])
+        rows = read_array(record, "rows", (n, width), _KINDS[record["kind"]])
+        labels = read_array(record, "labels", (n,), np.int64)
+        is_whole = type(n_learned) is int and 0 <= n_learned <= n
+        if not is_whole or (n and not 0 <= labels.min() <= labels.max() < n_classes):
+            raise ModelFileError(
+                "a saved gate's labels must be of its classes, and as many as learned"
+            )
+        is_sound = sums[0] == int(sums[0]) >= sums[1] == int(sums[1]) >= 0 < sums[4]
+        if not is_sound or (uniforms.size and not 0 <= uniforms.min() <= uniforms.max() < 1):
+            raise ModelFileError("a saved gate's rounds must be counts, and its uniforms in [0, 1)")
+        self.standing, self.uniforms = Standing(losses, sums, np.zeros_like(losses)), uniforms
+        bits = _GENERATORS[record["rng"]["bit_generator"]]()
+        bits.state = dict(record["rng"])
+        self.rng = np.random.Generator(bits)
+        if n_learned:
+            self._rows, self._labels = [rows], [labels]
+            self.pool.learn(rows[:n_learned], labels[:n_learned])
+            self.n_learned = n_learned
 
     @property
     def _n_known(self) -> int:

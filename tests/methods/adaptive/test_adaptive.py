@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 import bayescascade
 from bayescascade import AdaptiveClassifier, FeatureCosts, ParameterError, explore
 from bayescascade.costs.norms import CostNorms
-from bayescascade.methods.adaptive import alternating, boosting
+from bayescascade.methods.adaptive import alternating, boosted
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated
 from bayescascade.methods.adaptive.choosing import Judges, judged
 from bayescascade.methods.adaptive.full import OfAny
@@ -351,7 +351,7 @@ def test_full_models_of_other_rows_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("how", "room"), [(LINEAR, alternating), ({"n_boosted": 20}, boosting)], ids=["linear", "trees"]
+    ("how", "room"), [(LINEAR, alternating), ({"n_boosted": 20}, boosted)], ids=["linear", "trees"]
 )
 def test_ctrl_c_keeps_what_was_tried(how, room, monkeypatch):
     """Before anything was tried it ends the fit; later, a model is there."""
