@@ -40,9 +40,9 @@ _TITLES = {
 BESIDE = {
     "What a fit has in it": (
         "bayescascade.methods.adaptive.boosted.BoostedFit",
-        "bayescascade.methods.adaptive.boosted_scores.BoostedScores",
+        "bayescascade.methods.adaptive.growing.BoostedScores",
         "bayescascade.methods.adaptive.choosing.AdaptiveFit",
-        "bayescascade.methods.adaptive.linear_scores.LinearScores",
+        "bayescascade.methods.adaptive.linear.LinearScores",
         "bayescascade.methods.adaptive.objective.Problem",
         "bayescascade.methods.adaptive.oracle.GateOracle",
         "bayescascade.methods.adaptive.selecting.Fit",

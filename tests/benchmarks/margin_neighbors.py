@@ -29,8 +29,8 @@ from sklearn.linear_model import LogisticRegression
 from bayescascade import MarginNeighborsClassifier
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.margin_neighbors.boxes import BoxTable
-from bayescascade.methods.margin_neighbors.choosing import Followed
 from bayescascade.methods.margin_neighbors.margins import probabilities_of
+from bayescascade.methods.margin_neighbors.nearest_fitting import Followed
 from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 from bayescascade.methods.margin_neighbors.rule import NEVER, Neighborhoods, Rule
 from tests.benchmarks import budget_methods as peers

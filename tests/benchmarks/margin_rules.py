@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescascade.methods.margin_neighbors.choosing import Followed, best_within
+from bayescascade.methods.margin_neighbors.nearest_fitting import Followed, best_within
 from bayescascade.methods.margin_neighbors.rule import NEVER, Rule
 from tests.benchmarks.budget_data import Split
 from tests.benchmarks.budget_judged import Judged, commonest_label

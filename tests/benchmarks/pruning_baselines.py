@@ -30,8 +30,8 @@ from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
 from bayescascade.methods.prunings.frontier import remove_features
 from bayescascade.methods.prunings.given_forest import count_classes
+from bayescascade.methods.prunings.path import choose_pruning, wrong_elsewhere
 from bayescascade.methods.prunings.program import Pruning, PruningProgram
-from bayescascade.methods.prunings.tradeoffs import choose_pruning, wrong_elsewhere
 
 _MOST_LEVELS = 20  # of a path that is not told any
 _ORDER_SHARE = 0.25  # at 1, removing what all trees begin with is as good as removing nothing

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from bayescascade import AdaptiveClassifier, FeatureCosts
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.adaptive.growing import Grower, Growth
-from bayescascade.methods.adaptive.linear_scores import Scaling
+from bayescascade.methods.adaptive.linear import Scaling
 from bayescascade.methods.adaptive.objective import Problem
 from bayescascade.methods.adaptive.selecting import SHARES, Choosing
 from tests.benchmarks.budget_data import letter_rows

@@ -24,11 +24,11 @@ from bayescascade.methods.adaptive.kernels.logistic import logistic_loss, logist
 from bayescascade.methods.adaptive.objective import (
     Numbers,
     Problem,
+    Split,
     State,
     class_chances,
     local_losses,
 )
-from bayescascade.methods.adaptive.shares import Split
 
 ROUNDS = 50
 """Rounds at most, as in the thesis's experiments."""

@@ -26,8 +26,7 @@ from scipy.special import expit
 from bayescascade.base.notices import noticed
 from bayescascade.base.watch import check_time
 from bayescascade.costs.items import CostItems
-from bayescascade.methods.adaptive.boosted_scores import BoostedScores
-from bayescascade.methods.adaptive.growing import LEAF, Grower, Growth, Prices, Tree
+from bayescascade.methods.adaptive.growing import LEAF, BoostedScores, Grower, Growth, Prices, Tree
 from bayescascade.methods.adaptive.objective import Numbers, Problem, class_chances
 
 

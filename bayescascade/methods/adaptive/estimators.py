@@ -14,19 +14,17 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.classifier import budgeted_from_record
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
-from bayescascade.methods.adaptive.base import GatedClassifier
-from bayescascade.methods.adaptive.boosted_scores import BoostedScores
+from bayescascade.methods.adaptive.base import HOW_TO_READ, GatedClassifier, score_table
 from bayescascade.methods.adaptive.choosing import Learner, Trial, counted, judges_of
 from bayescascade.methods.adaptive.fitting import fit_any, fit_budgeted, losses_of, own_estimator
 from bayescascade.methods.adaptive.full import OfAny, OfBudgeted, OfForest
 from bayescascade.methods.adaptive.gated import Gated, Scores
-from bayescascade.methods.adaptive.linear import LinearLearner
-from bayescascade.methods.adaptive.linear_scores import Scaling
+from bayescascade.methods.adaptive.growing import BoostedScores
+from bayescascade.methods.adaptive.linear import LinearLearner, Scaling
 from bayescascade.methods.adaptive.objective import Numbers, Problem
 from bayescascade.methods.adaptive.oracle import GateOracle, oracle_between
 from bayescascade.methods.adaptive.parameters import AdaptiveParameters
 from bayescascade.methods.adaptive.posterior import AdaptivePosterior
-from bayescascade.methods.adaptive.reports import HOW_TO_READ, score_table
 from bayescascade.methods.adaptive.selecting import Fit
 from bayescascade.model.sampled import no_rows
 from bayescascade.report.numbers import share_text

@@ -11,8 +11,7 @@ from bayescascade.costs.acquisition import Walk, WholeWalk
 from bayescascade.costs.classifier import BudgetedClassifier, budgeted_from_record
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.forests.walk import ForestWalk
+from bayescascade.methods.forests.forest import Forest, ForestWalk
 
 Numbers = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -11,9 +11,9 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.adaptive.boosted_scores import BoostedScores
 from bayescascade.methods.adaptive.full import FullModel, Nobody, features_of, full_from_record
-from bayescascade.methods.adaptive.linear_scores import LinearScores
+from bayescascade.methods.adaptive.growing import BoostedScores
+from bayescascade.methods.adaptive.linear import LinearScores
 from bayescascade.methods.adaptive.objective import Numbers, class_chances
 
 Bools = NDArray[np.bool_]

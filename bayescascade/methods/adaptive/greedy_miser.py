@@ -9,11 +9,11 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.feature_costs import Costs
 from bayescascade.data.given import GivenRows
 from bayescascade.methods.adaptive.base import GatedClassifier
-from bayescascade.methods.adaptive.boosted_scores import BoostedScores
 from bayescascade.methods.adaptive.choosing import Trial, counted, judges_of
 from bayescascade.methods.adaptive.full import Nobody
 from bayescascade.methods.adaptive.gated import Gated
-from bayescascade.methods.adaptive.linear_scores import Scaling
+from bayescascade.methods.adaptive.growing import BoostedScores
+from bayescascade.methods.adaptive.linear import Scaling
 from bayescascade.methods.adaptive.objective import Problem
 from bayescascade.methods.adaptive.parameters import GreedyMiserParameters
 from bayescascade.report.page import count_of

@@ -16,9 +16,8 @@ from bayescascade.methods.boxes.exact.levels import Costs, LevelRows
 from bayescascade.methods.boxes.exact.program import solve_program
 from bayescascade.methods.boxes.exact.search import best_union
 from bayescascade.methods.boxes.learned import LearnedBoxes
-from bayescascade.methods.boxes.measures import generalization_bound
+from bayescascade.methods.boxes.measures import WEIGHTS, BoxPath, generalization_bound
 from bayescascade.methods.boxes.parameters import BoxParameters
-from bayescascade.methods.boxes.path import WEIGHTS, BoxPath
 from bayescascade.methods.boxes.posterior import BoxPosterior, BoxState
 from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.kept_draws import thinned

@@ -20,28 +20,33 @@ As gates are fixed, a row pays and is explained by its leaf alone: **the density
 leaves**. So that each state stands for one tree, a feature that all rows of a node buy is bought at
 the highest such node; hence states are what leaves have, each any set that has what is required.
 Where leaves have no more than 20 features to choose from, all sets of each are weighed, which gives
-the most probable state and all probabilities exactly (see `exact`); else there are chains.
+the most probable state and all probabilities exactly (see `solved`); else there are chains.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.kernels import buying
+from bayescascade.methods.classifier_trees.kernels.buying import log_marginals
 from bayescascade.methods.classifier_trees.kernels.choosing import Prices
 from bayescascade.methods.classifier_trees.scaling import squares_of
-from bayescascade.methods.classifier_trees.selection import Node
+from bayescascade.methods.classifier_trees.selection import MOST_FEATURES, Node
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
+from bayescascade.model.search import Search
+from bayescascade.model.solution import Certificate, Solution
 from samplers.types import StepCounts
 
 Numbers = NDArray[np.float64]
@@ -51,6 +56,12 @@ MOVE_WEIGHTS = {"buy": 0.3, "sell": 0.3, "swap": 0.4}
 """How often each move of `kernels.buying` is tried; buy and sell, each other's reverse, alike."""
 
 _MOST_BYTES = 1 << 30  # of the sums of all leaves
+
+Places = NDArray[np.int64]
+MOST_WORK = {"auto": 1e9, "exact": 1e12}
+"""Multiplications on the sets of a leaf."""
+
+_N_DRAWS = 250  # of each chain that stands for independent draws
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,3 +318,67 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
     def _work(self) -> buying.Work:
         size, n_columns = self.model.squares.shape[1], int(self.model.starts[-1])
         return buying.Work(np.empty((n_columns, size)), np.empty(n_columns, np.int64))
+
+
+def solved(posterior: SubmodularTreePosterior, search: Search) -> Solution[Purchases]:
+    """Return the most probable state, and draws, leaf by leaf; TooLargeError if it is too much."""
+    started = perf_counter()
+    model = posterior.model
+    generator = np.random.default_rng(search.random_state)
+    best = model.required.copy()
+    paid = np.zeros((len(best), posterior.items.n_items))
+    draws = np.repeat(best[np.newaxis], search.n_chains * _N_DRAWS, axis=0)
+    n_sets = 0
+    for leaf, node in enumerate(posterior.nodes):
+        found = node.explained_by_sets(MOST_WORK[search.search])
+        if found is None:
+            n_open = int((~model.required).sum(axis=1).max())
+            raise TooLargeError(
+                f'search must not be "exact" where a leaf has more than {MOST_FEATURES} features '
+                f"to choose from, or many columns, got {n_open} features",
+                f"the sets of {n_open} features",
+            )
+        open_features, values = found
+        pays = _weigh(posterior, leaf, open_features, values)
+        bits = np.arange(open_features.size)
+        best[leaf, open_features] = (int(values.argmax()) >> bits) & 1
+        chances = softmax(values)
+        paid[leaf] = [float(chances[each].sum()) for each in pays]
+        drawn = generator.choice(values.size, len(draws), p=chances)
+        draws[:, leaf, open_features] = (drawn[:, np.newaxis] >> bits) & 1
+        n_sets += values.size
+    states = [posterior.lifted(one) for one in draws]
+    state = posterior.lifted(best)
+    return Solution(
+        result=posterior.by_node(paid),
+        state=state,
+        log_density=posterior.log_density(state),
+        certificate=Certificate(0.0, f"{n_sets:,} sets", None),
+        seconds=perf_counter() - started,
+        draws=[states[i : i + _N_DRAWS] for i in range(0, len(states), _N_DRAWS)],
+    )
+
+
+def _weigh(
+    posterior: SubmodularTreePosterior, leaf: int, open_features: Places, values: Numbers
+) -> list[NDArray[np.bool_]]:
+    """Replace what sets explain by their log densities; return which sets pay for each item."""
+    model, items = posterior.model, posterior.items
+    required, starts = model.required[leaf], model.starts
+    varies = np.diagonal(model.squares[leaf])[: starts[-1]] > 0
+    widths = np.add.reduceat(varies.astype(np.float64), starts[:-1])
+    paid = items.paid(required[np.newaxis])[0]
+    n_columns = np.array([widths[required].sum()])
+    sets = np.arange(values.size)
+    for feature in open_features.tolist():
+        n_columns = np.concatenate([n_columns, n_columns + widths[feature]])
+    log_marginals(values, n_columns, model.weights[leaf], model.contrasts[leaf])
+    pays = []
+    for item in range(items.n_items):
+        asking = (
+            1 << b for b, f in enumerate(open_features.tolist()) if item in items.of_column(f)
+        )
+        is_paid = (sets & sum(asking) != 0) | paid[item]
+        values -= np.where(is_paid, model.price[leaf] * items.costs[item], 0.0)
+        pays.append(is_paid)
+    return pays

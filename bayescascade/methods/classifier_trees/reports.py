@@ -6,7 +6,7 @@ import numpy as np
 
 from bayescascade.costs.items import CostItems
 from bayescascade.data.levels import level_text
-from bayescascade.methods.classifier_trees.pruning import prices_of
+from bayescascade.methods.classifier_trees.judges import prices_of
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.report.numbers import cost_texts, count_texts
 from bayescascade.report.page import Numbers, Page, PrintedTable

@@ -36,8 +36,7 @@ from bayescascade.methods.classifier_trees.judges import Candidate, Judges, Tria
 from bayescascade.methods.classifier_trees.leaves import constant_leaf, no_gate
 from bayescascade.methods.classifier_trees.parameters import CostWeightedParameters
 from bayescascade.methods.classifier_trees.reports import path_words
-from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
-from bayescascade.methods.classifier_trees.tree_sql import tree_sql
+from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, tree_sql
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.reporting import OF_ROWS
 

@@ -19,9 +19,8 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.cost_trees.parameters import BudgetTreeParameters
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree
-from bayescascade.methods.forests.base import ForestClassifier
+from bayescascade.methods.forests.base import ForestClassifier, ReadRows
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.forests.rows import ReadRows
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.kept_draws import thinned
 from bayescascade.model.sampled import HasDraws

@@ -34,8 +34,8 @@ from bayescascade.methods.cost_trees.kernels import layout
 from bayescascade.methods.cost_trees.kernels.sweep import MOVES, sweep
 from bayescascade.methods.cost_trees.parameters import TreeParameters
 from bayescascade.methods.cost_trees.tree import LEAF, BudgetTree, SplitCandidates
+from bayescascade.methods.forests.base import ReadRows, read_rows
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.forests.rows import ReadRows, read_rows
 from bayescascade.model.compiled import CompiledPosterior
 from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts

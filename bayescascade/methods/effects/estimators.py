@@ -19,19 +19,19 @@ from bayescascade.data.labels import classes_record, read_classes
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.effects.adjustment import doubly_robust, nuisance
-from bayescascade.methods.effects.fitting import MOST_CHOOSING, n_choosing
+from bayescascade.methods.effects.fitting import MOST_CHOOSING, fit_function, n_choosing
 from bayescascade.methods.effects.functions import KernelFunction
 from bayescascade.methods.effects.hinge import MOST_EXACT
 from bayescascade.methods.effects.learned import ASSUMED, HOW_TO_READ, LearnedEffects
-from bayescascade.methods.effects.learners import fit_function
 from bayescascade.methods.effects.parameters import AUTO, EffectParameters, resolved_adjustment
 from bayescascade.methods.effects.posterior import EffectPosterior
-from bayescascade.methods.effects.problem import compared, posed
-from bayescascade.methods.effects.reading import (
+from bayescascade.methods.effects.problem import (
     TreatedRows,
     check_arms,
     check_overlap,
     check_propensity,
+    compared,
+    posed,
     second_of,
     two_classes,
     without_treatment,

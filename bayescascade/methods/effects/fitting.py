@@ -1,15 +1,18 @@
 """From labels and weights of rows to a function of a kernel, its scales given or chosen."""
 
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky
 from scipy.spatial.distance import pdist
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from bayescascade.methods.effects.functions import KernelFunction
+from bayescascade.base.errors import ParameterError
+from bayescascade.methods.effects.adjustment import Growth, grow
+from bayescascade.methods.effects.functions import ForestFunction, KernelFunction, MixedFunction
 from bayescascade.methods.effects.hinge import MOST_EXACT, by_machines, solve_hinge
 from bayescascade.methods.effects.kernels import (
     Basis,
@@ -31,6 +34,9 @@ _PENALTIES = tuple(10.0 ** np.arange(-8.0, 0.0))
 _LENGTHS = tuple(2.0 ** np.arange(-4.0, 2.0))  # of the median distance
 _N_FOLDS = 3, 5  # of all choices, and of those half a step beside the best of them
 _HALF_STEPS = -0.5, 0.0, 0.5
+
+_TREES = 200
+_LEAVES = (80, 20)  # see `Growth`
 
 
 class KernelFit:
@@ -195,3 +201,73 @@ def _left_out(posterior: EffectPosterior, state: Floats, features: Floats, lower
     inside = np.column_stack([np.ones(len(h)), features]) @ lower
     share = np.minimum(2.0 * posterior.strength * weights * (inside**2).sum(axis=1), 1.0 - 1e-9)
     return np.asarray((h - share * labels) / (1.0 - share))
+
+
+def fit_function(problem: Problem, model: Any, seed: int) -> Fitted:
+    """Fit what the parameters of a model ask for: a kernel, a forest, a mixture, or a learner."""
+    if not isinstance(model.learner, str):
+        return fit_learner(problem, model.learner)
+    forest = None
+    if model.learner == "forest" or (model.learner == AUTO and problem.is_least_squares):
+        forest = fit_forest(problem, seed, model.n_jobs)
+        if model.learner == "forest":
+            return forest
+    kernels = KernelFit(problem, model.standardize, np.random.default_rng(seed))
+    kernel = kernels.fit(model.kernel, model.length_scale, model.penalty)
+    return kernel if forest is None else mixed(problem, kernel, forest)
+
+
+class FittedLearner(NamedTuple):
+    """A fitted estimator of scikit-learn's as a function h."""
+
+    learner: Any
+    has_doubt: bool = False
+
+    def values(self, rows: Floats) -> Floats:
+        """Return the logarithm of odds, or what is predicted, (n,)."""
+        if not hasattr(self.learner, "predict_proba"):
+            return np.asarray(self.learner.predict(rows), np.float64)
+        chances = np.clip(self.learner.predict_proba(rows)[:, 1], 1e-6, 1.0 - 1e-6)
+        return np.asarray(np.log(chances / (1.0 - chances)))
+
+
+def fit_learner(problem: Problem, learner: Any) -> Fitted:
+    """Fit any learner of scikit-learn's that takes weights; ParameterError if it is of no use."""
+    learner = clone(learner)
+    is_classifier = hasattr(learner, "predict_proba")
+    if is_classifier and (problem.is_adjusted or problem.surrogate != "logistic"):
+        raise ParameterError(
+            'learner must be a regressor unless surrogate is "logistic" and adjust "none", '
+            f"got {learner!r}"
+        )
+    if not is_classifier and problem.surrogate != "square":
+        raise ParameterError(
+            f'learner must be a classifier unless surrogate is "square", got {learner!r}'
+        )
+    labels = problem.labels > 0 if is_classifier else problem.labels
+    learner.fit(problem.rows, labels, sample_weight=problem.even_weights)
+    function = FittedLearner(learner)
+    return Fitted(function, None, problem.risk(function.values(problem.rows)), None, None, None)
+
+
+def fit_forest(problem: Problem, seed: int, n_jobs: int | None) -> Fitted:
+    """Fit a regression forest, its least leaf chosen by rows outside of trees' own."""
+    how = Growth(_TREES, _LEAVES, 5, 1.0, seed, n_jobs)
+    forest, held_out = grow(problem.rows, problem.labels, problem.even_weights, how)
+    function = ForestFunction.of(forest)
+    risk = problem.risk(function.values(problem.rows))
+    return Fitted(function, None, risk, None, None, None, held_out)
+
+
+def mixed(problem: Problem, kernel: Fitted, forest: Fitted) -> Fitted:
+    """Return the mixture of least squares on rows left out; a kernel or a forest at its ends."""
+    first, second = np.asarray(kernel.held_out), np.asarray(forest.held_out)
+    weights = problem.weights * (second - first)
+    norm = float(weights @ (second - first))
+    share = float(weights @ (problem.labels - first)) / norm if norm > 0.0 else 0.0
+    if share <= 0.0 or share >= 1.0:
+        return kernel if share <= 0.0 else forest
+    misfit = share**2 * norm / float(problem.weights.sum())  # more error than the mixture's
+    function = MixedFunction(kernel.function, forest.function, share, misfit)
+    risk = problem.risk(function.values(problem.rows))
+    return Fitted(function, kernel.posterior, risk, None, kernel.penalty, None)

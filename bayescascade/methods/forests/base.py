@@ -6,7 +6,7 @@ that it gets, and ends with `_become`.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +17,53 @@ from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.classifier import BudgetedClassifier
+from bayescascade.costs.feature_costs import Costs, FeatureCosts
 from bayescascade.data.cell_policy import CellPolicy, Matrix
+from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.bags import Fold, choice_of, copies_for_folds
-from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.forests.forest import Forest, ForestWalk
 from bayescascade.methods.forests.reports import (
     class_tree_boxes,
     label_sql,
     path_words,
     size_pieces,
 )
-from bayescascade.methods.forests.rows import CELLS, read_rows
-from bayescascade.methods.forests.walk import ForestWalk
 from bayescascade.model.importances import importance_shares
 from bayescascade.report.box_tree import BoxTree
 from bayescascade.report.page import count_of
+
+CELLS = CellPolicy(missing="nan", dtype=np.float32, keeps_ranges=True)
+"""What forests take for a cell."""
+
+
+class ReadRows(NamedTuple):
+    """How columns are encoded, what they cost, and the rows."""
+
+    encoder: MatrixEncoder
+    costs: FeatureCosts
+    training: TrainingRows
+
+
+def read_rows(
+    X: Any,
+    y: Any,
+    costs: Costs,
+    owner: str,
+    unknown: str = "error",
+    *,
+    sample_weight: Any = None,
+    X_val: Any = None,
+    y_val: Any = None,
+) -> ReadRows:
+    """Learn columns and costs, and read rows; for errors see `TrainingRows.read`."""
+    given = GivenRows.labeled(X, y, sample_weight)
+    validation = GivenRows.validating(X_val, y_val)
+    encoder = MatrixEncoder.learn(given, CELLS).treating(unknown)
+    found = FeatureCosts.of(costs, encoder.columns)
+    return ReadRows(encoder, found, TrainingRows.read(encoder, given, validation, owner=owner))
+
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -31,14 +31,6 @@ from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.choice import CROSSED, Choice, is_few
 from bayescascade.costs.limits import too_low
 from bayescascade.data.labels import TrainingRows
-from bayescascade.methods.forests.alternatives import (
-    GrowthAlternative,
-    Share,
-    alternative_of,
-    check_share,
-    n_drawn,
-    several,
-)
 from bayescascade.methods.forests.bags import wrong_crossed
 from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import Forest
@@ -46,9 +38,15 @@ from bayescascade.methods.forests.growing import (
     MAX_BINS,
     CodedColumns,
     GrownForest,
+    GrowthAlternative,
+    Share,
     TreeGrower,
     add_trees,
+    alternative_of,
+    check_share,
+    n_drawn,
     outside_bags,
+    several,
 )
 from bayescascade.methods.forests.impurities import (
     Impurity,

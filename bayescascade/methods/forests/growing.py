@@ -33,6 +33,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from math import isqrt
+from numbers import Integral, Real
 from time import perf_counter
 from typing import NamedTuple, Self, TypeAlias
 
@@ -40,9 +42,11 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
+from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.forests.kernels import growing as kernels
 from bayescascade.methods.forests.kernels.growing_cuts import MISSING, ImpurityArrays
@@ -56,6 +60,9 @@ _Seeds: TypeAlias = Sequence[np.random.SeedSequence]
 
 _Tree: TypeAlias = tuple[Forest, NDArray[np.bool_]]
 """A tree, and the items that each validation row pays for in it, (n_rows, n_items)."""
+
+Share: TypeAlias = int | float | str | None
+"""How many columns are drawn for a split: a number, a share, the square root, or all."""
 
 
 class CodedColumns(NamedTuple):
@@ -232,3 +239,67 @@ def _grow(
         tree = grower.grow(rng, np.bincount(draws, minlength=n_rows).astype(np.float64))
         grown.append((tree, grower.items.paid(tree.features_used(validation_rows))))
     return grown
+
+
+class GrowthAlternative(NamedTuple):
+    """One of the forests that the parameters allow.
+
+    `error`, in [0, 1], is of the validation rows or, in cross-validation, of all rows; NaN without
+    either, or without a tree.
+    """
+
+    alpha: float
+    cost_exponent: float
+    max_features: int  # >= 1, columns drawn for each split
+    n_trees: int  # trees within the budget; 0 if the first one is beyond it
+    cost: float  # mean over the validation rows; of the first tree if it is beyond the budget
+    error: float  # share of rows that are classified wrongly
+
+
+def alternative_of(
+    alpha: float, grower: TreeGrower, grown: GrownForest, training: TrainingRows
+) -> GrowthAlternative:
+    """Return what is known of a forest that was grown."""
+    cost = float(grown.costs[-1]) if len(grown.costs) else np.nan
+    error = np.nan
+    if grown.trees is not None and training.validation_labels is not None:
+        said = grown.trees.predict_proba(training.validation_rows).argmax(axis=1)
+        error = float(np.mean(said != training.validation_labels))
+    return GrowthAlternative(
+        alpha, grower.cost_exponent, grower.max_features, grown.n_trees, cost, error
+    )
+
+
+def several(name: str, value: object) -> list[tuple[str, object]]:
+    """Return a parameter of one value or several as values with their names."""
+    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str):
+        return [(name, value)]
+    if not len(value):
+        raise ParameterError(f"{name} must be one value or several, got {value!r}")
+    return [(f"{name}[{i}]", one) for i, one in enumerate(value)]
+
+
+def check_share(name: str, value: object) -> Share:
+    """Return what says how many columns are drawn, in plain types; else a ParameterError."""
+    if value is None or (isinstance(value, str) and value == "sqrt"):
+        return value
+    if isinstance(value, Integral):
+        number = int(value)
+        if number >= 1 and not isinstance(value, bool):
+            return number
+    elif isinstance(value, Real) and 0.0 < float(value) <= 1.0:
+        return float(value)
+    raise ParameterError(
+        f'{name} must be an integer >= 1, a share in (0, 1], "sqrt", "auto" or None, got {value!r}'
+    )
+
+
+def n_drawn(share: Share, n_columns: int) -> int:
+    """Return how many of all columns are drawn; of a share, rounded down, at least one."""
+    if share is None:
+        return n_columns
+    if isinstance(share, str):
+        return isqrt(n_columns)
+    if isinstance(share, int):
+        return min(share, n_columns)
+    return max(1, int(share * n_columns))

@@ -14,9 +14,8 @@ from bayescascade.costs.acquisition import Walk
 from bayescascade.costs.items import CostItems
 from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.forests.forest import Forest
+from bayescascade.methods.forests.forest import Forest, ForestWalk
 from bayescascade.methods.forests.reports import class_tree_boxes, label_sql, path_words
-from bayescascade.methods.forests.walk import ForestWalk
 from bayescascade.methods.margin_neighbors.bins import FeatureBins, columns_of
 from bayescascade.methods.margin_neighbors.boxes import LEAF, BoxTable, Policy
 from bayescascade.methods.margin_neighbors.margins import probabilities_of

@@ -18,7 +18,7 @@ from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.forests.rows import CELLS
+from bayescascade.methods.forests.base import CELLS
 from bayescascade.methods.margin_neighbors.box_fitting import BoxFit, ChosenBoxes, choose
 from bayescascade.methods.margin_neighbors.box_policy import BoxPolicy
 from bayescascade.methods.margin_neighbors.boxes import Policy

@@ -26,11 +26,11 @@ from bayescascade.methods.neighbors.reports import (
     CANNOT_TELL,
     HOW_TO_READ,
     WORSE,
+    Tally,
     class_page,
     prior_texts,
 )
 from bayescascade.methods.neighbors.starting import choose_start, counts_of_classes
-from bayescascade.methods.neighbors.tally import Tally
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.matrix_explorer import MatrixExplorer
 from bayescascade.model.record import NOT_SAVED

@@ -31,9 +31,8 @@ from bayescascade.methods.online.experts import (
     check_classes,
     posterior_of,
 )
-from bayescascade.methods.online.played import Decision, Played
+from bayescascade.methods.online.played import Decision, Played, gate_page
 from bayescascade.methods.online.rates import RATES, game_of, regret_bound
-from bayescascade.methods.online.reports import gate_page
 from bayescascade.methods.online.stream import Outcome, Stream, part_of
 from bayescascade.model.posterior import GibbsPosterior
 from bayescascade.model.record import contradictions_refused

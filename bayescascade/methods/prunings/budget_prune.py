@@ -39,10 +39,15 @@ from bayescascade.methods.prunings.given_forest import (
 )
 from bayescascade.methods.prunings.near_optimal import NearOptimalPrunings, near_optimal
 from bayescascade.methods.prunings.parameters import BudgetPruneParameters
-from bayescascade.methods.prunings.path import PruningPath, gap_text, pruned_along
+from bayescascade.methods.prunings.path import (
+    PruningPath,
+    choose_pruning,
+    gap_text,
+    pruned_along,
+    wrong_elsewhere,
+)
 from bayescascade.methods.prunings.program import Pruning, PruningProgram, is_proved, relative_gap
 from bayescascade.methods.prunings.solvers import FlowSolver
-from bayescascade.methods.prunings.tradeoffs import choose_pruning, wrong_elsewhere
 from bayescascade.model.search import Search, Seed
 
 _LEAST = 1.0  # seconds of pruning, whatever the time limit

@@ -24,8 +24,7 @@ from bayescascade.methods.rado.parameters import (
 )
 from bayescascade.methods.rado.private_rows import Bounds, read_declared, read_hiding
 from bayescascade.methods.rado.protection import Promise, released_together
-from bayescascade.methods.rado.rado_files import read_rados, write_arrays
-from bayescascade.methods.rado.reading import Reading, read_rows
+from bayescascade.methods.rado.reading import Reading, read_rados, read_rows, write_arrays
 from bayescascade.methods.rado.releases import random_sums, release_feature, release_rows
 from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.search import Seed, seed_sequence

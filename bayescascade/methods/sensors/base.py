@@ -34,11 +34,9 @@ from bayescascade.methods.sensors.reports import (
     plot_sensors,
     sensor_table,
 )
-from bayescascade.methods.sensors.search import Roles, tried
 from bayescascade.methods.sensors.signals import Floats, SignalMaker
 from bayescascade.methods.sensors.training import Lesson
-from bayescascade.methods.sensors.trial import Trial, Ways
-from bayescascade.methods.sensors.trying import Candidate, best_within
+from bayescascade.methods.sensors.trying import Candidate, Roles, Trial, Ways, best_within, tried
 from bayescascade.model.matrix_estimator import MatrixEstimator
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.reporting import OF_ROWS

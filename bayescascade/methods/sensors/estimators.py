@@ -27,7 +27,7 @@ from bayescascade.methods.sensors.relaxed import relaxed
 from bayescascade.methods.sensors.signals import Floats
 from bayescascade.methods.sensors.smooth import alternated, smooth
 from bayescascade.methods.sensors.training import Lesson, opened, trained
-from bayescascade.methods.sensors.trial import SOFT, Ways
+from bayescascade.methods.sensors.trying import SOFT, Ways
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.roles import Predicted
 

@@ -8,18 +8,30 @@ its neighbors on the path are trained, too. Rows that nothing is learned from ju
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.notices import noticed
+from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_real
+from bayescascade.base.watch import OutOfTime, Watch
 from bayescascade.costs.limits import is_within, too_low
-from bayescascade.methods.sensors.models import GatedNet, Weights, designed, fast_sends
-from bayescascade.methods.sensors.static import greedy_sets
-from bayescascade.methods.sensors.training import Lesson, error_of, refitted
+from bayescascade.data.cell_policy import Matrix
+from bayescascade.data.splitting import split_by_class
+from bayescascade.methods.sensors.models import (
+    Bools,
+    GatedNet,
+    Weights,
+    designed,
+    fast_sends,
+    within,
+)
+from bayescascade.methods.sensors.static import greedy_sets, sent
+from bayescascade.methods.sensors.training import Lesson, error_of, opened, refitted
 
 NEAR = 0.95
 """A candidate that costs less than this part of a budget leaves some of it unused."""
@@ -32,6 +44,12 @@ RIDGES = (1.0, 3.0, 10.0, 30.0)
 
 Train = Callable[[Lesson, float, Weights], Weights]
 """Gates and predictors of a lesson by a number of thrift, from where they were."""
+
+_AGAIN = 3  # times that what was chosen is trained on, at most
+SOFT = "soft gates"
+"""The kind of candidates whose messages are multiplied by sigmoid(z)."""
+
+_HELD_OUT = 0.25  # of the rows, where none are given to choose by
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,3 +183,136 @@ def best_ridge(lesson: Lesson, judging: Lesson) -> float:
         theta = refitted(lesson._replace(ridge=ridge), alive, theta, _QUICK).theta
         found[ridge] = float(lesson.loss.rows(tests @ theta, judging.targets).mean())
     return min(found, key=lambda ridge: found[ridge])
+
+
+class Ways(NamedTuple):
+    """How gates are tried: their training, numbers of thrift, and candidates beside."""
+
+    train: Train
+    thrifts: Sequence[float]
+    activation: str = "step"
+    is_price: bool = True  # whether numbers of thrift are prices, or else shares of all costs
+    beside: tuple[tuple[str, Weights], ...] = ()  # kinds of gates that take no thrift
+
+
+WaysOf = Callable[[Lesson, np.random.Generator, Weights], Ways]
+"""How gates of a lesson are trained on from a start."""
+
+
+class Trial(NamedTuple):
+    """What `fit` tried, and on what."""
+
+    candidates: list[Candidate]
+    learns: Bools  # (n_rows,), which did not judge
+    everything: Lesson
+    validation: Matrix | None
+    watch: Watch
+    seed: int
+
+    def finished(self, best: Candidate, budget: float | None, ways_of: WaysOf) -> Candidate:
+        """Return a candidate trained on from there with all rows, its mean cost in the budget."""
+        lesson = self.everything
+        weights, activation = best.net.weights, best.net.activation
+        if best.kind == SOFT:
+            weights = dict(self._again(best, ways_of).beside)[SOFT]
+            return replace(best, net=replace(best.net, weights=weights))
+        if best.kind == "always":
+            found = refitted(lesson, sent(weights, lesson.signals.alive), weights.theta)
+        else:
+            if not math.isnan(best.thrift):
+                weights = self._trained_on(best, self._again(best, ways_of))
+            if budget is not None:
+                weights = within(weights, lesson.signals, lesson.costs, budget)
+            if best.kind == "gates":
+                return replace(best, net=replace(best.net, weights=weights))
+            net = GatedNet(weights, best.net.sensor_of, activation)
+            found = refitted(lesson, net.gates(lesson.signals), weights.theta)
+        net = replace(best.net, weights=weights.with_theta(found.theta))
+        return replace(best, net=net, gap=found.gap)
+
+    def _trained_on(self, best: Candidate, ways: Ways) -> Weights:
+        """Return gates trained on with all rows, less thrifty where they send too seldom then.
+
+        More steps make gates more silent at the same tradeoff; aimed at is what a row cost before.
+        """
+        lesson, thrift = self.everything, best.thrift
+        for _ in range(_AGAIN):
+            weights = ways.train(lesson, thrift, best.net.weights)
+            cost = float((fast_sends(weights, lesson.signals) @ lesson.costs).mean())
+            if cost >= NEAR * best.cost or cost == 0.0:
+                break
+            thrift *= (cost / best.cost) ** 2 if ways.is_price else best.cost / cost
+        return weights
+
+    def _again(self, best: Candidate, ways_of: WaysOf) -> Ways:
+        """Return how gates are trained on, the same whenever they are."""
+        return ways_of(self.everything, np.random.default_rng([self.seed, 1]), best.net.weights)
+
+
+class Roles(NamedTuple):
+    """Lessons of the rows that learn and of those that judge."""
+
+    learned: Lesson
+    judging: Lesson
+    learns: Bools  # (n_rows,)
+
+    @classmethod
+    def of(
+        cls, lesson: Lesson, groups: NDArray[Any], judging: Lesson | None, rng: np.random.Generator
+    ) -> "Roles":
+        """Hold out rows of a lesson, by their groups, where no others judge."""
+        everybody = np.ones(len(lesson.targets), np.bool_)
+        if judging is not None:
+            return cls(lesson, judging, everybody)
+        learns = split_by_class(groups, [1 - _HELD_OUT, _HELD_OUT], rng) == 0
+        if learns.all() or len(np.unique(groups[learns])) < 2:
+            return cls(lesson, lesson, everybody)
+        learned = lesson.among(learns)._replace(ridge=lesson.ridge)
+        return cls(learned, lesson.among(~learns), learns)
+
+
+class Tried(NamedTuple):
+    """Candidates, one at least, and the ridge that they were trained with."""
+
+    candidates: list[Candidate]
+    ridge: float
+    is_interrupted: bool
+
+
+def tried(
+    roles: Roles,
+    ridge: float | None,
+    ways_of: Callable[[Lesson, np.random.Generator], Ways],
+    budgets: Sequence[float | None],
+    watch: Watch,
+    rng: np.random.Generator,
+) -> Tried:
+    """Return what can be tried until time is up; on Ctrl-C what had been, if there was any."""
+    learned = roles.learned
+    candidates: list[Candidate] = []
+    trying = Trying(learned, roles.judging, "step", lambda *_: opened(learned, rng))
+    is_interrupted = False
+    try:
+        with watch.watching(), single_threaded():
+            if ridge is None:
+                learned = learned._replace(ridge=best_ridge(learned, roles.judging))
+                trying = trying._replace(lesson=learned)
+            candidates.extend(trying.static())
+            ways = ways_of(learned, rng)
+            trying = trying._replace(train=ways.train, activation=ways.activation)
+            for kind, weights in ways.beside if budgets == [None] else ():
+                soft = trying._replace(activation="sigmoid")
+                candidates.append(soft.judged(kind, weights, math.nan, math.nan))
+            start = ways.train(learned, ways.thrifts[0], opened(learned, rng))
+            for portion in trying.along(ways.thrifts, start, budgets):
+                candidates += portion
+    except OutOfTime:
+        pass  # what has been tried is kept
+    except KeyboardInterrupt:
+        if not candidates:
+            raise
+        is_interrupted = True
+    if not candidates:  # there was no time for any
+        sizes = learned.signals.sensor_of.size, learned.costs.size, learned.targets.shape[1]
+        candidates = [trying.judged("always", Weights.zeros(*sizes), math.nan, math.nan)]
+    return Tried(candidates, learned.ridge, is_interrupted)

@@ -20,11 +20,10 @@ from bayescascade.methods.adaptive.alternating import GroupNorm, alternated
 from bayescascade.methods.adaptive.choosing import Judges, judged
 from bayescascade.methods.adaptive.full import OfAny
 from bayescascade.methods.adaptive.gated import Gated
-from bayescascade.methods.adaptive.linear_scores import LinearScores, Scaling
-from bayescascade.methods.adaptive.objective import class_chances
+from bayescascade.methods.adaptive.linear import LinearScores, Scaling
+from bayescascade.methods.adaptive.objective import best_log_odds, best_split, class_chances
 from bayescascade.methods.adaptive.oracle import oracle_of
 from bayescascade.methods.adaptive.selecting import Fit
-from bayescascade.methods.adaptive.shares import best_log_odds, best_split
 from tests.methods.adaptive.problems import four_clusters, mixed, problem, state
 
 LINEAR = {"learner": "linear"}

@@ -8,7 +8,7 @@ import pytest
 import bayescascade
 from bayescascade import SubmodularTreeClassifier, explore
 from bayescascade.base.errors import ModelFileError, ParameterError, TooLargeError
-from bayescascade.methods.classifier_trees.exact import solved
+from bayescascade.methods.classifier_trees.posterior import solved
 from tests.methods.classifier_trees.problems import ROOT, TWO_LEAVES, PurchaseProblem
 from tests.methods.classifier_trees.test_classifier_trees import COSTS, moons
 

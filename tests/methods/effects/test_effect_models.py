@@ -10,7 +10,7 @@ import bayescascade
 from bayescascade import CausalSVM, DataError, EffectModel, ParameterError
 from bayescascade.base import notices
 from bayescascade.methods.effects import fitting
-from bayescascade.methods.effects.learners import fit_forest, mixed
+from bayescascade.methods.effects.fitting import fit_forest, mixed
 from bayescascade.methods.effects.losses import target_weights
 from bayescascade.methods.effects.problem import Problem
 

@@ -10,8 +10,8 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.data.cell_policy import CellPolicy
 from bayescascade.data.given import GivenRows
 from bayescascade.data.matrix import MatrixEncoder
+from bayescascade.methods.forests.base import CELLS
 from bayescascade.methods.forests.reports import split_words
-from bayescascade.methods.forests.rows import CELLS
 
 FRAME = pd.DataFrame(
     {

@@ -14,7 +14,7 @@ from bayescascade import (
     FeatureCosts,
     ParameterError,
 )
-from bayescascade.methods.prunings import tradeoffs
+from bayescascade.methods.prunings import path
 from tests.benchmarks.pruning_baselines import GreedyPrune
 
 
@@ -95,13 +95,13 @@ def halves(rng):
 def test_rows_that_prunings_were_fitted_to_decide_on_none(halves, monkeypatch, errors, decider):
     """A pruning looks best on the rows it was fitted to, and the choice would keep too much."""
     asked = []
-    wrong_out_of_bag = tradeoffs.wrong_out_of_bag
+    wrong_out_of_bag = path.wrong_out_of_bag
 
     def watched(*arguments):
         asked.append(len(arguments[1]))
         return wrong_out_of_bag(*arguments)
 
-    monkeypatch.setattr(tradeoffs, "wrong_out_of_bag", watched)
+    monkeypatch.setattr(path, "wrong_out_of_bag", watched)
     forest = RandomForestClassifier(8, random_state=0)
     model = BudgetPruneClassifier(forest, errors=errors).fit(*halves)
     assert bool(asked) == (decider == "out of bag")
