@@ -1,10 +1,34 @@
-"""What columns cost: the things to pay for, each once for a row."""
+"""What columns cost: the things to pay for, each once for a row.
+
+Of coefficients B of the columns,
+
+    Omega(B) = sum_a c_a ``|B_a|``,
+
+c_a the cost of item a, B_a the coefficients of the columns that incur it, and the norm Euclidean:
+the convex stand-in for what the features used cost (Kusner, "Learning in the Real World", 2016,
+equation 2.5, whose l1 norm it is where each feature has one column and there are no groups).
+Features of a group are in two norms, one inside the other; so a group is left out as a whole, or
+single features of it. What costs nothing is in none.
+
+`split` is the proximal operator. Its dual gives each item a pull on its columns, of norm at most
+t c_a, and leaves V less the pulls of V. Where any two items share no columns or all of one, a
+single pass from the smaller to the larger is exact (Jenatton and others, "Proximal Methods for
+Hierarchical Sparse Coding", 2011, section 3); where a feature is in groups that overlap, passes go
+on until nothing changes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bayescascade.costs.kernels.descending import Layout, shrink_all
+
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
+_FLAT = 1e-12  # curvature below which a step is no longer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,3 +106,119 @@ def _flattened(
     """Return where each of some lists starts, and the lists one after the other."""
     starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     return starts, np.array([number for row in rows for number in row], np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CostNorms:
+    """Norms over p columns, by the items that they incur.
+
+    costs (m,); layout: which columns incur each item, and the blocks that they are in.
+    """
+
+    n_columns: int
+    costs: Numbers
+    layout: Layout
+
+    @classmethod
+    def of(cls, items: CostItems, feature: Places, n_free: int = 0) -> Self:
+        """Return the norms of columns (p,), each of a feature, and of some more that are free."""
+        members: list[list[int]] = [[] for _ in range(items.n_items)]
+        for column, of in enumerate(feature.tolist()):
+            for item in items.of_column(of):
+                members[item].append(column)
+        places = [np.array(each, np.int64) for each in members]
+        return cls._of(feature.size + n_free, items.costs, places)
+
+    @classmethod
+    def _of(cls, n_columns: int, costs: Numbers, members: Sequence[Places]) -> Self:
+        """Return the norms of items that have (n_members,) columns each, perhaps none."""
+        by_size = [a for a in np.argsort([m.size for m in members], kind="stable")]
+        by_size = [a for a in by_size if members[a].size]
+        is_nested = True
+        outermost = np.full(n_columns, -1)  # of the items so far, for each column
+        of_column = np.arange(n_columns)
+        for a in by_size:
+            member = members[a]
+            inside = np.unique(outermost[member])
+            is_nested &= all(b < 0 or np.isin(members[b], member).all() for b in inside)
+            outermost[member] = a
+            if member.size > 1:
+                joined = np.isin(of_column, of_column[member])
+                of_column[joined] = of_column[member].min()
+        blocks, of_column = np.unique(of_column, return_inverse=True)
+        columns = np.argsort(of_column, kind="stable")
+        every = np.arange(blocks.size + 1)
+        of_item = np.array([of_column[members[a][0]] for a in by_size], np.int64)
+        order = np.argsort(of_item, kind="stable")
+        kept = [members[by_size[place]] for place in order]
+        layout = Layout(
+            np.searchsorted(of_column[columns], every),
+            columns,
+            np.searchsorted(of_item[order], every),
+            np.cumsum([0, *(member.size for member in kept)]),
+            np.concatenate([np.zeros(0, np.int64), *kept]),
+            np.zeros(len(kept)),
+            np.ones(blocks.size),
+            int(is_nested),
+        )
+        return cls(n_columns, costs[[by_size[place] for place in order]], layout)
+
+    def among(self, columns: Places) -> Self:
+        """Return the norms of some of the columns, the others being 0."""
+        place = np.full(self.n_columns, -1)
+        place[columns] = np.arange(columns.size)
+        layout = self.layout
+        members = np.split(place[layout.incurring], layout.members[1:-1])
+        return self._of(columns.size, self.costs, [m[m >= 0] for m in members[: self.costs.size]])
+
+    @property
+    def is_free(self) -> NDArray[np.bool_]:
+        """Which columns are in no norm, (p,)."""
+        free = np.ones(self.n_columns, np.bool_)
+        free[self.layout.incurring] = False
+        return free
+
+    def total(self, coefficients: Numbers) -> float:
+        """Return Omega of coefficients (p, c)."""
+        return float(self.costs @ self._norms(coefficients[self.layout.incurring]))
+
+    def split(self, values: Numbers, amount: float) -> tuple[Numbers, Numbers]:
+        """Return the B (p, c) of least ``|B - V|^2 / 2 + t Omega(B)``, and the pulls, by item."""
+        left = np.array(values, np.float64)
+        pulls = np.zeros((self.layout.incurring.size, left.shape[1]))
+        shrink_all(left, pulls, self.layout._replace(limits=amount * self.costs))
+        return left, pulls
+
+    def least_amount(self, values: Numbers, amount: float) -> float:
+        """Return a t for which the proximal operator of V is 0, the least if `amount` is that.
+
+        The pulls at `amount`, with what is left given to any item of its column, have sum V; that
+        the largest of their norms over the costs is such a t, these pulls themselves prove. What is
+        in no norm is not looked at.
+        """
+        left, pulls = self.split(values, amount)
+        owned, first = np.unique(self.layout.incurring, return_index=True)
+        pulls[first] += left[owned]
+        return float((self._norms(pulls) / self.costs).max(initial=0.0))
+
+    def steps(self, curvature: Numbers, penalty: float) -> Layout:
+        """Return the layout with a block's longest steps and the items' limits.
+
+        curvature (b, s, s): of all numbers of p columns and c outputs, s = p c, or of each output.
+        """
+        layout = self.layout
+        n_outputs = curvature.shape[0] * curvature.shape[1] // self.n_columns
+        lengths = np.empty(layout.lengths.size)
+        for block in range(lengths.size):
+            own = layout.columns[layout.starts[block] : layout.starts[block + 1]]
+            if len(curvature) == 1:
+                own = (own[:, np.newaxis] * n_outputs + np.arange(n_outputs)).ravel()
+            parts = curvature[:, own[:, np.newaxis], own]
+            steepest = np.linalg.eigvalsh(parts).max() if own.size > 1 else parts.max()
+            lengths[block] = 1 / max(steepest * (1 + 1e-9), _FLAT)
+        return layout._replace(limits=penalty * self.costs, lengths=lengths)
+
+    def _norms(self, incurred: Numbers) -> Numbers:
+        """Return the norm of each item's part of (n_incurring, c)."""
+        squares = np.append((incurred**2).sum(axis=1), 0.0)
+        return np.sqrt(np.add.reduceat(squares, self.layout.members)[:-1])

@@ -26,9 +26,8 @@ from bayescascade import PrivateAdditiveNoiseModel
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.causal.pair import Pair as Columns, split_rows
 from bayescascade.methods.causal.parameters import PRIVATE_SCORES, PROTECTED
-from bayescascade.methods.causal.protection import ROUNDING, agreement
+from bayescascade.methods.causal.protection import ROUNDING, agreement, iqr_distance
 from bayescascade.methods.causal.scores import score_of
-from bayescascade.methods.causal.sensitivity import iqr_distance
 from bayescascade.privacy.mechanisms import stability_threshold
 from bayescascade.privacy.noise import noise_source
 from tests.benchmarks.causal_data import Pair, cause_effect_pairs, made_pairs

@@ -21,9 +21,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from bayescascade import GatedSensorsClassifier
 from bayescascade.base.threads import single_threaded
-from bayescascade.methods.sensors.devices import Sensors
 from bayescascade.methods.sensors.models import SOFTMAX, GatedNet, Weights
-from bayescascade.methods.sensors.signals import SignalMaker, Signals
+from bayescascade.methods.sensors.signals import Sensors, SignalMaker, Signals
 from bayescascade.methods.sensors.smooth import alternated, smooth
 from bayescascade.methods.sensors.training import Lesson, opened, trained
 from tests.benchmarks.figures import parser, say

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescascade.methods.causal import sensitivity
+from bayescascade.methods.causal import protection as directions
 from bayescascade.methods.causal.features import GaussianFeatures
 from bayescascade.methods.causal.scores import log_iqr, score_of
 from bayescascade.methods.rado import protection
@@ -72,7 +72,7 @@ def changes_by_test_row(problem: Problem) -> None:
     if rng.random() < 0.3:
         start = np.round(start)
     best = climbed(change, start, rng, 80)
-    bound = sensitivity.by_test_row(score, m)
+    bound = directions.by_test_row(score, m)
     problem.note(score=score, test_rows=m, bandwidth=bandwidth)
     problem.note(**{f"{score}_of_bound": best / bound})
     _check(f"the change of {score} by one of {m} rows", best, bound)
@@ -87,7 +87,7 @@ def stability_distances(problem: Problem) -> None:
         rows = np.round(rows, 1)
     near = rows.copy()
     near[int(rng.integers(m))] = rng.choice([-2.0, 2.0, *rng.choice(rows, 2)])
-    distances = [sensitivity.iqr_distance([one], proposed) for one in (rows, near)]
+    distances = [directions.iqr_distance([one], proposed) for one in (rows, near)]
     problem.note(rows=m, proposed=proposed, distance=distances[0])
     if abs(distances[0] - distances[1]) > 1:
         raise Found(f"distances of neighbors must differ by at most 1, got {distances}")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayescascade import PrivateAdditiveNoiseModel
-from bayescascade.methods.causal import private, sensitivity
+from bayescascade.methods.causal import private, protection as directions
 from bayescascade.methods.rado import private_rows, protection, releases
 from bayescascade.privacy import accounting, mechanisms
 from tests.fuzz.privacy import CHECKS
@@ -66,8 +66,8 @@ def test_rows_that_are_not_clipped_are_found(monkeypatch):
 @pytest.mark.slow
 def test_a_bound_too_low_is_found(monkeypatch):
     """Halved: that of kendall is tight; others are nearly met."""
-    real = sensitivity.by_test_row
-    monkeypatch.setattr(sensitivity, "by_test_row", lambda *args: 0.5 * real(*args))
+    real = directions.by_test_row
+    monkeypatch.setattr(directions, "by_test_row", lambda *args: 0.5 * real(*args))
     assert finds("scores by a test row", "must be at most")
 
 
@@ -85,7 +85,7 @@ def test_noise_for_half_a_row_is_found(monkeypatch):
 
 
 def test_a_distance_of_the_rows_alone_is_found(monkeypatch):
-    monkeypatch.setattr(sensitivity, "iqr_distance", lambda *_: 9)
+    monkeypatch.setattr(directions, "iqr_distance", lambda *_: 9)
     assert finds("distances to instability", "the change of stable", n=150)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from bayescascade.base.watch import check_time
-from bayescascade.costs.norms import CostNorms
+from bayescascade.costs.items import CostNorms
 from bayescascade.methods.adaptive.kernels.logistic import logistic_loss, logistic_slopes
 from bayescascade.methods.adaptive.objective import (
     Numbers,

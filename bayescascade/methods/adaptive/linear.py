@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.costs.acquisition import WholeWalk
-from bayescascade.costs.items import CostItems
-from bayescascade.costs.norms import CostNorms
+from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated

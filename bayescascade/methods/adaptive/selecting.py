@@ -15,8 +15,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayescascade.costs.items import CostItems
-from bayescascade.costs.norms import CostNorms
+from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.methods.adaptive.alternating import (
     GroupNorm,
     alternated,

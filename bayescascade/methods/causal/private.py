@@ -1,7 +1,7 @@
 r"""The additive noise model under differential privacy: Algorithm 3 of Kusner (2016), published.
 
 The rows are halved at random, whatever they hold: regressions are learned from one part, and
-scored on the other. A row can change the scores by what `sensitivity` proves, and noise hides that
+scored on the other. A row can change the scores by what `protection` proves, and noise hides that
 much:
 
 * Test rows, by ranks and HSIC: Laplace noise for both scores.
@@ -11,7 +11,7 @@ much:
   if that is enough.
 * The direction alone: the exponential mechanism, a draw from `DirectionPosterior`.
 
-**Departures from the thesis**, each proved in `sensitivity`, `regression` or
+**Departures from the thesis**, each proved in `protection`, `regression` or
 `bayescascade.privacy`: private regressions, which need rows by the thousand, in place of noise for
 what a row does to kernel ridge regressions, which hardly tells anything of 50,000 (and theorem 7,
 which bounds that, is false); lower sensitivities of rho and HSIC, whose root is published; one test
@@ -41,7 +41,13 @@ from bayescascade.methods.causal.parameters import (
     PrivateNoiseParameters,
 )
 from bayescascade.methods.causal.posterior import DIRECTIONS
-from bayescascade.methods.causal.protection import ROUNDING, PrivacyPlan, Protection, planned
+from bayescascade.methods.causal.protection import (
+    ROUNDING,
+    PrivacyPlan,
+    Protection,
+    iqr_distance,
+    planned,
+)
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
     Predict,
@@ -51,7 +57,6 @@ from bayescascade.methods.causal.regression import (
 )
 from bayescascade.methods.causal.release import DirectionRelease, direction_of
 from bayescascade.methods.causal.scores import SCORES, score_of
-from bayescascade.methods.causal.sensitivity import iqr_distance
 from bayescascade.model.record import NOT_SAVED
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.privacy.accounting import LostLedger, PrivacyLedger

@@ -7,7 +7,7 @@ Kusner (2016), section 4.1.5; a, b : (m,) numbers, "lower" is "more independent"
 * ``kendall`` ``|C - D| / (m (m - 1) / 2)``, concordant and discordant pairs.
 * ``hsic`` ``sqrt(trace(KHLH)) / (m - 1)``, the square root of (4.4), for Gaussian kernels K of a
   and L of b: the norm of their cross-covariance in feature space. The root puts directions in the
-  same order, and changes less when a row does: see `sensitivity`.
+  same order, and changes less when a row does: see `protection`.
 * ``iqr`` ``log IQR(a) + log IQR(b)`` (4.2), and ``variance`` ``log V(a) + log V(b)``.
 
 **Ties** (erratum 8 of the thesis's scores): equal numbers share the mean of their ranks, and pairs

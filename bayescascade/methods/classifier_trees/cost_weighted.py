@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
-from bayescascade.costs.items import CostItems
+from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.costs.limits import check_amounts, is_within
-from bayescascade.costs.norms import CostNorms
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.judges import Candidate, Judges
 from bayescascade.methods.classifier_trees.leaves import logistic_leaf, no_gate
@@ -79,7 +78,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
     Notes
     -----
     Kusner (2016), equation 2.5; see the errata of the documentation. Intercepts and free features
-    are not penalized. A group is penalized as a whole, with its features inside (`norms`).
+    are not penalized. A group is penalized as a whole, with its features inside (`CostNorms`).
 
     Examples
     --------

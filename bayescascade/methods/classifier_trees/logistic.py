@@ -5,8 +5,8 @@ the documentation), for any number of classes: over intercepts b and coefficient
 
     P(b, B) = sum_i w_i [log sum_k exp(f_ik) - f_i,y_i] + penalty Omega(B),     f_i = b + B' z_i,
 
-weights w of sum 1, `norms` has Omega; of two classes the first has f = 0, of more all have their
-own. Intercepts, and columns that cost nothing, are free.
+weights w of sum 1, `CostNorms` has Omega; of two classes the first has f = 0, of more all have
+their own. Intercepts, and columns that cost nothing, are free.
 
 **The duality gap.** Let q_i be any probabilities of the classes with sum_i w_i (q_i - e_i) = 0, e_i
 the indicator of y_i, and the same for the products with each free column; G = sum_i w_i z_i (q_i -
@@ -15,10 +15,10 @@ e_i)' for the others. As log sum exp(f) is at least f' q + H(q), H the entropy,
     P(b, B) >= sum_i w_i H(q_i) + sum_i w_i f_i' (q_i - e_i) + penalty Omega(B)
              = sum_i w_i H(q_i) + <G, B> + penalty Omega(B) >= sum_i w_i H(q_i)
 
-wherever the pulls of `norms` show that -<G, B> <= penalty Omega(B) for all B. Such q are made of
-the model's own probabilities: one step along their derivatives meets the equations (it leaves them
-probabilities if it is below 1; else 0 is what is proved), and then q becomes e + s (q - e), s <= 1
-what the pulls ask for. All up to rounding. Where free columns separate the classes there is no
+wherever the pulls of `CostNorms` show that -<G, B> <= penalty Omega(B) for all B. Such q are made
+of the model's own probabilities: one step along their derivatives meets the equations (it leaves
+them probabilities if it is below 1; else 0 is what is proved), and then q becomes e + s (q - e), s
+<= 1 what the pulls ask for. All up to rounding. Where free columns separate the classes there is no
 least loss, and the search ends near 0.
 """
 
@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, xlogy
 
 from bayescascade.base.watch import check_time
+from bayescascade.costs.items import CostNorms
 from bayescascade.costs.kernels.descending import descend
-from bayescascade.costs.norms import CostNorms
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -10,21 +10,47 @@ of the matrix of conditions with itself: no tree whose leaves have enough rows e
 p_0) / 2`` but for the scale of the effect. A row whose h is near 0 says next to nothing. The thesis
 takes the sign of h, and CORELS (Goh 2018, 1466-1485): there a row of |h| = 0.001 says as much as
 any other, and a list repeats the errors of h about small effects. Weights are multiples of 1/16.
+
+Of conditions A and a side B, with shares P of the rows: support P(A and B), confidence P(B | A),
+lift P(B | A) / P(B). All conjunctions with the support come from the miner of rule lists; shown are
+those of highest confidence, then support, of which none is narrower than one before it, and no two
+share more than half of the rows that they have together.
 """
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.base.validation import check_flag, check_probability, check_real
 from bayescascade.data.declarations import Declarations
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import LabeledRows
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import Antecedent, Condition, conditions_of
+from bayescascade.methods.rules.antecedents import (
+    Antecedent,
+    Antecedents,
+    Condition,
+    antecedent_words,
+    conditions_of,
+    mine_antecedents,
+)
 from bayescascade.methods.rules.classifier import RuleListClassifier
 from bayescascade.methods.rules.exact import best_list
+from bayescascade.methods.rules.parts import parts_of_codes
+from bayescascade.methods.rules.rule_list import read_rules
 
 Floats = NDArray[np.float64]
+
+_SOFTNESS = 0.5  # of a label: v of a row of mean |h|
+_GRID = 16  # weights of labels are multiples of 1 / this
+_STEPS = 20_000  # of annealing a list
+_WORK, _MOST_VISITED = 3_000_000_000, 20_000  # of a proof: rows by candidates by prefixes; prefixes
+Flags = NDArray[np.bool_]
+_MOST_SHARED = 0.5  # of the rows of two that are shown
 
 
 def best_tree(
@@ -89,12 +115,6 @@ def _both(first: Condition, second: Condition) -> Antecedent:
     return (Condition(first.column, low, high),)
 
 
-_SOFTNESS = 0.5  # of a label: v of a row of mean |h|
-_GRID = 16  # weights of labels are multiples of 1 / this
-_STEPS = 20_000  # of annealing a list
-_WORK, _MOST_VISITED = 3_000_000_000, 20_000  # of a proof: rows by candidates by prefixes; prefixes
-
-
 def soft_labels(frame: pd.DataFrame, h: Floats, n_bins: int, owner: str) -> LabeledRows:
     """Return every row twice, better and not, each with its weight."""
     scale = _SOFTNESS / (np.abs(h).mean() or 1.0)
@@ -122,3 +142,102 @@ def most_probable_list(
         memory_limit=memory_limit * 1e9,
     )  # fmt: skip
     return tuple(posterior.antecedents[index] for index in found.state.rules), float(found.gap)
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """Conditions, and how they go with one side of h."""
+
+    schema: Schema
+    conditions: Antecedent
+    is_positive: bool  # of h > 0, else of h <= 0
+    support: float
+    confidence: float
+    lift: float
+
+    @property
+    def words(self) -> str:
+        """The conditions in words."""
+        return antecedent_words(self.schema, self.conditions, is_open=True)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        names = ("conditions", "is_positive", "support", "confidence", "lift")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], schema: Schema, max_size: int) -> Self:
+        """Return what `to_record` recorded; raises as `read_rules`."""
+        listed = {"rules": [record["conditions"]], "counts": [1.0, 0.0]}
+        n_candidates = np.array([0, *[1] * max_size])
+        (conditions,), _ = read_rules(listed, schema, n_candidates)
+        return cls(
+            schema, conditions, check_flag("is_positive", record["is_positive"]),
+            check_probability("support", record["support"]),
+            check_probability("confidence", record["confidence"]),
+            check_real("lift", record["lift"], minimum=0.0),
+        )  # fmt: skip
+
+
+def rows_with(codes: NDArray[np.int32], conditions: Antecedent) -> Flags:
+    """Return which rows of codes (n_columns, n_rows) fulfill all conditions."""
+    return np.asarray(parts_of_codes(codes, (conditions,)) == 0)
+
+
+def find_associations(
+    schema: Schema,
+    codes: NDArray[np.int32],
+    is_positive: Flags,
+    n_shown: int,
+    max_size: int,
+    min_support: float,
+    memory_limit: float,
+) -> tuple[Association, ...]:
+    """Return at most `n_shown` associations of h > 0, then of h <= 0; codes (n_columns, n)."""
+    mined, _ = mine_antecedents(
+        schema, np.asarray(codes, np.uint16), np.ones(len(is_positive)),
+        is_positive.astype(np.int64), 2, max_size=max_size, min_support=min_support,
+        memory_limit=memory_limit,
+    )  # fmt: skip
+    items = np.array([rows_with(codes, (Condition(*item),)) for item in mined.items.tolist()])
+    of_rules = [np.logical_and.reduce(items[own[own >= 0]]) for own in mined.members]
+    n_rows = np.array([rows.sum() for rows in of_rules])
+    found = []
+    for side in (True, False):
+        share = float((is_positive == side).mean())
+        n_both = np.array([(rows & (is_positive == side)).sum() for rows in of_rules])
+        confidence = n_both / np.maximum(n_rows, 1)
+        enough = np.flatnonzero((n_both >= min_support * len(is_positive)) & (confidence > share))
+        order = enough[np.lexsort((mined.sizes[enough], -n_both[enough], -confidence[enough]))]
+        for index in _shown(order.tolist(), mined, of_rules, n_shown):
+            support = n_both[index] / len(is_positive)
+            found.append(Association(
+                schema, mined[index], side, float(support), float(confidence[index]),
+                float(confidence[index] / share),
+            ))  # fmt: skip
+    return tuple(found)
+
+
+def _shown(
+    order: Sequence[int], mined: Antecedents, of_rules: Sequence[Flags], most: int
+) -> list[int]:
+    """Return the first of an order that are not like ones before them."""
+    shown: list[int] = []
+    for index in order:
+        rows = of_rules[index]
+        if len(shown) < most and not any(
+            _is_within(mined[index], mined[other])
+            or (rows & of_rules[other]).sum() > _MOST_SHARED * (rows | of_rules[other]).sum()
+            for other in shown
+        ):
+            shown.append(index)
+    return shown
+
+
+def _is_within(narrow: Antecedent, wide: Antecedent) -> bool:
+    """Whether each condition of `wide` holds wherever those of `narrow` hold."""
+    ranges = {column: (low, high) for column, low, high in narrow}
+    return all(
+        column in ranges and low <= ranges[column][0] and ranges[column][1] <= high
+        for column, low, high in wide
+    )

@@ -26,8 +26,14 @@ from bayescascade.base.validation import check_integer, check_probability, check
 from bayescascade.data.given import GivenRows
 from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
-from bayescascade.methods.effects.associations import Association, find_associations, rows_with
-from bayescascade.methods.effects.lists import best_tree, most_probable_list, soft_labels
+from bayescascade.methods.effects.lists import (
+    Association,
+    best_tree,
+    find_associations,
+    most_probable_list,
+    rows_with,
+    soft_labels,
+)
 from bayescascade.methods.effects.parameters import EffectRulesParameters
 from bayescascade.methods.effects.rules_page import rules_page
 from bayescascade.methods.rules.cells import encode_for_labels

@@ -13,9 +13,14 @@ from bayescascade.costs.limits import is_within
 from bayescascade.data.labels import TrainingRows
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.splitting import split_by_class
-from bayescascade.methods.margin_neighbors.bins import FeatureBins, bins_of, codes_of
 from bayescascade.methods.margin_neighbors.box_policy import BoxPolicy
-from bayescascade.methods.margin_neighbors.boxes import BoxTable, Policy
+from bayescascade.methods.margin_neighbors.boxes import (
+    BoxTable,
+    FeatureBins,
+    Policy,
+    bins_of,
+    codes_of,
+)
 from bayescascade.methods.margin_neighbors.margins import Standardized, fit_additive
 from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 

@@ -16,8 +16,13 @@ from bayescascade.data.levels import level_text
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.forest import Forest, ForestWalk
 from bayescascade.methods.forests.reports import class_tree_boxes, label_sql, path_words
-from bayescascade.methods.margin_neighbors.bins import FeatureBins, columns_of
-from bayescascade.methods.margin_neighbors.boxes import LEAF, BoxTable, Policy
+from bayescascade.methods.margin_neighbors.boxes import (
+    LEAF,
+    BoxTable,
+    FeatureBins,
+    Policy,
+    columns_of,
+)
 from bayescascade.methods.margin_neighbors.margins import probabilities_of
 from bayescascade.report.numbers import cost_texts, count_texts, share_text
 from bayescascade.report.page import BLANK, Fold, Guided, Numbers, Page, Pieces

@@ -18,10 +18,9 @@ from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.labels import TrainingRows, check_labels, label_codes
 from bayescascade.data.levels import level_text
 from bayescascade.data.units import Units
-from bayescascade.methods.neighbors.learned import Compressed, Rule
+from bayescascade.methods.neighbors.learned import Compressed, Floats, Rule, State
 from bayescascade.methods.neighbors.minibatches import climb_each, refined
 from bayescascade.methods.neighbors.parameters import AUTO, CompressionParameters
-from bayescascade.methods.neighbors.prototypes import Floats, State
 from bayescascade.methods.neighbors.reports import (
     CANNOT_TELL,
     HOW_TO_READ,

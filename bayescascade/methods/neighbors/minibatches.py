@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 import samplers
 from bayescascade.base.watch import Watch, check_time
 from bayescascade.data.units import Units
-from bayescascade.methods.neighbors.learned import Compressed
+from bayescascade.methods.neighbors.learned import Compressed, Floats, State
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
-from bayescascade.methods.neighbors.prototypes import Floats, State
 
 _STEP = 0.05  # the first, in `lengths` of the posterior
 _LEAST_BATCHES = 10  # of an epoch: fewer steps would not get far

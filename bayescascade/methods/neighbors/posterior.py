@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.labels import check_labels, find_classes, label_codes
+from bayescascade.methods.neighbors.learned import Floats, Layout, State
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows, class_probabilities
 from bayescascade.methods.neighbors.parameters import METRICS
-from bayescascade.methods.neighbors.prototypes import Floats, Layout, State
 from bayescascade.model.continuous import ContinuousPosterior
 from bayescascade.model.draws import TraceLegend
 
@@ -51,7 +51,7 @@ class PrototypePosterior(ContinuousPosterior):
         Number of prototypes of each class, in the order of the sorted classes; at most its number
         of rows.
     metric : {"scaled", "diagonal", "linear"}
-        See `prototypes`.
+        See `learned`.
     rank : int >= 1, optional
         Rows of the matrix of a linear metric. By default the number of columns.
     fixed_metric : (n_metric,) array, optional

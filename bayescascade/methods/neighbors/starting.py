@@ -30,10 +30,9 @@ from bayescascade.base.validation import check_integer
 from bayescascade.base.watch import OutOfTime, check_time
 from bayescascade.data.levels import level_text
 from bayescascade.data.units import Units
-from bayescascade.methods.neighbors.learned import Compressed, Rule
+from bayescascade.methods.neighbors.learned import Compressed, Floats, Layout, Rule, State
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
-from bayescascade.methods.neighbors.prototypes import Floats, Layout, State
 from bayescascade.model.ascent import ascend
 
 _NARROW, _WIDE = 2.0, 16.0  # prior scales that are compared; the first also chooses the units

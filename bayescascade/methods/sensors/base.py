@@ -24,7 +24,6 @@ from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.sensors.devices import Places, Sensors
 from bayescascade.methods.sensors.models import Bools, GatedNet, Loss, Weights
 from bayescascade.methods.sensors.parameters import SILENT, SensorParameters
 from bayescascade.methods.sensors.posterior import GatePosterior
@@ -34,7 +33,7 @@ from bayescascade.methods.sensors.reports import (
     plot_sensors,
     sensor_table,
 )
-from bayescascade.methods.sensors.signals import Floats, SignalMaker
+from bayescascade.methods.sensors.signals import Floats, Places, Sensors, SignalMaker
 from bayescascade.methods.sensors.training import Lesson
 from bayescascade.methods.sensors.trying import Candidate, Roles, Trial, Ways, best_within, tried
 from bayescascade.model.matrix_estimator import MatrixEstimator

@@ -23,9 +23,8 @@ from bayescascade.methods.sensors.parameters import (
     SensorClassifierParameters,
     SensorRegressorParameters,
 )
-from bayescascade.methods.sensors.relaxed import relaxed
 from bayescascade.methods.sensors.signals import Floats
-from bayescascade.methods.sensors.smooth import alternated, smooth
+from bayescascade.methods.sensors.smooth import alternated, relaxed, smooth
 from bayescascade.methods.sensors.training import Lesson, opened, trained
 from bayescascade.methods.sensors.trying import SOFT, Ways
 from bayescascade.model.matrix_classifier import MatrixClassifier

@@ -24,8 +24,7 @@ from scipy.special import expit, logsumexp
 
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_choice
-from bayescascade.methods.sensors.devices import Places
-from bayescascade.methods.sensors.signals import Floats, Signals
+from bayescascade.methods.sensors.signals import Floats, Places, Signals
 
 Bools = NDArray[np.bool_]
 

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from bayescascade.costs.pages import cost_bars
-from bayescascade.methods.sensors.devices import Sensors
-from bayescascade.methods.sensors.signals import Floats
+from bayescascade.methods.sensors.signals import Floats, Sensors
 from bayescascade.report.axes import plot_bars
 from bayescascade.report.numbers import cost_texts, share_text
 from bayescascade.report.page import Fold, Numbers, Page, PrintedTable

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 import bayescascade
 from bayescascade import AdaptiveClassifier, FeatureCosts, ParameterError, explore
-from bayescascade.costs.norms import CostNorms
+from bayescascade.costs.items import CostNorms
 from bayescascade.methods.adaptive import alternating, boosted
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated
 from bayescascade.methods.adaptive.choosing import Judges, judged

@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 
 from bayescascade import FastBoxes
 from bayescascade.base.errors import ParameterError
-from bayescascade.methods.boxes.fast import cluster, draw_boxes
+from bayescascade.methods.boxes.fast_estimator import cluster, draw_boxes
 
 
 def loss(side, rows, weights, is_own, is_negative, low, high, column, beta, c):

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
+from bayescascade.methods.causal.protection import by_test_row, iqr_distance
 from bayescascade.methods.causal.scores import kendall, spearman
-from bayescascade.methods.causal.sensitivity import by_test_row, iqr_distance
 from tests.fuzz.running import search
 from tests.fuzz.sensitivities import climbed, stability_distances
 from tests.methods.causal.problems import slow_hsic_root

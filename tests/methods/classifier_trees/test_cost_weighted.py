@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 import bayescascade
 from bayescascade import CostSensitiveTreeClassifier, CostWeightedLogisticClassifier, FeatureCosts
 from bayescascade.base.errors import ModelFileError, ParameterError
-from bayescascade.costs.norms import CostNorms
+from bayescascade.costs.items import CostNorms
 from bayescascade.methods.classifier_trees.logistic import LogisticProblem
 from bayescascade.methods.classifier_trees.scaling import Standard
 

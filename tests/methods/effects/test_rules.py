@@ -11,8 +11,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from bayescascade import EffectRules
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
-from bayescascade.methods.effects.associations import find_associations, rows_with
-from bayescascade.methods.effects.lists import best_tree
+from bayescascade.methods.effects.lists import best_tree, find_associations, rows_with
 from bayescascade.methods.effects.rules import MeasuredEffects
 from bayescascade.methods.rules.antecedents import Condition
 

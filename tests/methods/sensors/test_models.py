@@ -16,9 +16,17 @@ from bayescascade.methods.sensors.models import (
     fast_sends,
     within,
 )
-from bayescascade.methods.sensors.relaxed import ShareProblem, divergence, relaxed, solved
 from bayescascade.methods.sensors.signals import Signals
-from bayescascade.methods.sensors.smooth import _Projected, alternated, projected, smooth
+from bayescascade.methods.sensors.smooth import (
+    ShareProblem,
+    _Projected,
+    alternated,
+    divergence,
+    projected,
+    relaxed,
+    smooth,
+    solved,
+)
 from bayescascade.methods.sensors.static import always, greedy_sets
 from bayescascade.methods.sensors.training import Lesson, _Slopes, opened, refitted, trained
 from tests.methods.sensors import slow_sums
