@@ -139,11 +139,6 @@ class Choice(NamedTuple):
     nanoseconds_left: float
     mixture: MixtureBeside | None  # None if it was not weighed
 
-    @property
-    def is_by_evidence(self) -> bool:
-        """Whether evidence decided, not held-out rows."""
-        return self.candidates[0].held_out != self.candidates[0].held_out
-
 
 @dataclass(eq=False)
 class Chooser:

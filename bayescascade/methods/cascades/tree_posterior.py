@@ -16,7 +16,6 @@ from scipy.special import gammaln
 import samplers
 from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_choice, check_integer
-from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.chain_starts import cooling, random_tree
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.kernel_arrays import WorkSpaces, arrays_of_model, arrays_of_table
@@ -123,7 +122,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         if max_branches is not None:
             check_integer("max_branches", max_branches, minimum=2)
             max_branches = None if partitions == "levels" else int(max_branches)
-        self.table, self.model = table, model
+        self.table, self.schema, self.model = table, table.schema, model
         most = max(2, int(table.schema.n_levels.max()))
         self.max_branches = most if max_branches is None else min(max_branches, most)
         most_proposed = most if partitions == "levels" else MOST_PROPOSED
@@ -173,10 +172,6 @@ class CascadePosterior(CompiledPosterior[Tree]):
             elif isinstance(self.model, BranchModel):
                 inside += self.model.rate
         return self.model.log_likelihood(tree, counts, inside)
-
-    def log_density(self, state: Tree | LearnedDensityTree) -> float:
-        """Return log prior plus log likelihood, nats."""
-        return self.log_prior(state) + self.log_likelihood(state)
 
     def rounding(self, state: Tree) -> float:
         """Return a bound on the rounding error of the log density of a tree, nats."""
@@ -293,11 +288,6 @@ class CascadePosterior(CompiledPosterior[Tree]):
     def log_n_trees(self) -> NDArray[np.float64] | None:
         """The logs of `tree_counts`, if there are any, (most,)."""
         return None if self.tree_counts is None else self.tree_counts.logs
-
-    @property
-    def schema(self) -> Schema:
-        """The columns of the table."""
-        return self.table.schema
 
     def parameters(self) -> dict[str, float | int | str | None]:
         """Return the model's parameters by name."""
