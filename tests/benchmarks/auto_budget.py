@@ -11,11 +11,8 @@ line is by how much the choice is above the method whose mean is the best there,
 error of that difference between the same splits.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from bayescascade import AutoBudgetClassifier
@@ -30,7 +27,7 @@ SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
 QUICK = ("l1", "astc", "miser", "adapt-lin", "fmcc", "prune", "adapt-gbrt")
 
 
-def main() -> None:
+def main():
     """Print the table of each data set."""
     made = parser(__doc__, DATA_SETS, ("hepatitis", "pima"))
     made.add_argument("--seeds", type=int, default=5)
@@ -38,7 +35,7 @@ def main() -> None:
     made.add_argument("--time-limit", type=float)
     asked = made.parse_args()
     for name in asked.data_sets:
-        tables: dict[str, list[NDArray[np.float64]]] = {}
+        tables = {}
         for seed in range(asked.seeds):
             found = accuracies(name, asked.data, seed, asked.methods, asked.time_limit)
             for method, row in found.items():
@@ -53,15 +50,13 @@ def main() -> None:
         say(f"{'above best':12}" + _cells(gains))
 
 
-def _cells(table: NDArray[np.float64]) -> str:
+def _cells(table):
     """Return means over splits, (n_splits, n_budgets), with their standard errors."""
     means, errors = summed(table)
     return "".join(f"{mean:8.1f} ± {e:3.1f}" for mean, e in zip(means, errors, strict=True))
 
 
-def accuracies(
-    name: str, folder: Path, seed: int, methods: list[str], limit: float | None
-) -> dict[str, NDArray[np.float64]]:
+def accuracies(name, folder, seed, methods, limit):
     """Return test accuracies by budget, of each method and of what is chosen."""
     problem = DATA_SETS[name](folder)
     costs = costs_of(name, "real" if name in REAL_COSTS else "unit", problem, folder, seed)
@@ -77,12 +72,12 @@ def accuracies(
     chosen = [model for _, model in auto.fit_budgets(budgets, *rows)]
     commonest = train.labels.mode()[0]
 
-    def right(model: object) -> float:
+    def right(model):
         is_one = isinstance(model, BudgetedClassifier)
         said = model.predict(test.features) if is_one else commonest
         return float((said == test.labels.to_numpy()).mean())
 
-    found: dict[str, NDArray[np.float64]] = {}
+    found = {}
     tried = list(chosen[0]._trial.tried)
     for method in chosen[0].behind_:
         alone = clone(auto).set_params(methods=(method,)).fit_budgets(budgets, *rows)

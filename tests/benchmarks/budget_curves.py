@@ -25,18 +25,17 @@ on the same splits, each with its standard error. Without `--out`, tables and pi
 file that the documentation shows, `docs/budget_curves.csv`.
 """
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import process_time
 
 from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS
 from tests.benchmarks.budget_judged import best_within, commonest_label
-from tests.benchmarks.budget_methods import ALL_SHARES, MAIN, METHODS, Setting, set_up
+from tests.benchmarks.budget_methods import ALL_SHARES, MAIN, METHODS, set_up
 from tests.benchmarks.budget_results import KEPT, TITLES, Result, Results
 from tests.benchmarks.figures import parser, say, timed
 
 
-def main() -> None:
+def main():
     """Print every data set's table as soon as it is there, or show what a file has."""
     made = parser(__doc__, DATA_SETS, DATA_SETS)
     made.add_argument("--costs", nargs="+", choices=("unit", "random", "real"))
@@ -67,12 +66,9 @@ def main() -> None:
                 say(*results.table(asked, chosen.methods))
 
 
-def measured(
-    name: str, kind: str, seed: int, within: float, folder: Path, methods: Sequence[str],
-    results: Results,
-) -> Iterator[Result]:  # fmt: skip
+def measured(name, kind, seed, within, folder, methods, results):
     """Yield what each method errs and costs on one split, unless it is known."""
-    setting: Setting | None = None
+    setting = None
     for method in methods:
         if results.has((name, kind, seed, within), method):
             continue

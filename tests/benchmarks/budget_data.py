@@ -12,13 +12,11 @@ does. Those of heart are below: blood is drawn once, and there are two examinati
 columns are read.
 """
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -58,26 +56,26 @@ class Split(NamedTuple):
     test: Problem
 
 
-def _from_file(file: str) -> Callable[[Path], Problem]:
-    def read(folder: Path) -> Problem:
+def _from_file(file):
+    def read(folder):
         frame = pd.read_csv(folder / file)
         return Problem(_numbers(frame.drop(columns="target")), frame["target"].astype(str))
 
     return read
 
 
-def _letter(folder: Path) -> Problem:
+def _letter(folder):
     features, letters = _from_file("letter.csv")(folder)
     return Problem(features, (letters <= "M").map({True: "A-M", False: "N-Z"}))
 
 
-def _digits(folder: Path) -> Problem:
+def _digits(folder):
     del folder
     bunch = load_digits(as_frame=True)
     return Problem(bunch.data, bunch.target.astype(str))
 
 
-DATA_SETS: Mapping[str, Callable[[Path], Problem]] = {
+DATA_SETS = {
     "digits": _digits,
     "pima": _from_file("pima.csv"),
     "hepatitis": _from_file("hepatitis.csv"),
@@ -89,7 +87,7 @@ DATA_SETS: Mapping[str, Callable[[Path], Problem]] = {
 }
 
 
-def letter_rows(folder: str | None) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def letter_rows(folder):
     """Return 12,000 rows of letter's 16 columns, and which are of A-M; made ones of no folder."""
     if folder is None:
         rng = np.random.default_rng(0)
@@ -99,7 +97,7 @@ def letter_rows(folder: str | None) -> tuple[NDArray[np.float64], NDArray[np.boo
     return frame.drop(columns="target").to_numpy(float), (frame["target"] <= "M").to_numpy()
 
 
-def costs_of(name: str, kind: str, problem: Problem, folder: Path, seed: int) -> FeatureCosts:
+def costs_of(name, kind, problem, folder, seed):
     """Return "unit", "random" or "real" costs of a problem's columns."""
     columns = list(problem.features.columns)
     if kind == "unit":
@@ -119,7 +117,7 @@ def costs_of(name: str, kind: str, problem: Problem, folder: Path, seed: int) ->
     return FeatureCosts({**costs, **alike}, groups={"blood": members}, default=1.0)
 
 
-def split(problem: Problem, seed: int) -> Split:
+def split(problem, seed):
     """Return the parts of a random split, stratified by label."""
     rows = np.arange(len(problem.labels))
     train, others = train_test_split(
@@ -135,7 +133,7 @@ def split(problem: Problem, seed: int) -> Split:
     return Split(*parts)
 
 
-def _numbers(features: pd.DataFrame) -> pd.DataFrame:
+def _numbers(features):
     """Return columns of two levels as 0 and 1, numbers as they are."""
     coded = {}
     for name, column in features.items():

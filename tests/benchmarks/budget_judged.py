@@ -1,9 +1,6 @@
 """What classifiers cost and err, and which of them is taken within a budget."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
-
-from tests.benchmarks.budget_data import Split
 
 
 class Judged(NamedTuple):
@@ -15,7 +12,7 @@ class Judged(NamedTuple):
     test_error: float
 
 
-def best_within(judged: Iterable[Judged], budget: float, allowed: float = 0.0) -> Judged:
+def best_within(judged, budget, allowed=0.0):
     """Return the cheapest within a budget whose validation error is near the least.
 
     It may be `allowed` times the deviation of a row's error above it.
@@ -27,7 +24,7 @@ def best_within(judged: Iterable[Judged], budget: float, allowed: float = 0.0) -
     return min(near, key=lambda one: (one.validation_cost, one.validation_error))
 
 
-def commonest_label(rows: Split) -> Judged:
+def commonest_label(rows):
     """Return what costs nothing, and is always there to choose."""
     commonest = rows.train.labels.mode()[0]
     return Judged(

@@ -7,17 +7,13 @@ at each split, or at all of them, and a forest grown to be cheap. BudgetPrune me
 and, of the random forests, out of bag, and also prunes their first few trees alone.
 """
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
@@ -66,12 +62,12 @@ class Setting:
     seed: int
 
     @property
-    def budgets(self) -> list[float]:
+    def budgets(self):
         """What a row may cost on average."""
         return [share * self.total for share in SHARES]
 
     @cached_property
-    def forests(self) -> tuple[RandomForestClassifier | BudgetedForestClassifier, ...]:
+    def forests(self):
         """What prunings start from."""
         train = self.rows.train
         random_forests = (
@@ -86,7 +82,7 @@ class Setting:
         return (*random_forests, cheap)
 
 
-def set_up(name: str, kind: str, folder: Path, seed: int) -> Setting:
+def set_up(name, kind, folder, seed):
     """Return the rows and the costs of a seed."""
     problem = DATA_SETS[name](folder)
     costs = costs_of(name, kind, problem, folder, seed)
@@ -96,7 +92,7 @@ def set_up(name: str, kind: str, folder: Path, seed: int) -> Setting:
 
 def judge(model: Any, setting: Setting) -> Judged:  # Any: whatever predicts at a cost
     """Return what a classifier costs and errs."""
-    figures: list[float] = []
+    figures = []
     for part in (setting.rows.validation, setting.rows.test):
         figures.append(float(model.acquisition_cost(part.features).mean()))
         figures.append(float((model.predict(part.features) != part.labels.to_numpy()).mean()))
@@ -111,11 +107,11 @@ def _fitted(model: Any, setting: Setting) -> Any:  # Any: any estimator of the f
     return model.fit(train.features, train.labels, validation.features, validation.labels)
 
 
-def _whole(setting: Setting, forest: Any) -> Any:
+def _whole(setting, forest):
     return _fitted(TruncatedForest(forest, costs=setting.costs, n_trees=N_TREES), setting)
 
 
-def _prune(setting: Setting) -> Iterator[Judged]:
+def _prune(setting):
     for forest in setting.forests:
         whole = _whole(setting, forest)
         yield judge(whole, setting)
@@ -130,26 +126,26 @@ def _prune(setting: Setting) -> Iterator[Judged]:
                 yield judge(model, setting)
 
 
-def _pruned_at_tradeoffs(pruner: BudgetPruneClassifier, setting: Setting) -> Iterator[Judged]:
+def _pruned_at_tradeoffs(pruner, setting):
     for model in _fitted(pruner, setting).path([each / setting.total for each in TRADEOFFS]):
         yield judge(model, setting)
 
 
-def _pruner_path(make: Callable[..., Any], setting: Setting) -> Iterator[Judged]:
+def _pruner_path(make, setting):
     for forest in setting.forests:
         yield judge(_whole(setting, forest), setting)
         for model in _fitted(make(forest, costs=setting.costs), setting).path():
             yield judge(model, setting)
 
 
-def _fewer_trees(setting: Setting) -> Iterator[Judged]:
+def _fewer_trees(setting):
     for forest in setting.forests:
         whole = _fitted(TruncatedForest(forest, costs=setting.costs), setting)
         for model in whole.path(NUMBERS_OF_TREES):
             yield judge(model, setting)
 
 
-def _budget_forest(setting: Setting) -> Iterator[Judged]:
+def _budget_forest(setting):
     for alpha, exponent in product(ALPHAS, EXPONENTS if setting.has_prices else (1.0,)):
         grown = _fitted(
             BudgetedForestClassifier(
@@ -163,7 +159,7 @@ def _budget_forest(setting: Setting) -> Iterator[Judged]:
             yield judge(model, setting)
 
 
-def _selected(setting: Setting) -> Iterator[Judged]:
+def _selected(setting):
     for share in SHARES:
         try:
             selected = SelectedForestClassifier(
@@ -178,13 +174,11 @@ def _selected(setting: Setting) -> Iterator[Judged]:
 PRINTED = {"basis": "linear", "selection": "paper", "leaf": "least_squares", "prune": False}
 
 
-def _within_budgets(
-    setting: Setting, make: Callable[..., Any] = SubmodularTreeClassifier, **how: Any
-) -> Iterator[Judged]:
+def _within_budgets(setting, make=SubmodularTreeClassifier, **how):
     train, validation, _ = setting.rows
     model = make(costs=setting.costs, random_state=setting.seed, **how)
     shares = ALL_SHARES if hasattr(model, "within") else SHARES  # no further fit
-    seen: set[float] = set()
+    seen = set()
     for _, found in model.fit_budgets(
         [share * setting.total for share in shares],
         train.features, train.labels, validation.features, validation.labels,
@@ -194,7 +188,7 @@ def _within_budgets(
             yield judge(found, setting)
 
 
-def _printed_trees(setting: Setting) -> Iterator[Judged]:
+def _printed_trees(setting):
     for depth in range(1, 6):  # nothing is pruned
         yield from _within_budgets(setting, max_depth=depth, **PRINTED)
 
@@ -205,17 +199,15 @@ class _WithCosts(NamedTuple):
     model: Any
     costs: Any
 
-    def predict(self, features: pd.DataFrame) -> NDArray[Any]:
-        labels: NDArray[Any] = self.model.predict(features.to_numpy())
-        return labels
+    def predict(self, features):
+        return self.model.predict(features.to_numpy())
 
-    def acquisition_cost(self, features: pd.DataFrame) -> NDArray[np.float64]:
+    def acquisition_cost(self, features):
         used = self.model.features_used(features.to_numpy())
-        total: NDArray[np.float64] = self.costs.total(self.costs.paid(used))
-        return total
+        return self.costs.total(self.costs.paid(used))
 
 
-def _boosting(mode: str, setting: Setting) -> Iterator[Judged]:
+def _boosting(mode, setting):
     from tests.benchmarks.cost_effective_boosting import boosted
 
     train = setting.rows.train
@@ -225,7 +217,7 @@ def _boosting(mode: str, setting: Setting) -> Iterator[Judged]:
         yield judge(_WithCosts(model, items), setting)
 
 
-def _by_neighbors(setting: Setting, **how: Any) -> Iterator[Judged]:
+def _by_neighbors(setting, **how):
     model = MarginNeighborsClassifier(costs=setting.costs, random_state=setting.seed, **how)
     yield from rules_within(_fitted(model, setting), setting.rows, setting.budgets)
 
@@ -241,17 +233,17 @@ def _full_model(setting: Setting) -> Any:  # of scikit-learn
     return fitted[int(np.argmax(scores))]
 
 
-def _gate(setting: Setting, **how: Any) -> Iterator[Judged]:
+def _gate(setting, **how):
     full = clone(_full_model(setting))
     yield from _within_budgets(setting, partial(AdaptiveClassifier, full), **how)
 
 
-def _greedy_gate(setting: Setting) -> Iterator[Judged]:
+def _greedy_gate(setting):
     items = setting.costs.resolve(list(setting.rows.train.features.columns))
     yield from greedy_gates(setting.rows, _full_model(setting), items)
 
 
-METHODS: Mapping[str, Callable[[Setting], Iterator[Judged]]] = {
+METHODS = {
     OURS: _prune,
     "BudgetRF": _budget_forest,
     "selected": _selected,

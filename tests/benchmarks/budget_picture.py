@@ -1,15 +1,13 @@
 """The picture of what `budget_curves` has measured: a panel for each data set."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tests.benchmarks.budget_methods import SHARES
-from tests.benchmarks.budget_results import TITLES, Result, Results, summed
+from tests.benchmarks.budget_results import TITLES, summed
 
 PANELS = ("letter", "magic", "spambase", "covertype", "pima", "hepatitis")
 
@@ -23,7 +21,7 @@ class Style(NamedTuple):
     width: float
 
     @property
-    def has_band(self) -> bool:
+    def has_band(self):
         """Whether its standard errors are shown; of all lines they would hide each other."""
         return self.width > 1.5
 
@@ -46,7 +44,7 @@ SHOWN = {
 }
 
 
-def draw(results: Results, picture: Path) -> None:
+def draw(results, picture):
     """Draw accuracy by cost, at unit costs; bands around thick lines are standard errors."""
     names = [name for name in PANELS if any(results.of(name, "unit", m) for m in SHOWN)]
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "budgets", "font.size": 8.0}):
@@ -75,7 +73,7 @@ def draw(results: Results, picture: Path) -> None:
         figure.savefig(picture, dpi=110, metadata={"Date": None} if is_svg else None)
 
 
-def _line(axes: Axes, results: list[Result], style: Style) -> None:
+def _line(axes, results, style):
     mean, error = summed(100 * np.array([1 - one.at(SHARES)[0] for one in results]))
     axes.plot(
         SHARES, mean, linestyle=style.dashes, marker=style.marker, color=style.color,

@@ -6,13 +6,10 @@ costs of a row (a share of what all columns cost) within each of `ALL_SHARES`.
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from tests.benchmarks.budget_data import DATA_SETS
 from tests.benchmarks.budget_methods import ALL_SHARES, OURS, SHARES
@@ -56,7 +53,7 @@ class Result(NamedTuple):
     errors: tuple[float, ...]
     spent: tuple[float, ...]
 
-    def at(self, shares: Sequence[float]) -> NDArray[np.float64]:
+    def at(self, shares):
         """Return errors and costs at some of the shares, (2, n_shares)."""
         places = [ALL_SHARES.index(share) for share in shares]
         return np.array([self.errors, self.spent])[:, places]
@@ -72,27 +69,27 @@ COLUMNS = (
 class Results:
     """Results by what was asked and method; those of a file, if there is one."""
 
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, file):
         self._file = file
-        self._known: dict[tuple[Asked, str], Result] = {}
+        self._known = {}
         self._read()
 
-    def _read(self) -> None:
+    def _read(self):
         if self._file is not None and self._file.exists():
             for row in pd.read_csv(self._file).itertuples(index=False, name=None):
                 n_before = len(row) - len(ALL_SHARES)
                 self._remember(Result(*row[:7], row[7:n_before], row[n_before:]))
 
-    def _remember(self, result: Result) -> None:
+    def _remember(self, result):
         self._known[result[:4], result.method] = result
 
-    def has(self, asked: Asked, method: str) -> bool:
+    def has(self, asked, method):
         """Whether it is known, or another process has added it to the file."""
         if (asked, method) not in self._known:
             self._read()
         return (asked, method) in self._known
 
-    def add(self, result: Result) -> None:
+    def add(self, result):
         """Keep a result, in the file, too."""
         self._remember(result)
         if self._file is not None:
@@ -103,13 +100,13 @@ class Results:
                     rows.writerow(COLUMNS)
                 rows.writerow([*result[:-2], *result.errors, *result.spent])
 
-    def of(self, name: str, costs: str, method: str, within: float = 0.0) -> list[Result]:
+    def of(self, name, costs, method, within=0.0):
         """Return the results of all seeds."""
         found = (r for r in self._known.values() if r.method == method and r.within == within)
         chosen = [r for r in found if (r.data, r.costs) == (name, costs)]
         return sorted(chosen, key=lambda result: result.seed)
 
-    def table(self, asked: Sequence[Asked], methods: Sequence[str]) -> Iterator[str]:
+    def table(self, asked, methods):
         """Yield the table of one data set, over the seeds that were asked."""
         found = {method: [self._known[one, method] for one in asked] for method in methods}
         first = found[methods[0]][0]
@@ -131,7 +128,7 @@ class Results:
             )
             yield f"{'':22}" + "".join(parts)
 
-    def markdown(self, against: str | None = None) -> Iterator[str]:
+    def markdown(self, against=None):
         """Yield Markdown tables of accuracy in percent, one a kind of costs, one row a method.
 
         Or, of the splits that both have, tables of differences to the accuracy of a method.
@@ -149,7 +146,7 @@ class Results:
                     cells = (each.get(method, "") for each in columns)
                     yield f"| {TITLES[method]} | {' | '.join(cells)} |"
 
-    def _column(self, name: str, costs: str, against: str | None) -> dict[str, str]:
+    def _column(self, name, costs, against):
         """Return the cell of each method on a data set, and the column's title."""
         tables = {method: self._table(name, costs, method, against) for method in TITLES}
         tables = {m: table for m, table in tables.items() if len(table) and m != against}
@@ -169,9 +166,7 @@ class Results:
             column[method] = " ".join(words)
         return column
 
-    def _table(
-        self, name: str, costs: str, method: str, against: str | None
-    ) -> NDArray[np.float64]:
+    def _table(self, name, costs, method, against):
         """Return accuracy in percent, or what it is above another's; a row a split."""
         theirs = {one.seed: one for one in self.of(name, costs, against or method)}
         pairs = [
@@ -182,20 +177,19 @@ class Results:
         return 100 * np.array([(other if against else 1.0) - errors for errors, other in pairs])
 
 
-def summed(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def summed(table):
     """Return the mean over the rows, one a seed, and its standard error."""
     return table.mean(axis=0), standard_error(table)
 
 
-def standard_error(table: NDArray[np.float64]) -> NDArray[np.float64]:
+def standard_error(table):
     """Return the standard error of the mean over the rows, one a seed."""
     if len(table) < 2:
         return np.zeros(table.shape[1])
-    errors: NDArray[np.float64] = table.std(axis=0, ddof=1) / np.sqrt(len(table))
-    return errors
+    return table.std(axis=0, ddof=1) / np.sqrt(len(table))
 
 
-def beats(table: NDArray[np.float64], ours: NDArray[np.float64]) -> list[str]:
+def beats(table, ours):
     """Return "*" where a method errs less than ours by more than a standard error."""
     differences = ours - table
     return ["*" if d > 0 else "" for d in differences.mean(axis=0) - standard_error(differences)]

@@ -8,7 +8,6 @@ leaves also score held-out rows. Each is done twice, and the second time counts,
 compiled.
 """
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -27,7 +26,7 @@ NAMES = (
 MEMORY = 2e9
 
 
-def main() -> None:
+def main():
     """Print a line for each candidate of each table."""
     made = parser(__doc__, NAMES, ["titanic", "tic_tac_toe"])
     made.add_argument("--most", type=float, default=10.0, help="seconds expected of a candidate")
@@ -62,7 +61,7 @@ def main() -> None:
                 say(f"  {'  held-out rows':<62}{seconds:>9.3f} s{ratio:>8.2f} x expected")
 
 
-def _scoring(candidate: Candidate, table: Table) -> tuple[float, float]:
+def _scoring(candidate, table):
     """Return seconds that scoring held-out rows takes, and that it is expected to."""
     learned, held = HeldOut.of(table, 0, 1, MEMORY).folds[0]
     posterior = candidate.cascade()._make_posterior(learned)
@@ -74,7 +73,7 @@ def _scoring(candidate: Candidate, table: Table) -> tuple[float, float]:
     return perf_counter() - began, candidate.row_nanoseconds(learned) * held.n_distinct * 1e-9
 
 
-def _candidates(n_columns: int) -> Iterator[Candidate]:
+def _candidates(n_columns):
     for leaf in ("independent", "dependent", "uniform"):
         for depth in (0, 1, 2, 3, 4, 6, 9):
             if depth <= n_columns:

@@ -14,19 +14,16 @@ approach to inferring causal directions, Artificial Intelligence 182-183, 2012).
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bayescascade import AdditiveNoiseModel
 from bayescascade.base.errors import DataError
 from bayescascade.methods.causal.posterior import DIRECTIONS
 from bayescascade.methods.causal.scores import SCORES
-from tests.benchmarks.causal_data import Pair, cause_effect_pairs, drawn, made_pairs
+from tests.benchmarks.causal_data import cause_effect_pairs, drawn, made_pairs
 from tests.benchmarks.figures import parser, say, timed
 
 MOST_ROWS = 500  # of causal-learn
@@ -40,11 +37,8 @@ for line in sys.stdin:
     print(json.dumps([float(p) for p in ANM().cause_or_effect(x, y)]), flush=True)
 """
 
-Contender = Callable[[Pair], float]
-"""What speaks for x as the cause, less what speaks for y; zero is a tie."""
 
-
-def main() -> None:
+def main():
     """Print a line of JSON for each pair and contender as it is known, then a table of them."""
     made = parser(__doc__, ["made", "real"], ["made"])
     made.add_argument("--interpreter", default=sys.executable, help="Python with causal-learn")
@@ -56,7 +50,7 @@ def main() -> None:
         print_table(pd.read_json(arguments.table, lines=True, dtype={"pair": str}))
         return
     rival = CausalLearn(arguments.interpreter)
-    contenders: dict[str, Contender] = {
+    contenders = {
         **{score: additive_noise(score=score) for score in SCORES},
         "IGCI": igci,
         "causal-learn": rival.gap,
@@ -75,7 +69,7 @@ def main() -> None:
     print_table(pd.DataFrame(lines))
 
 
-def compared(contenders: dict[str, Contender], pairs: Iterable[Pair]) -> Iterable[dict[str, Any]]:
+def compared(contenders, pairs):
     """Yield what each contender found of each pair."""
     for pair in pairs:
         for title, contender in contenders.items():
@@ -85,10 +79,10 @@ def compared(contenders: dict[str, Contender], pairs: Iterable[Pair]) -> Iterabl
             yield line | {"right": right, "gap": gap, "seconds": round(seconds, 4)}
 
 
-def additive_noise(**options: Any) -> Contender:
+def additive_noise(**options):
     """Return what fits an `AdditiveNoiseModel`; what it refuses is a tie."""
 
-    def gap(pair: Pair) -> float:
+    def gap(pair):
         try:
             model = AdditiveNoiseModel(random_state=0, **options).fit(pair.x, pair.y)
         except DataError:  # a column has many ties, or half of the residuals are one number
@@ -99,10 +93,10 @@ def additive_noise(**options: Any) -> Contender:
     return gap
 
 
-def igci(pair: Pair) -> float:
+def igci(pair):
     """Return the mean log slope of x over y less that of y over x."""
 
-    def mean_log_slope(cause: NDArray[np.float64], effect: NDArray[np.float64]) -> float:
+    def mean_log_slope(cause, effect):
         order = np.lexsort((effect, cause))
         runs, rises = (np.abs(np.diff(c[order])) / np.ptp(c) for c in (cause, effect))
         proper = (runs > 0.0) & (rises > 0.0)
@@ -112,19 +106,13 @@ def igci(pair: Pair) -> float:
 
 
 class CausalLearn:
-    """causal-learn's additive noise model, in a process of its own that starts when first asked.
+    """causal-learn's additive noise model, in a process of its own that starts when first asked."""
 
-    Parameters
-    ----------
-    interpreter : str
-        A Python that has causal-learn.
-    """
-
-    def __init__(self, interpreter: str) -> None:
+    def __init__(self, interpreter):
         self._command = [interpreter, "-c", SERVER]
-        self._process: subprocess.Popen[str] | None = None
+        self._process = None
 
-    def gap(self, pair: Pair) -> float:
+    def gap(self, pair):
         """Return the p-value of x as the cause less that of y, for standardized columns."""
         if self._process is None:
             pipe = subprocess.PIPE
@@ -137,13 +125,13 @@ class CausalLearn:
         forward, backward = json.loads(self._process.stdout.readline())
         return float(forward - backward)
 
-    def close(self) -> None:
+    def close(self):
         """End the process, if there is one."""
         if self._process is not None:
             self._process.communicate()
 
 
-def print_table(lines: pd.DataFrame) -> None:
+def print_table(lines):
     """Print weighted accuracies with standard errors, pairs answered rightly, and mean seconds."""
     say("", "| | contender | pairs | right | answered | s a pair |", "|---|---|--:|--:|--:|--:|")
     for (data, title), found in lines.groupby(["data", "contender"], sort=False):

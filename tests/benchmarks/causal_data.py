@@ -6,9 +6,7 @@ measured pairs are the Tuebingen cause-effect pairs (Mooij et al., Distinguishin
 using observational data, JMLR 17(32), 2016); weights there sum to one over pairs of one source.
 """
 
-from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +14,14 @@ from numpy.typing import NDArray
 
 Column = NDArray[np.float64]
 
-MECHANISMS: dict[str, Callable[[Column], Column]] = {
+MECHANISMS = {
     "tanh": lambda x: np.tanh(2.0 * x),
     "cubic": lambda x: x**3 + 0.5 * x,
     "line and sine": lambda x: x + np.sin(3.0 * x),
     "square": lambda x: x**2 + 0.5 * x,
     "sine": lambda x: np.sin(2.0 * x),
 }
-LAWS: dict[str, Callable[[np.random.Generator, int], Column]] = {  # of mean 0 and variance 1
+LAWS = {  # of mean 0 and variance 1
     "uniform": lambda rng, n: rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), n),
     "normal": lambda rng, n: rng.normal(size=n),
 }
@@ -43,7 +41,7 @@ class Pair(NamedTuple):
     weight: float = 1.0
 
 
-def made_pairs(n: int = 500, seed: int = 0) -> Iterator[Pair]:
+def made_pairs(n=500, seed=0):
     """Yield 40 pairs of n rows, half of them, on average, with the effect first."""
     cases = list(product(MECHANISMS, LAWS, LAWS, NOISES))
     streams = np.random.SeedSequence(seed).spawn(len(cases))
@@ -59,7 +57,7 @@ def made_pairs(n: int = 500, seed: int = 0) -> Iterator[Pair]:
             yield Pair(name, effect, cause, is_forward=False)
 
 
-def cause_effect_pairs(folder: Path) -> Iterator[Pair]:
+def cause_effect_pairs(folder):
     """Yield the pairs of two columns and positive weight in a folder with `pairmeta.txt`.
 
     Pairs with more columns, of several causes or with a flag, are left out.
@@ -71,7 +69,7 @@ def cause_effect_pairs(folder: Path) -> Iterator[Pair]:
             yield Pair(number, *columns, is_forward=first_cause == "1", weight=float(weight))
 
 
-def drawn(pair: Pair, n_most: int, seed: int = 0) -> Pair:
+def drawn(pair, n_most, seed=0):
     """Return a pair of at most so many rows, drawn without replacement."""
     if len(pair.x) <= n_most:
         return pair

@@ -13,13 +13,10 @@ Epsilon is of both scores together; in the thesis it is of each.
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from bayescascade import PrivateAdditiveNoiseModel
@@ -30,18 +27,15 @@ from bayescascade.methods.causal.protection import ROUNDING, agreement, iqr_dist
 from bayescascade.methods.causal.scores import score_of
 from bayescascade.privacy.mechanisms import stability_threshold
 from bayescascade.privacy.noise import noise_source
-from tests.benchmarks.causal_data import Pair, cause_effect_pairs, made_pairs
+from tests.benchmarks.causal_data import cause_effect_pairs, made_pairs
 from tests.benchmarks.figures import parser, say
-
-Causes = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""Two columns, the right cause first; or a cause and what is left of its effect."""
 
 EPSILONS = (0.1, 1.0, 2.0, 10.0)
 DELTA = 1e-6
 MORE_ROWS = 1_000
 
 
-def main() -> None:
+def main():
     """Print a table for each data set; lines of JSON, one a fit, go to a file if asked for."""
     made = parser(__doc__, ["made", "real"], ["made"])
     made.add_argument("--rows", type=int, default=4_000, help="of made pairs")
@@ -76,9 +70,7 @@ def main() -> None:
         print_table(data, pd.DataFrame(lines))
 
 
-def chances(
-    pair: Pair, seed: int, looseness: float, scores: list[str], **options: Any
-) -> Iterator[dict[str, Any]]:
+def chances(pair, seed, looseness, scores, **options):
     """Yield, for each score, what is the chance of the right direction for each epsilon."""
     bounds = [_widened(numbers, looseness) for numbers in (pair.x, pair.y)]
     scaled = Columns(pair.x, pair.y, {}).within(*bounds)
@@ -107,9 +99,7 @@ def chances(
             yield line | {"score": "hsic, direction alone"} | alone
 
 
-def _tested(
-    model: PrivateAdditiveNoiseModel, epsilon: float, causes: Causes, seed: int
-) -> list[Causes]:
+def _tested(model, epsilon, causes, seed):
     """Return causes and residuals of the rows that test, of the right direction and the other."""
     n_rows, settings = len(causes[0]), model._protection(epsilon)
     rng = np.random.default_rng(seed)
@@ -124,16 +114,14 @@ def _tested(
     return list(zip(held, rests, strict=True))
 
 
-def _gap(model: PrivateAdditiveNoiseModel, tested: list[Causes]) -> float:
+def _gap(model, tested):
     """Return by how much the score of the right direction is lower; 0 if one is infinite."""
     kernels = model._protection(1.0).kernels
     right, wrong = (score_of(model.score, *one, kernels) for one in tested)
     return float(wrong - right) if np.isfinite([right, wrong]).all() else 0.0
 
 
-def _chance(
-    model: PrivateAdditiveNoiseModel, epsilon: float, tested: list[Causes], n_rows: int, gap: float
-) -> tuple[float, float]:
+def _chance(model, epsilon, tested, n_rows, gap):
     """Return the probability that scores are published, and that their order then is right."""
     settings, passed = model._protection(epsilon), 1.0
     if not settings.can_pass(n_rows):
@@ -150,12 +138,12 @@ def _chance(
     return passed, kept if gap > 0 else 1 - kept
 
 
-def _widened(numbers: NDArray[np.float64], times: float) -> tuple[float, float]:
+def _widened(numbers, times):
     low, high = float(numbers.min()), float(numbers.max())
     return (low + high) / 2 - times * (high - low) / 2, (low + high) / 2 + times * (high - low) / 2
 
 
-def print_table(data: str, lines: pd.DataFrame) -> None:
+def print_table(data, lines):
     """Print mean probabilities, weighted as the pairs are, without noise and by epsilon."""
     names = ["none", *(f"{epsilon:g}" for epsilon in EPSILONS)]
     title = f"{data}, {lines['pair'].nunique()} pairs, {lines['seed'].nunique()} seeds"

@@ -8,7 +8,6 @@ any list can be at most.
 """
 
 import argparse
-from collections.abc import Callable
 from functools import partial
 
 import pandas as pd
@@ -16,11 +15,10 @@ import pandas as pd
 import samplers
 from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.data.table import Table
-from bayescascade.methods.rules.exact import BoundPoint, best_list
+from bayescascade.methods.rules.exact import best_list
 from bayescascade.methods.rules.posterior import (
     DensityListPosterior,
     LabelListPosterior,
-    RuleListPosterior,
 )
 from bayescascade.model.search import SCHEDULE
 from tests.benchmarks.figures import ROOT, say, timed
@@ -28,15 +26,15 @@ from tests.benchmarks.figures import ROOT, say, timed
 AT = (1.0, 10.0, 60.0, 300.0)
 
 
-def _table(name: str, *drop: str) -> Table:
+def _table(name, *drop):
     return Table.from_frame(pd.read_csv(ROOT / "data" / f"{name}.csv").drop(columns=list(drop)))
 
 
-def _games(max_size: int) -> LabelListPosterior:
+def _games(max_size):
     return LabelListPosterior(_table("tic_tac_toe"), "outcome", max_size=max_size)
 
 
-PROBLEMS: dict[str, Callable[[], RuleListPosterior]] = {
+PROBLEMS = {
     "titanic-density": lambda: DensityListPosterior(_table("titanic", "survived")),
     "titanic-density-4": lambda: DensityListPosterior(_table("titanic")),
     "titanic-classifier": lambda: LabelListPosterior(_table("titanic"), "survived"),
@@ -46,7 +44,7 @@ PROBLEMS: dict[str, Callable[[], RuleListPosterior]] = {
 }
 
 
-def main() -> None:
+def main():
     """Print what both find as soon as it is there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("problems", nargs="*", metavar="PROBLEM", help=", ".join(PROBLEMS))
@@ -75,7 +73,7 @@ def main() -> None:
         say(f"  {said}: {found.state.n_rules} rules {found.state.rules}")
 
 
-def _default_steps(posterior: RuleListPosterior) -> int:
+def _default_steps(posterior):
     """Return how many steps the estimators take."""
     is_density = isinstance(posterior, DensityListPosterior)
     return (DensityRuleList() if is_density else RuleListClassifier())._default_steps(
@@ -83,13 +81,13 @@ def _default_steps(posterior: RuleListPosterior) -> int:
     )
 
 
-def _points_at(trace: tuple[BoundPoint, ...]) -> list[BoundPoint]:
+def _points_at(trace):
     """Return the points from which on the times of interest had passed, and the last."""
     points = [next((p for p in trace if p.seconds >= seconds), trace[-1]) for seconds in AT]
     return sorted({*points, trace[-1]})
 
 
-def _words(point: BoundPoint) -> str:
+def _words(point):
     gap = point.upper_bound - point.log_density
     return (
         f"{point.seconds:7.1f} s, {point.n_visited:>9,} prefixes: {point.log_density:.6f}, "

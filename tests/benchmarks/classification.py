@@ -12,18 +12,13 @@ Means over the folds, with the standard error of the mean; "behind" is how much 
 the best of the others a list is, with the standard error of that difference in the same folds.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from tests.benchmarks.classifiers import (
     DATA_SETS,
     PREDICTIVES,
-    LabeledFrame,
-    Prediction,
     choose_settings,
     predictions,
     rule_list,
@@ -34,7 +29,7 @@ N_FOLDS = 5
 OURS = "rule list"
 
 
-def main() -> None:
+def main():
     """Print a table for each data set as soon as it is there."""
     made = parser(__doc__, DATA_SETS, DATA_SETS)
     made.add_argument("--steps", type=int, help="steps of a chain, per phase; default: ours")
@@ -59,10 +54,10 @@ def main() -> None:
             say(line)
 
 
-def comparison(data: LabeledFrame, n_steps: int | None, imodels_steps: int) -> Iterator[str]:
+def comparison(data, n_steps, imodels_steps):
     """Yield the lines of a table of accuracy and area under the ROC curve."""
-    figures: dict[str, list[tuple[float, ...]]] = {}
-    chosen: dict[str, list[str]] = {name: [] for name in PREDICTIVES}
+    figures = {}
+    chosen = {name: [] for name in PREDICTIVES}
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0)
     for seen, held_out in folds.split(data.features, data.labels):
         training, test = data.take(seen), data.take(held_out)
@@ -86,7 +81,7 @@ def comparison(data: LabeledFrame, n_steps: int | None, imodels_steps: int) -> I
         yield line + (f"{_mean(best - accuracy):>18}" if name.startswith(OURS) else "")
 
 
-def convergence(data: LabeledFrame, searches: list[str], n_steps: int | None) -> Iterator[str]:
+def convergence(data, searches, n_steps):
     """Yield R-hat and effective sample size of four chains on all rows."""
     settings = choose_settings(data)["average"]
     yield f"  max_size {settings['max_size']}, n_bins {settings['n_bins']}"
@@ -103,7 +98,7 @@ def convergence(data: LabeledFrame, searches: list[str], n_steps: int | None) ->
         )
 
 
-def _scores(said: Prediction, test: LabeledFrame) -> tuple[float, float]:
+def _scores(said, test):
     classes = np.unique(test.labels)
     labels = test.labels.to_numpy()
     accuracy = np.mean(classes[said.probabilities.argmax(axis=1)] == labels)
@@ -113,7 +108,7 @@ def _scores(said: Prediction, test: LabeledFrame) -> tuple[float, float]:
     return float(accuracy), float(area)
 
 
-def _mean(values: NDArray[np.float64]) -> str:
+def _mean(values):
     return f"{values.mean():.4f} +- {values.std(ddof=1) / np.sqrt(values.size):.4f}"
 
 

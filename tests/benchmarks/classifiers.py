@@ -9,15 +9,13 @@ mushroom and breast cancer (Wisconsin, original), and ProPublica's COMPAS scores
 is a CSV file with a header, the labels in the column `target`, missing cells empty.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -40,39 +38,30 @@ class LabeledFrame:
     orders: Mapping[str, list[str]]
 
     @property
-    def numbers(self) -> list[str]:
+    def numbers(self):
         """The columns of numbers."""
         return list(self.features.select_dtypes("number").columns)
 
     @property
-    def nominal(self) -> list[str]:
+    def nominal(self):
         """The columns of levels without an order."""
         known = {*self.numbers, *self.orders}
         return [name for name in self.features.columns if name not in known]
 
-    def take(self, rows: ArrayLike) -> Self:
+    def take(self, rows):
         """Return some of the rows."""
         return type(self)(self.features.iloc[rows], self.labels.iloc[rows], self.orders)
 
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """How to read a data set.
-
-    Parameters
-    ----------
-    file : str
-    orders : mapping of str to list of str
-        Levels of columns of text that have an order, ascending.
-    dropped : tuple of str
-        Columns that are no features.
-    """
+    """A file, levels of text in their order, ascending, and columns that are no features."""
 
     file: str
     orders: Mapping[str, list[str]] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
 
-    def read(self, folder: Path) -> LabeledFrame:
+    def read(self, folder):
         """Return the data in a folder."""
         frame = pd.read_csv(folder / self.file).drop(columns=list(self.dropped))
         return LabeledFrame(frame.drop(columns="target"), frame["target"], self.orders)
@@ -105,9 +94,7 @@ DATA_SETS = {
 }
 
 
-Settings: TypeAlias = dict[str, int]
-
-SETTINGS: tuple[Settings, ...] = (
+SETTINGS = (
     {"max_size": 2, "n_bins": 4},
     {"max_size": 3, "n_bins": 4},
     {"max_size": 2, "n_bins": 8},
@@ -123,17 +110,9 @@ N_LEAVES = 8
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a classifier says of the held-out rows.
+    """What a classifier says of the held-out rows, classes sorted, and the seconds to fit it.
 
-    Parameters
-    ----------
-    name : str
-    probabilities : (n_rows, n_classes) float64
-        Classes sorted.
-    size : float
-        Rules or leaves, without the `else`; NaN where there are none.
-    seconds : float
-        To fit it.
+    Its size is rules or leaves, without the `else`; NaN where there are none.
     """
 
     name: str
@@ -142,14 +121,14 @@ class Prediction:
     seconds: float
 
 
-def rule_list(data: LabeledFrame, **settings: Any) -> RuleListClassifier:
+def rule_list(data, **settings):
     """Return a classifier for columns such as those of `data`, not fitted."""
     return RuleListClassifier(
         ordinal=data.orders, missing="level", unknown="ignore", random_state=0, **settings
     )
 
 
-def choose_settings(data: LabeledFrame) -> dict[str, Settings]:
+def choose_settings(data):
     """Return, by `PREDICTIVES`, the settings with the least log loss in folds of `data`."""
     eligible = [settings for settings in SETTINGS if data.numbers or settings["n_bins"] == 4]
     folds = StratifiedKFold(3, shuffle=True, random_state=1)
@@ -169,25 +148,11 @@ def choose_settings(data: LabeledFrame) -> dict[str, Settings]:
     }
 
 
-def predictions(
-    seen: LabeledFrame,
-    held_out: pd.DataFrame,
-    settings: Mapping[str, Settings],
-    n_steps: int | None,
-    imodels_steps: int,
-) -> Iterator[Prediction]:
+def predictions(seen, held_out, settings, n_steps, imodels_steps):
     """Yield what every classifier, fitted to `seen`, says of the held-out rows.
 
-    Parameters
-    ----------
-    seen : LabeledFrame
-    held_out : DataFrame
-    settings : mapping of str to dict
-        Of the rule list, by `PREDICTIVES`; imodels gets those of the most probable list.
-    n_steps : int or None
-        Of the rule list.
-    imodels_steps : int
-        Of each of imodels' three chains; 0 leaves it out.
+    Settings are of the rule list, by `PREDICTIVES`; imodels gets those of the most probable list,
+    for each of its three chains; without steps it is left out.
     """
     for predictive, chosen in settings.items():
         model = rule_list(seen, predictive=predictive, n_steps=n_steps, **chosen)
@@ -207,9 +172,7 @@ def predictions(
         yield _imodels(seen, held_out, settings["map"], imodels_steps)
 
 
-def _imodels(
-    seen: LabeledFrame, held_out: pd.DataFrame, settings: Settings, n_steps: int
-) -> Prediction:
+def _imodels(seen, held_out, settings, n_steps):
     from imodels import BayesianRuleListClassifier
 
     features, others = _one_hot_levels(seen, held_out, settings["n_bins"])
@@ -220,9 +183,7 @@ def _imodels(
     return Prediction("imodels", model.predict_proba(others), len(model.d_star) - 1, seconds)
 
 
-def _one_hot_levels(
-    seen: LabeledFrame, held_out: pd.DataFrame, n_bins: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _one_hot_levels(seen, held_out, n_bins):
     """Return a column of 0 and 1 for each level, missing ones included, and each quantile bin."""
     seen_levels, other_levels = seen.features.copy(), held_out.copy()
     for name in seen.numbers:
@@ -235,7 +196,7 @@ def _one_hot_levels(
     return encoder.fit_transform(seen_levels), encoder.transform(other_levels)
 
 
-def _tree_columns(data: LabeledFrame) -> Any:
+def _tree_columns(data):
     ordered = OrdinalEncoder(categories=list(data.orders.values()))
     return make_column_transformer(
         (ordered, list(data.orders)),
@@ -244,17 +205,17 @@ def _tree_columns(data: LabeledFrame) -> Any:
     )
 
 
-def _indicators(data: LabeledFrame) -> Any:
+def _indicators(data):
     return make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore"), [*data.orders, *data.nominal]),
         (make_pipeline(_filled(), StandardScaler()), data.numbers),
     )
 
 
-def _filled() -> SimpleImputer:
+def _filled():
     return SimpleImputer(strategy="median", add_indicator=True)
 
 
-def _seconds(model: Any, features: object, labels: object) -> float:
+def _seconds(model, features, labels):
     """Fit a model, and return the seconds that it took."""
     return timed(lambda: model.fit(features, labels))[1]

@@ -10,7 +10,6 @@ posterior counts how often it is pickled here.
 
 import sys
 from time import perf_counter
-from typing import Any
 
 import joblib
 from dask.distributed import Client, LocalCluster
@@ -28,7 +27,7 @@ class Counted(LeafPosterior):
 
     n_pickled = 0
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol):
         Counted.n_pickled += 1
         return super().__reduce_ex__(protocol)
 
@@ -36,30 +35,30 @@ class Counted(LeafPosterior):
 class Sent:
     """Bytes written to sockets by this process since it was made."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.n_bytes = 0
         self._write = TCP.write
         TCP.write = self._counted(TCP.write)
 
-    def _counted(self, write: Any) -> Any:
-        async def counted(comm: Any, *args: Any, **options: Any) -> int:
-            written: int = await write(comm, *args, **options)
+    def _counted(self, write):
+        async def counted(comm, *args, **options):
+            written = await write(comm, *args, **options)
             self.n_bytes += written
             return written
 
         return counted
 
-    def stop(self) -> None:
+    def stop(self):
         """Count no longer."""
         TCP.write = self._write
 
 
-def main(n_distinct: int = 250_000, n_steps: int = 40_000) -> None:
+def main(n_distinct=250000, n_steps=40000):
     """Run the chains on threads, then on the cluster; print seconds, rounds and bytes."""
     table = distinct_table(n_distinct)
 
-    def chains(n_jobs: int | None) -> tuple[samplers.Run[Any], int, float]:
-        rounds: list[samplers.Progress] = []
+    def chains(n_jobs):
+        rounds = []
         started = perf_counter()
         run = samplers.metropolis(
             Counted(table, 8.0), n_steps=n_steps, n_draws=125, n_chains=4, n_jobs=n_jobs, seed=0,

@@ -6,14 +6,12 @@ penalty has the group's cost in it. What a row pays is counted from the trees: e
 path in any tree.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import lightgbm
 import numpy as np
 from numpy.typing import NDArray
-
-from tests.benchmarks.budget_data import Problem
 
 MODES = {
     "coupled": ("cegb_penalty_feature_coupled", (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3)),
@@ -26,30 +24,21 @@ N_ROUNDS = (1, 3, 10, 30, 100)
 
 
 class Boosted(NamedTuple):
-    """An ensemble cut after some rounds.
-
-    Attributes
-    ----------
-    booster : lightgbm.Booster
-    n_rounds : int
-    leaf_features : list of (n_leaves, n_columns) bool arrays, one a tree
-        The columns on the path to each leaf.
-    classes : (n_classes,) array
-    """
+    """An ensemble cut after some rounds, and by tree the columns on the path to each leaf."""
 
     booster: lightgbm.Booster
     n_rounds: int
     leaf_features: Sequence[NDArray[np.bool_]]
     classes: NDArray[Any]
 
-    def predict(self, features: NDArray[np.float64]) -> NDArray[Any]:
+    def predict(self, features):
         """Return labels."""
         scores = self.booster.predict(features, num_iteration=self.n_rounds)
         if len(self.classes) == 2:
             return self.classes[(scores > 0.5).astype(int)]
         return self.classes[scores.argmax(axis=1)]
 
-    def features_used(self, features: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def features_used(self, features):
         """Return the columns that each row needs, (n_rows, n_columns)."""
         leaves = self.booster.predict(features, num_iteration=self.n_rounds, pred_leaf=True)
         leaves = leaves.reshape(len(features), -1).astype(int)
@@ -59,9 +48,7 @@ class Boosted(NamedTuple):
         return used
 
 
-def boosted(
-    train: Problem, penalties: NDArray[np.float64], mode: str, seed: int
-) -> Iterator[Boosted]:
+def boosted(train, penalties, mode, seed):
     """Yield ensembles over a grid of trade-offs and of numbers of rounds."""
     parameter, tradeoffs = MODES[mode]
     classes, codes = np.unique(train.labels, return_inverse=True)
@@ -87,9 +74,9 @@ def boosted(
             yield Boosted(booster, n_rounds, on_path, classes)
 
 
-def _leaf_features(tree: dict[str, Any], n_columns: int) -> NDArray[np.bool_]:
+def _leaf_features(tree, n_columns):
     used = np.zeros((max(1, tree["num_leaves"]), n_columns), dtype=bool)
-    waiting: list[tuple[dict[str, Any], frozenset[int]]] = [(tree["tree_structure"], frozenset())]
+    waiting = [(tree["tree_structure"], frozenset())]
     while waiting:
         node, path = waiting.pop()
         if "split_feature" not in node:

@@ -74,7 +74,7 @@ print(json.dumps([seconds, cpu, peak, found]))
 """
 
 
-def main() -> None:
+def main():
     """Make the files, count them by each program, and print what it took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
@@ -96,13 +96,13 @@ def main() -> None:
                     report(told(name, run(program, checkout, path), arguments.rows))
 
 
-def report(line: str) -> None:
+def report(line):
     """Print a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
-def make_files(folder: Path, n_rows: int, n_distinct: int) -> list[Path]:
+def make_files(folder, n_rows, n_distinct):
     """Write the same rows as Parquet and as CSV, and return the paths."""
     rng = np.random.default_rng(1)
     cells = {}
@@ -125,7 +125,7 @@ def make_files(folder: Path, n_rows: int, n_distinct: int) -> list[Path]:
     return paths
 
 
-def run(program: str, checkout: Path, path: Path) -> list[object]:
+def run(program, checkout, path):
     """Run a program in a process of its own; return seconds, CPU seconds, megabytes, counts."""
     imports = "\n".join(
         line for line in program.splitlines() if line.startswith(("import", "from"))
@@ -138,11 +138,10 @@ def run(program: str, checkout: Path, path: Path) -> list[object]:
     )
     if done.returncode:
         return [done.stderr.strip().splitlines()[-1] if done.stderr else f"exit {done.returncode}"]
-    result: list[object] = json.loads(done.stdout.splitlines()[-1])
-    return result
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def told(name: str, result: list[object], n_rows: int) -> str:
+def told(name, result, n_rows):
     """Return a line of the printed table."""
     if len(result) == 1:
         return f"{name:14}{result[0]}"

@@ -11,8 +11,6 @@ of the norm. Of table 4.5 there is no such design: a row whose outcomes differ h
 and one sign for all rows loses 36 %, where 50 is printed.
 """
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -36,17 +34,14 @@ class Known(NamedTuple):
     drawn: Floats  # -1, 0 or 1, the difference of both outcomes
     propensity: float | None = None
 
-    def part(self, rows: slice | NDArray[np.int64]) -> "Known":
+    def part(self, rows):
         """Return some of the rows."""
         X = self.X.iloc[rows] if isinstance(self.X, pd.DataFrame) else self.X[rows]
         y, treatment, effect, drawn = (each[rows] for each in self[1:5])
         return Known(X, y, treatment, effect, drawn, self.propensity)
 
 
-def _seen(
-    rng: np.random.Generator, X: Floats, chances: tuple[Floats, Floats], share: Floats | float,
-    propensity: float | None,
-) -> Known:  # fmt: skip
+def _seen(rng, X, chances, share, propensity):
     """Draw both outcomes by their chances, (treated, not), and show one."""
     treatment = rng.random(len(X)) < share
     treated, control = (rng.random(len(X)) < chance for chance in chances)
@@ -55,7 +50,7 @@ def _seen(
     return Known(X, np.where(treatment, treated, control), treatment, effect, drawn, propensity)
 
 
-def world(truth: str, is_confounded: bool, seed: int, n: int = 7000) -> Known:
+def world(truth, is_confounded, seed, n=7000):
     """Return rows of a made world, "linear", "rules", or "none", where nothing has an effect."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.0, 1.0, (n, 10))
@@ -68,7 +63,7 @@ def world(truth: str, is_confounded: bool, seed: int, n: int = 7000) -> Known:
     return _seen(rng, X, (expit(base + gain), expit(base)), share, None)
 
 
-def spirals(flipped: float, seed: int) -> Known:
+def spirals(flipped, seed):
     """Return two spirals, on one of which treating helps; a share of effects is the reverse."""
     rng, X, signs = _two_spirals(seed)
     drawn = np.where(rng.random(len(signs)) < flipped, -signs, signs)
@@ -76,14 +71,14 @@ def spirals(flipped: float, seed: int) -> Known:
     return Known(X, (drawn > 0) == treatment, treatment, (1 - 2 * flipped) * signs, drawn, 0.5)
 
 
-def noisy_spirals(flipped: float, seed: int) -> Known:
+def noisy_spirals(flipped, seed):
     """Return the same, of which each of the two outcomes is the reverse, by itself."""
     rng, X, signs = _two_spirals(seed)
     good = np.where(signs > 0, 1.0 - flipped, flipped)
     return _seen(rng, X, (good, 1.0 - good), 0.5, 0.5)
 
 
-def _two_spirals(seed: int) -> tuple[np.random.Generator, Floats, Floats]:
+def _two_spirals(seed):
     rng = np.random.default_rng(seed)
     i = np.arange(971)
     radius, angle = 6.5 * (1.0 - i / 1040.0), i * np.pi / 160.0
@@ -93,7 +88,7 @@ def _two_spirals(seed: int) -> tuple[np.random.Generator, Floats, Floats]:
     return rng, np.vstack([one, -one])[order], signs[order]
 
 
-def changing(seed: int) -> Known:
+def changing(seed):
     """Return the rows of table 4.4, where the effect changes twice."""
     rng = np.random.default_rng(seed)
     X = rng.random((400, 2))
@@ -101,7 +96,7 @@ def changing(seed: int) -> Known:
     return _seen(rng, X, (treated, 1.0 - treated), 0.5, 0.5)
 
 
-def imbalanced(seed: int) -> Known:
+def imbalanced(seed):
     """Return the rows of table 4.5, of which nearly all gain."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.normal(size=(1000, 20)), rng.uniform(-1.0, 1.0, (1000, 10))])
@@ -109,7 +104,7 @@ def imbalanced(seed: int) -> Known:
     return _seen(rng, X, (treated, np.full(1000, 0.2)), 0.7, 0.7)
 
 
-def many_columns(seed: int, order: float = 2.0) -> Known:
+def many_columns(seed, order=2.0):
     """Return the rows of table 4.6: none has a 2-norm below 4, so that none has an effect.
 
     Most have a largest coordinate below 3, which is the norm of infinite order.
@@ -121,7 +116,7 @@ def many_columns(seed: int, order: float = 2.0) -> Known:
     return _seen(rng, X, (next(chances), next(chances)), 0.5, 0.5)
 
 
-DESIGNS: dict[str, Callable[[int], Known]] = {
+DESIGNS = {
     "4.1": lambda seed: spirals(0.2, seed),
     "4.1 as printed": lambda seed: noisy_spirals(0.1, seed),
     "4.3": lambda seed: spirals(0.0, seed),
@@ -133,7 +128,7 @@ DESIGNS: dict[str, Callable[[int], Known]] = {
 """By table of the thesis."""
 
 
-def acic(folder: Path, setting: int) -> Known:
+def acic(folder, setting):
     """Return a setting of ACIC 2016: good is an outcome above the median of those seen."""
     X, outcomes = (pd.read_csv(folder / name) for name in _ACIC)
     of = outcomes[outcomes["setting"] == setting].reset_index(drop=True)

@@ -21,30 +21,25 @@ reads lalonde_nsw.csv, and prints for whom a job training made it likelier to ea
 
 import warnings
 from argparse import ArgumentParser
-from collections.abc import Callable
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from bayescascade import CausalSVM, EffectModel
-from tests.benchmarks.effect_data import DESIGNS, Known, acic, world
+from tests.benchmarks.effect_data import DESIGNS, acic, world
 from tests.benchmarks.figures import say
-
-Floats = NDArray[np.float64]
 
 LEAST = 0.02  # effects whose sign counts
 SVM_LENGTHS = {"0.05": 10.0**0.5, "0.1": 5.0**0.5}  # exp(-width d^2) is exp(-d^2 / (2 length^2))
 
 
-def main() -> None:
+def main():
     """Print the tables that are asked for."""
     made = ArgumentParser(description=(__doc__ or "").splitlines()[0])
     made.add_argument("what", choices=["worlds", "rules", "thesis", "acic", "lalonde"])
@@ -69,16 +64,16 @@ def main() -> None:
 class Two:
     """The difference of two models' probabilities, one of each arm; or of their scores."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make):
         self.models = [make(), make()]
 
-    def fit(self, X: Floats, y: Floats, treatment: Floats, _: object = None) -> "Two":
+    def fit(self, X, y, treatment, _=None):
         """Fit each to the rows of its arm."""
         for arm, model in enumerate(self.models):
             model.fit(X[treatment == bool(arm)], y[treatment == bool(arm)])
         return self
 
-    def decision_function(self, X: Floats) -> Floats:
+    def decision_function(self, X):
         """Return the difference of what they say, (n,)."""
         said = [
             model.predict_proba(X)[:, 1]
@@ -89,19 +84,19 @@ class Two:
         return np.asarray(said[1] - said[0])
 
 
-def two_forests() -> Two:
+def two_forests():
     """Return two forests."""
     return Two(lambda: RandomForestClassifier(200, min_samples_leaf=5, random_state=0))
 
 
-def learned(model: Any, rows: Known) -> tuple[Any, float]:
+def learned(model, rows):
     """Return a model fitted to rows, and the seconds of one core that it took."""
     began = process_time()
     model.fit(rows.X, rows.y, rows.treatment, rows.propensity)
     return model, process_time() - began
 
 
-def worlds(n_seeds: int) -> None:
+def worlds(n_seeds):
     """Print the table of made worlds."""
     say("world               default  interval  two logistic  two forests  tree told  seconds")
     for truth in ("linear", "rules"):
@@ -115,7 +110,7 @@ def worlds(n_seeds: int) -> None:
             say(f"{name:<18}{''.join(texts)}{found[-1]:9.1f}")
 
 
-def _of_world(known: Known) -> list[float]:
+def _of_world(known):
     rows, asked = known.part(slice(0, 2000)), known.part(slice(2000, None))
     model, seconds = learned(EffectModel(random_state=0), rows)
     holds = np.nan
@@ -128,12 +123,12 @@ def _of_world(known: Known) -> list[float]:
     return [signs[0], holds, *signs[1:], _right(told.predict(asked.X) - 0.5, asked), seconds]
 
 
-def _right(h: Floats, asked: Known) -> float:
+def _right(h, asked):
     counts = np.abs(asked.effect) > LEAST
     return float(np.mean(np.sign(h) == np.sign(asked.effect), where=counts))
 
 
-def of_rules(n_sets: int) -> None:
+def of_rules(n_sets):
     """Print how often intervals of rules are right."""
     say("world        rules  hold the effect  exclude 0  sets with a star  seconds")
     for truth in ("none", "rules"):
@@ -149,7 +144,7 @@ def of_rules(n_sets: int) -> None:
         )
 
 
-def _of_rules(known: Known, seed: int) -> tuple[Any, Any, Any]:
+def _of_rules(known, seed):
     first, second = known.part(slice(0, 500)), known.part(slice(500, 1500))
     asked = known.part(slice(1500, None))
     model = EffectModel(learner="kernel", kernel="linear", penalty=1e-2, random_state=seed)
@@ -165,7 +160,7 @@ def _of_rules(known: Known, seed: int) -> tuple[Any, Any, Any]:
     return tuple(each[is_measured] for each in (holds, excludes, effects.is_clear))
 
 
-def semi_real(folder: Path, n_seeds: int) -> None:
+def semi_real(folder, n_seeds):
     """Print root mean square errors and value lost of ACIC 2016's settings."""
     say("setting   error   lost  seconds")
     whole = []
@@ -184,7 +179,7 @@ def semi_real(folder: Path, n_seeds: int) -> None:
     say(f"   mean  {np.mean(whole, axis=0)[0]:6.3f} {np.mean(whole, axis=0)[1]:6.4f}")
 
 
-def lalonde(folder: Path) -> None:
+def lalonde(folder):
     """Print a model of half of Lalonde's trial, and its rules, whose effects the others show."""
     table = pd.read_csv(folder / "lalonde_nsw.csv")
     X, earns = table.drop(columns=["treat", "re78"]), table["re78"] > 0
@@ -196,28 +191,28 @@ def lalonde(folder: Path) -> None:
     say(f"{model}\n\n{model.explain(X[half], held_out=held_out, random_state=0)}")
 
 
-def _machine(kernel: str, length: float, penalty: float) -> Callable[[], CausalSVM]:
+def _machine(kernel, length, penalty):
     return lambda: CausalSVM(kernel=kernel, length_scale=length, penalty=penalty, random_state=0)
 
 
 class Alike:
     """The sign that an outcome has more often as a label of the effect, for every row."""
 
-    def fit(self, X: Floats, y: Floats, treatment: Floats, _: object = None) -> "Alike":
+    def fit(self, X, y, treatment, _=None):
         """Count labels, each arm as a half."""
         del X
         shares = [np.mean(y[treatment == arm]) for arm in (False, True)]
         self.sign = 1.0 if shares[1] > shares[0] else -1.0
         return self
 
-    def decision_function(self, X: Floats) -> Floats:
+    def decision_function(self, X):
         """Return the sign of all rows, (n,)."""
         return np.full(len(X), self.sign)
 
 
-def _methods() -> dict[str, Callable[[], Any]]:
+def _methods():
     """Return those of the tables, by name."""
-    made: dict[str, Callable[[], Any]] = {}
+    made = {}
     for penalty in (1e-8, 1e-6, 1e-4):
         for kernel in ("linear", "quadratic", "cubic"):
             made[f"{kernel} {penalty:.0e}"] = _machine(kernel, 1.0, penalty)
@@ -235,7 +230,7 @@ def _methods() -> dict[str, Callable[[], Any]]:
 METHODS = _methods()
 
 
-def thesis(tables: list[str], methods: list[str], n_seeds: int) -> None:
+def thesis(tables, methods, n_seeds):
     """Print the tables of the thesis, in percent, by means over seeds."""
     for table in tables:
         say(f"table {table:<16} l_.01   l_.1  wrong  (sd) seconds")
@@ -250,7 +245,7 @@ def thesis(tables: list[str], methods: list[str], n_seeds: int) -> None:
             say(f"{name:<20}{texts} {spread:6.1f} {seconds:7.1f}")
 
 
-def _of_design(model: Any, known: Known) -> tuple[list[float], float]:
+def _of_design(model, known):
     half = len(known.y) // 2
     rows, asked = known.part(slice(0, half)), known.part(slice(half, None))
     fitted, seconds = learned(model, rows)

@@ -4,7 +4,6 @@ import os
 import platform
 import subprocess
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -18,18 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured figure.
-
-    Parameters
-    ----------
-    name : str
-    value : float
-    unit : str
-    at_least, at_most : float or None
-        The target, in the same unit; None where there is none.
-    baseline : float or None
-        The same figure of the named baseline, measured in the same run.
-    """
+    """One measured figure, its target in the same unit, and that of a baseline in the same run."""
 
     name: str
     value: float
@@ -38,7 +26,7 @@ class Figure:
     at_most: float | None = None
     baseline: float | None = None
 
-    def cells(self) -> tuple[str, str, str, str]:
+    def cells(self):
         """Return name, value, target with a verdict, and the ratio to the baseline."""
         target = ""
         if self.at_least is not None:
@@ -49,7 +37,7 @@ class Figure:
         return self.name, f"{_text(self.value)} {self.unit}", target, ratio
 
 
-def figures_table(figures: Sequence[Figure]) -> list[str]:
+def figures_table(figures):
     """Return the lines of a table of figures."""
     rows = [("figure", "measured", "target", "x baseline"), *(figure.cells() for figure in figures)]
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
@@ -60,7 +48,7 @@ def figures_table(figures: Sequence[Figure]) -> list[str]:
     return lines
 
 
-def machine() -> Iterator[str]:
+def machine():
     """Yield, line by line, what a reader must know to judge the figures."""
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
@@ -72,9 +60,7 @@ def machine() -> Iterator[str]:
     yield f"Python {platform.python_version()}, {libraries}"
 
 
-def timed(
-    function: Callable[[], T], n_rounds: int = 1, clock: Callable[[], float] = perf_counter
-) -> tuple[T, float]:
+def timed(function, n_rounds=1, clock=perf_counter):
     """Return what a function returns, and the least seconds of some calls."""
     seconds = []
     for _ in range(n_rounds):
@@ -84,9 +70,7 @@ def timed(
     return result, min(seconds)
 
 
-def parser(
-    document: str | None, data_sets: Iterable[str], default: Iterable[str]
-) -> ArgumentParser:
+def parser(document, data_sets, default):
     """Return the parser of a script's command line: data sets, and the folder that they are in."""
     made = ArgumentParser(description=(document or "").splitlines()[0])
     folder = os.environ.get("BAYESCASCADE_DATA", ".")
@@ -95,7 +79,7 @@ def parser(
     return made
 
 
-def say(*lines: str) -> None:
+def say(*lines):
     """Print lines as soon as they are known; before the first, what a reader must know."""
     if not _SAID:
         _SAID.extend(machine())
@@ -103,12 +87,12 @@ def say(*lines: str) -> None:
     print("\n".join(lines), flush=True)  # noqa: T201
 
 
-_SAID: list[str] = []
+_SAID = []
 
 
-def _text(value: float) -> str:
+def _text(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.4g}"
 
 
-def _verdict(is_met: bool) -> str:
+def _verdict(is_met):
     return "met   " if is_met else "MISSED"

@@ -6,26 +6,17 @@ where the first is wrong. The gate's class weights decide how many rows go to th
 reads every feature.
 """
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from bayescascade.costs.items import CostItems
-from tests.benchmarks.budget_data import Split
 from tests.benchmarks.budget_judged import Judged
 
 STRENGTHS = np.logspace(-3, 1, 20)
 WEIGHTS = np.linspace(0.05, 0.95, 19)
 
-Rows = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
-
-def greedy_gates(rows: Split, full: Any, items: CostItems) -> Iterator[Judged]:
+def greedy_gates(rows, full, items):
     """Yield what the gates of every set and weight cost and err; `full` is fitted."""
     scaler = StandardScaler().fit(rows.train.features)
     train, *others = (scaler.transform(part.features) for part in rows)
@@ -46,7 +37,7 @@ def greedy_gates(rows: Split, full: Any, items: CostItems) -> Iterator[Judged]:
         for weight in WEIGHTS if is_wrong.any() else ():
             gate = LogisticRegression(class_weight={True: weight, False: 1 - weight})
             gate.fit(train[:, used], is_wrong)
-            figures: list[float] = []
+            figures = []
             for part, wrong, at_full in zip(others, wrongs, full_wrong, strict=True):
                 sent = gate.predict(part[:, used])
                 figures.append(float(np.where(sent, total, paid).mean()))
@@ -54,9 +45,9 @@ def greedy_gates(rows: Split, full: Any, items: CostItems) -> Iterator[Judged]:
             yield Judged(*figures)
 
 
-def _sets(train: Rows, labels: NDArray[Any]) -> list[Bools]:
+def _sets(train, labels):
     """Return the sets of features that the penalties lead to, each once."""
-    found: dict[bytes, Bools] = {}
+    found = {}
     for strength in STRENGTHS:
         model = LogisticRegression(C=strength, l1_ratio=1.0, solver="liblinear")
         sizes = np.abs(model.fit(train, labels).coef_[0])

@@ -15,15 +15,12 @@ which is not Bayes. Hill climbing, for at most 30 columns, and StepMix need the 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from bayescascade import (
     AutoCascade,
@@ -57,11 +54,8 @@ SHOWN = {
 }  # fmt: skip
 """Colors and markers in the picture."""
 
-Floats = NDArray[np.float64]
-Contender = Callable[[Table, Table], Floats]
 
-
-def main() -> None:
+def main():
     """Print a line for each data set and contender as soon as it is known, or draw what was."""
     made = parser(__doc__, FILES, ["titanic", "tic_tac_toe"])
     made.add_argument("--only", nargs="+", help="contenders whose names contain one of these")
@@ -89,11 +83,11 @@ def main() -> None:
                     file.write(json.dumps(line) + "\n")
 
 
-def _scores(contender: Contender, seen: Table, held_out: Table) -> Floats:
+def _scores(contender, seen, held_out):
     return np.repeat(contender(seen, held_out), held_out.weights.astype(np.int64))
 
 
-def _folds(name: str, folder: Path) -> Iterator[tuple[Table, Table]]:
+def _folds(name, folder):
     own = ROOT / "data" / FILES[name]
     path = own if own.exists() else folder / FILES[name]
     frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
@@ -109,8 +103,8 @@ def _folds(name: str, folder: Path) -> Iterator[tuple[Table, Table]]:
         yield with_weights(table, table.weights - held_out), with_weights(table, held_out)
 
 
-def _contenders(n_columns: int) -> Mapping[str, Contender]:
-    contenders: dict[str, Contender] = {"histogram": _rows_of(SmoothedHistogram())}
+def _contenders(n_columns):
+    contenders = {"histogram": _rows_of(SmoothedHistogram())}
     for name, learn in NETWORKS.items():
         can_climb = find_spec("pgmpy") is not None and n_columns <= MOST_CLIMBED
         if name == BASELINE or can_climb:
@@ -131,29 +125,28 @@ def _contenders(n_columns: int) -> Mapping[str, Contender]:
     }
 
 
-def _rows_of(model: Any) -> Contender:
-    def score(seen: Table, held_out: Table) -> Floats:
-        scores: Floats = model.fit(seen).score_codes(held_out.codes.astype(np.int32))
-        return scores
+def _rows_of(model):
+    def score(seen, held_out):
+        return model.fit(seen).score_codes(held_out.codes.astype(np.int32))
 
     return score
 
 
-def _mixture(seen: Table, held_out: Table) -> Floats:
+def _mixture(seen, held_out):
     model = CascadeMixture(random_state=0).fit(seen)
     say(f"    {model.n_components_} classes, {model.kind_}, smoothing {model.smoothing_:g}")
     return model.score_codes(held_out.codes.astype(np.int32))
 
 
-def _auto(seen: Table, held_out: Table) -> Floats:
+def _auto(seen, held_out):
     model = AutoCascade(random_state=0, n_jobs=-1).fit(seen)
     say(f"    {model.candidates_.settings[0]}")
     return model.score_codes(held_out.codes.astype(np.int32))
 
 
-def _by_evidence(**settings: Any) -> Contender:
-    def score(seen: Table, held_out: Table) -> Floats:
-        def fitted(**more: Any) -> BranchCascade:
+def _by_evidence(**settings):
+    def score(seen, held_out):
+        def fitted(**more):
             common = {"partitions": "levels", "predictive": "average", "random_state": 0}
             return BranchCascade(**common, **more, n_jobs=-1).fit(seen)
 
@@ -169,19 +162,19 @@ def _by_evidence(**settings: Any) -> Contender:
     return score
 
 
-def _temper(model: BranchCascade) -> str:
+def _temper(model):
     return f"temper {getattr(model.exact_, 'temper', None)}"
 
 
-def draw(results: Path, picture: Path) -> None:
+def draw(results, picture):
     """Draw nats a row over the Chow-Liu tree, with the standard errors of the differences.
 
     Of each data set and contender the last result counts. Prints the means as a Markdown table.
     """
     from matplotlib.figure import Figure
 
-    scores: dict[str, dict[str, Floats]] = {}
-    seconds: dict[str, dict[str, float]] = {}
+    scores = {}
+    seconds = {}
     for line in results.read_text().splitlines():
         one = json.loads(line)
         scores.setdefault(one["data"], {})[one["contender"]] = np.array(one["rows"])
@@ -214,9 +207,7 @@ def draw(results: Path, picture: Path) -> None:
     figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
 
 
-def _print_table(
-    scores: Mapping[str, Mapping[str, Floats]], seconds: Mapping[str, Mapping[str, float]]
-) -> None:
+def _print_table(scores, seconds):
     """Print means, and the seconds a fold of what is fitted without options."""
     known = {title for of_name in scores.values() for title in of_name}
     titles = [title for title in (BASELINE, *reversed(SHOWN)) if title in known]

@@ -9,32 +9,23 @@ log posterior of each list that it has seen, and looks it up when the list is pr
 import pickle
 from collections import Counter, defaultdict
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from imodels.rule_list.bayesian_rule_list import brl_util
-from numpy.typing import NDArray
 
-from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 
 
 class ImodelsChain:
-    """imodels' Markov chain over the lists of a posterior of two classes.
+    """imodels' Markov chain over lists of a posterior of two classes, of rows of weight one."""
 
-    Parameters
-    ----------
-    posterior : LabelListPosterior
-        Of rows that all have weight one.
-    """
-
-    def __init__(self, posterior: LabelListPosterior) -> None:
+    def __init__(self, posterior):
         table, prior = posterior.table, posterior.prior
         assert np.all(table.weights == 1)
         target = table.schema.names.index(posterior.target)
         features = np.delete(table.codes, target, axis=0)
         is_second = table.codes[target].astype(np.int64)
-        captured: list[set[int]] = [set(range(table.n_distinct))]  # number 0 is the `else`
+        captured = [set(range(table.n_distinct))]  # number 0 is the `else`
         for antecedent in posterior.antecedents:
             holds = np.ones(table.n_distinct, np.bool_)
             for column, low, high in antecedent:
@@ -53,9 +44,9 @@ class ImodelsChain:
             "lhs_len": sizes,
             "maxlhs": posterior.antecedents.max_size,
         }
-        self._seen: Any = defaultdict(brl_util.default_permsdic)  # Any: imodels has no types
+        self._seen = defaultdict(brl_util.default_permsdic)  # Any: imodels has no types
 
-    def run(self, start: RuleList, n_steps: int, seed: int) -> tuple[RuleList, float]:
+    def run(self, start, n_steps, seed):
         """Return the last list of a chain, and its steps a second."""
         started = perf_counter()
         _, visited = brl_util.bayesdl_mcmc(
@@ -71,9 +62,7 @@ class ImodelsChain:
         speed = n_steps / (perf_counter() - started)
         return RuleList(tuple(rule - 1 for rule in pickle.loads(visited[-1])[:-1])), speed
 
-    def traces(
-        self, n_chains: int, n_steps: int, seed: int
-    ) -> tuple[dict[str, NDArray[np.float64]], float]:
+    def traces(self, n_chains, n_steps, seed):
         """Return the draws of several chains as imodels runs and judges them, and its R-hat.
 
         Half of the steps are burn-in. The draws are of "log_posterior" and "n_rules", each

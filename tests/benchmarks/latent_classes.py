@@ -5,41 +5,24 @@ number of classes is that by which a fifth of the rows to learn from has the lar
 StepMix does the same without pseudo-counts, but for the tiny ones that it has by itself.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from bayescascade.data.splitting import split_rows, with_weights
-from bayescascade.data.table import Table
 
 NUMBERS = (1, 2, 4, 8, 16, 32, 64, 128)
 _RESTARTS, _ITERATIONS, _SMOOTHING = 2, 200, 0.5
 
-Floats = NDArray[np.float64]
-
 
 class LatentClasses:
-    """A mixture of so many classes, found by EM from random beginnings; the best of them.
+    """A mixture of so many classes, found by EM from random beginnings; the best of them."""
 
-    Parameters
-    ----------
-    table : Table
-        Rows to learn from; their schema is the domain.
-    n_classes : int >= 1
-    rng : numpy.random.Generator
-    """
-
-    def __init__(self, table: Table, n_classes: int, rng: np.random.Generator) -> None:
+    def __init__(self, table, n_classes, rng):
         self._sizes = table.schema.n_levels
         found = [self._climb(table, n_classes, rng) for _ in range(_RESTARTS)]
         _, self._log_shares, self._log_levels = max(found, key=lambda one: one[0])
 
-    def _climb(
-        self, table: Table, n_classes: int, rng: np.random.Generator
-    ) -> tuple[float, Floats, Floats]:
+    def _climb(self, table, n_classes, rng):
         rows, weights = _one_hot(table), table.weights[:, None]
         belongs = rng.dirichlet(np.full(n_classes, 0.5), size=rows.shape[0])
         starts = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
@@ -59,16 +42,15 @@ class LatentClasses:
             before = value
         return value, log_shares, log_levels
 
-    def score_rows(self, table: Table) -> Floats:
+    def score_rows(self, table):
         """Return the log density of each distinct row, nats."""
-        scores: Floats = logsumexp(_one_hot(table) @ self._log_levels + self._log_shares, axis=1)
-        return scores
+        return logsumexp(_one_hot(table) @ self._log_levels + self._log_shares, axis=1)
 
 
 class StepMixClasses:
     """What StepMix finds, of as many classes; the parameters are those of `LatentClasses`."""
 
-    def __init__(self, table: Table, n_classes: int, rng: np.random.Generator) -> None:
+    def __init__(self, table, n_classes, rng):
         from stepmix.stepmix import StepMix
 
         self._model = StepMix(
@@ -78,15 +60,13 @@ class StepMixClasses:
         )  # fmt: skip
         self._model.fit(table.codes.T.astype(float), sample_weight=table.weights)
 
-    def score_rows(self, table: Table) -> Floats:
+    def score_rows(self, table):
         """Return the log density of each distinct row, nats."""
         rows = table.codes.T.astype(float)
         return np.array([self._model.score(row[np.newaxis]) for row in rows])
 
 
-def latent_classes(
-    table: Table, make: Callable[..., Any] = LatentClasses, numbers: Sequence[int] = NUMBERS
-) -> Any:
+def latent_classes(table, make=LatentClasses, numbers=NUMBERS):
     """Return the mixture of as many classes as held-out rows speak for; more until they do not."""
     rng = np.random.default_rng(0)
     held = split_rows(table.weights, 5, rng)[0]
@@ -100,7 +80,7 @@ def latent_classes(
     return make(table, chosen, rng)
 
 
-def _one_hot(table: Table) -> Floats:
+def _one_hot(table):
     return np.concatenate(
         [np.eye(n)[codes] for n, codes in zip(table.schema.n_levels, table.codes, strict=True)],
         axis=1,

@@ -10,7 +10,6 @@ from time import perf_counter
 
 import numpy as np
 
-from bayescascade import Table
 from bayescascade.methods.rules.posterior import LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from tests.benchmarks.workloads import distinct_table
@@ -21,12 +20,12 @@ LABEL = "c19"  # a column that depends on others
 N_STEPS = 20_000
 
 
-def posterior_of(table: Table) -> LabelListPosterior:
+def posterior_of(table):
     """Return the posterior with all conjunctions of up to three that some rows satisfy."""
     return LabelListPosterior(table, LABEL, max_size=3, min_support=1e-3)
 
 
-def main() -> None:
+def main():
     """Compile on a few rows, mine, and run a chain for as long as it takes to touch all memory."""
     posterior_of(distinct_table(1_000, N_COLUMNS)).advance(
         np.random.default_rng(0), RuleList(), 1_000, 1.0
@@ -53,7 +52,7 @@ def main() -> None:
     sys.stdout.write(json.dumps(told))
 
 
-def _peak() -> float:
+def _peak():
     """Return the most memory that this process has held, GB."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9

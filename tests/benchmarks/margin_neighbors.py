@@ -14,27 +14,22 @@ neighbors, whose threshold the validation rows choose; in a fixed or random orde
 after a number of features.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from time import process_time
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from bayescascade import MarginNeighborsClassifier
-from bayescascade.costs.items import CostItems
 from bayescascade.methods.margin_neighbors.boxes import BoxTable
 from bayescascade.methods.margin_neighbors.margins import probabilities_of
 from bayescascade.methods.margin_neighbors.nearest_fitting import Followed
 from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
-from bayescascade.methods.margin_neighbors.rule import NEVER, Neighborhoods, Rule
+from bayescascade.methods.margin_neighbors.rule import NEVER, Rule
 from tests.benchmarks import budget_methods as peers
-from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Problem, Split, costs_of, split
+from tests.benchmarks.budget_data import DATA_SETS, REAL_COSTS, Split, costs_of, split
 from tests.benchmarks.budget_judged import Judged, best_within, commonest_label
 from tests.benchmarks.budget_results import standard_error
 from tests.benchmarks.figures import Figure, figures_table, parser, say, timed
@@ -43,7 +38,7 @@ from tests.benchmarks.margin_rules import rules_within
 SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
 MOST_TESTS = 2000
 
-PRINTED: Mapping[str, Any] = {
+PRINTED = {
     "n_neighbors": 65,
     "tradeoff": 0.0,
     "stop": "threshold",
@@ -55,7 +50,7 @@ NUMBERS = (65, 125, 185)  # of neighbors, in the thesis's table 2.1
 STEPS = (1, 2, 5, 8)
 
 
-def main() -> None:
+def main():
     """Print what is asked for as soon as it is there."""
     made = parser(__doc__, DATA_SETS, ("letter", "magic", "covertype"))
     made.add_argument("what", choices=("curves", "estimates", "parts", "speed"))
@@ -78,22 +73,22 @@ def main() -> None:
                 say(*curves(name, kind, chosen.data, chosen.seeds, chosen.peers))
 
 
-def _parts(name: str, folder: Path, seed: int) -> Split:
+def _parts(name, folder, seed):
     train, validation, test = split(DATA_SETS[name](folder), seed)
     return Split(train, validation, type(test)(*(each[:MOST_TESTS] for each in test)))
 
 
-def curves(name: str, kind: str, folder: Path, n_seeds: int, others: list[str]) -> Iterator[str]:
+def curves(name, kind, folder, n_seeds, others):
     """Yield the table of one data set."""
-    right: dict[str, list[list[float]]] = {}
-    spent: dict[str, list[list[float]]] = {}
-    seconds: dict[str, float] = {}
+    right = {}
+    spent = {}
+    seconds = {}
     for seed in range(n_seeds):
         rows = _parts(name, folder, seed)
         costs = costs_of(name, kind, DATA_SETS[name](folder), folder, seed)
         total = float(costs.resolve(list(rows.train.features.columns)).costs.sum())
         budgets = [share * total for share in SHARES]
-        found: dict[str, list[Judged]] = {}
+        found = {}
         started = process_time()
         model = _fitted(rows, costs, seed, {})
         seconds["FMCC"] = seconds.get("FMCC", 0.0) + process_time() - started
@@ -127,15 +122,15 @@ def curves(name: str, kind: str, folder: Path, n_seeds: int, others: list[str]) 
         yield f"{'  spent, %':16}" + "".join(f"{m:8.1f}      " for m in np.mean(spent[variant], 0))
 
 
-def _fitted(rows: Split, costs: Any, seed: int, how: Mapping[str, Any]) -> Any:
+def _fitted(rows, costs, seed, how):
     model = MarginNeighborsClassifier(costs=costs, random_state=seed, **how)
     train, validation, _ = rows
     return model.fit(train.features, train.labels, validation.features, validation.labels)
 
 
-def _by_number(model: Any, rows: Split, order: str, seed: int, total: float) -> list[Judged]:
+def _by_number(model, rows, order, seed, total):
     """Return the best numbers of features in an order that no row changes."""
-    around: Neighborhoods = model._asks.around
+    around = model._asks.around
     rule = Rule(8, 0.0, "number", 0.0, "margin")
     rng = np.random.default_rng(seed)
     curves = []
@@ -155,7 +150,7 @@ def _by_number(model: Any, rows: Split, order: str, seed: int, total: float) -> 
     return [best_within(judged, share * total) for share in SHARES]
 
 
-def estimates(name: str, folder: Path) -> Iterator[str]:
+def estimates(name, folder):
     """Yield, by step, shares of neighbors right, estimated and actual accuracy (table 2.1)."""
     rows = _parts(name, folder, 0)
     yield f"\n{name}: neighbors right, accuracy estimated, and actual, after as many features"
@@ -179,15 +174,15 @@ def estimates(name: str, folder: Path) -> Iterator[str]:
             yield f"{margins:16}{number:4}" + "".join(cells)
 
 
-def parts(folder: Path, n_seeds: int) -> Iterator[str]:
+def parts(folder, n_seeds):
     """Yield test accuracy after a fixed number of features, with and without two of the parts."""
     logistic = LogisticRegression(max_iter=1000)  # of standardized columns
-    compared: tuple[tuple[str, int, Any, str, tuple[str, str]], ...] = (
+    compared = (
         *(("spambase", n, logistic, "rest", ("zero", "neighbors")) for n in (2, 5, 10)),
         ("letter", 2, None, "ties", ("first", "all")),
     )
     for name, n_features, estimator, option, values in compared:
-        right: dict[str, list[float]] = {value: [] for value in values}
+        right = {value: [] for value in values}
         for seed, value in product(range(n_seeds), values):
             rows = _parts(name, folder, seed)
             number = {"stop": "number", "max_features": n_features, "predict_by": "margin"}
@@ -201,14 +196,14 @@ def parts(folder: Path, n_seeds: int) -> Iterator[str]:
         yield f"{name}, {n_features} features, {option}: {said}"
 
 
-def _followed(model: Any, rule: Rule, part: Problem) -> Followed:
+def _followed(model, rule, part):
     """Return the ways of rows to their ends, of 2,000 at most."""
     cells = part.features.to_numpy(np.float64)[:MOST_TESTS]
     labels = np.searchsorted(model.classes_, part.labels.to_numpy()[:MOST_TESTS])
     return Followed.of(rule, model._asks.around.routes(cells, rule, NEVER), labels)
 
 
-def speed(folder: Path) -> Iterator[Figure]:
+def speed(folder):
     """Yield CPU seconds of one thread; compiling is not among them."""
     rows = _parts("letter", folder, 0)
     fit = partial(_fitted, rows, None, 0, {})
@@ -220,7 +215,7 @@ def speed(folder: Path) -> Iterator[Figure]:
     yield Figure("a row, all 16 features", 1e3 * seconds / len(cells), "ms", at_most=3.0)
     bins, labels, items = _binned()
 
-    def solve() -> int:
+    def solve():
         table = BoxTable.of(bins, [3] * 8, labels, np.ones(len(bins)), 2, items)
         return PolicyPosterior(table, 0.01).solved.n_filled
 
@@ -228,7 +223,7 @@ def speed(folder: Path) -> Iterator[Figure]:
     yield Figure(f"{n_boxes:,} boxes of 8 columns in 3 bins", seconds, "s", at_most=0.2)
 
 
-def _binned() -> tuple[NDArray[np.int64], NDArray[np.int64], CostItems]:
+def _binned():
     from bayescascade import FeatureCosts
 
     rng = np.random.default_rng(0)

@@ -1,17 +1,13 @@
 """What the rules of neighbors that validation rows choose cost and err on test rows."""
 
-from collections.abc import Iterable
-from typing import Any
-
 import numpy as np
 
 from bayescascade.methods.margin_neighbors.nearest_fitting import Followed, best_within
-from bayescascade.methods.margin_neighbors.rule import NEVER, Rule
-from tests.benchmarks.budget_data import Split
+from bayescascade.methods.margin_neighbors.rule import NEVER
 from tests.benchmarks.budget_judged import Judged, commonest_label
 
 
-def rules_within(model: Any, rows: Split, budgets: Iterable[float], **asked: str) -> list[Judged]:
+def rules_within(model, rows, budgets, **asked):
     """Return what is best within each budget by validation rows, of rules that are as asked.
 
     Test rows are led to their ends once for each neighborhood and tradeoff that is chosen.
@@ -19,13 +15,13 @@ def rules_within(model: Any, rows: Split, budgets: Iterable[float], **asked: str
     found, nothing = model._trial.found, commonest_label(rows)
     cells = model._matrix(rows.test.features)
     labels = np.searchsorted(model.classes_, rows.test.labels.to_numpy())
-    known: dict[Rule, Followed] = {}
+    known = {}
     rules = [
         one
         for one in found.tried
         if all(getattr(one.rule, name) == value for name, value in asked.items())
     ]
-    judged: list[Judged] = []
+    judged = []
     for budget in budgets:
         chosen = best_within(rules, budget)
         if chosen is None or chosen.error >= nothing.validation_error:

@@ -19,11 +19,10 @@ Machine Learning Repository's, and the test images of MNIST; digits is in scikit
 """
 
 import json
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from time import process_time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -73,11 +72,7 @@ class Split(NamedTuple):
     truth: NDArray[np.int64]
 
 
-Contender = Callable[[float], tuple[NDArray[Any], float]]
-"""Labels of the held-out rows by so large a part of the rows, and the seconds to learn."""
-
-
-def main() -> None:
+def main():
     """Print a line of JSON for each fit as soon as it is known, or a table of such lines."""
     made = parser(__doc__, DATA_SETS, DATA_SETS)
     made.add_argument("--ratios", nargs="+", type=float, default=RATIOS)
@@ -100,7 +95,7 @@ def main() -> None:
     ]
 
     @cache
-    def known(name: str, seed: int, noise: float) -> dict[str, Contender]:
+    def known(name, seed, noise):
         split = fewer(read(name, arguments.data, seed), arguments.most_rows, seed)
         return contenders(name, mislabeled(split, noise, seed), seed)
 
@@ -122,7 +117,7 @@ def main() -> None:
 
 
 @cache
-def read(name: str, folder: Path, seed: int) -> Split:
+def read(name, folder, seed):
     """Return a data set, its columns as they are."""
     file, n_components, _ = DATA_SETS[name]
     frame = pd.read_csv(folder / file) if file else load_digits(as_frame=True).frame
@@ -146,7 +141,7 @@ def read(name: str, folder: Path, seed: int) -> Split:
     return Split(seen, labels[chosen], others, labels[held_out])
 
 
-def fewer(split: Split, most: int | None, seed: int) -> Split:
+def fewer(split, most, seed):
     """Return a split with at most as many rows to learn from, drawn by class."""
     if most is None or len(split.rows) <= most:
         return split
@@ -156,7 +151,7 @@ def fewer(split: Split, most: int | None, seed: int) -> Split:
     return split._replace(rows=rows, labels=labels)
 
 
-def scaled(name: str, split: Split) -> Split:
+def scaled(name, split):
     """Return rows divided by the columns' standard deviations where units differ, or by one."""
     spread = split.rows.std(axis=0)
     common = np.sqrt(np.mean(spread**2))
@@ -164,7 +159,7 @@ def scaled(name: str, split: Split) -> Split:
     return split._replace(rows=split.rows / units, held_out=split.held_out / units)
 
 
-def mislabeled(split: Split, noise: float, seed: int) -> Split:
+def mislabeled(split, noise, seed):
     """Return a split of whose rows to learn from a part has labels drawn at random."""
     rng = np.random.default_rng(seed)
     labels = split.labels.copy()
@@ -173,12 +168,12 @@ def mislabeled(split: Split, noise: float, seed: int) -> Split:
     return split._replace(labels=labels)
 
 
-def contenders(name: str, split: Split, seed: int) -> dict[str, Contender]:
+def contenders(name, split, seed):
     """Return all that can be compared on a split, by name."""
     even = scaled(name, split)
 
     @cache
-    def analyzed() -> tuple[Split, float]:
+    def analyzed():
         rows, labels = even.rows, even.labels
         if len(rows) > MOST_ANALYZED:
             rows, _, labels, _ = train_test_split(
@@ -189,8 +184,8 @@ def contenders(name: str, split: Split, seed: int) -> dict[str, Contender]:
         rows, held_out = model.transform(even.rows), model.transform(even.held_out)
         return even._replace(rows=rows, held_out=held_out), seconds
 
-    def learned(**options: Any) -> Contender:
-        def learn(ratio: float) -> tuple[NDArray[Any], float]:
+    def learned(**options):
+        def learn(ratio):
             model = NeighborCompressionClassifier(
                 compression=ratio, dtype="float32", n_jobs=N_JOBS, random_state=seed, **options
             )
@@ -199,10 +194,8 @@ def contenders(name: str, split: Split, seed: int) -> dict[str, Contender]:
 
         return learn
 
-    def kept(
-        keep: Callable[..., NDArray[np.float64]], among: Callable[[], tuple[Split, float]]
-    ) -> Contender:
-        def learn(ratio: float) -> tuple[NDArray[Any], float]:
+    def kept(keep, among):
+        def learn(ratio):
             given, before = among()
             (points, labels), seconds = timed(
                 lambda: _by_class(given, keep, ratio, seed), clock=process_time
@@ -211,13 +204,13 @@ def contenders(name: str, split: Split, seed: int) -> dict[str, Contender]:
 
         return learn
 
-    def condensed(ratio: float) -> tuple[NDArray[Any], float]:
+    def condensed(ratio):
         chosen, seconds = timed(
             lambda: _condensed(even, round(ratio * len(even.rows)), seed), clock=process_time
         )
         return _nearest(even.rows[chosen], even.labels[chosen], even.held_out), seconds
 
-    def whole(n_neighbors: int) -> Contender:
+    def whole(n_neighbors):
         return lambda _: (_nearest(even.rows, even.labels, even.held_out, n_neighbors), 0.0)
 
     found = {
@@ -236,9 +229,7 @@ def contenders(name: str, split: Split, seed: int) -> dict[str, Contender]:
     return found
 
 
-def _by_class(
-    given: Split, keep: Callable[..., NDArray[np.float64]], ratio: float, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _by_class(given, keep, ratio, seed):
     """Return points in place of each class's rows, and their labels."""
     sizes = np.bincount(given.labels)
     counts = shares_of_classes(max(len(sizes), round(ratio * len(given.rows))), sizes)
@@ -248,23 +239,23 @@ def _by_class(
     return np.concatenate(points), np.repeat(np.arange(len(counts)), counts)
 
 
-def _drawn(rows: NDArray[np.float64], count: int, seed: int) -> NDArray[np.float64]:
+def _drawn(rows, count, seed):
     return np.random.default_rng(seed).choice(rows, count, replace=False)
 
 
-def _centers(rows: NDArray[np.float64], count: int, seed: int) -> NDArray[np.float64]:
+def _centers(rows, count, seed):
     clusters = KMeans(count, n_init=1, random_state=seed).fit(rows)
     return np.asarray(clusters.cluster_centers_, np.float64)
 
 
-def _condensed(given: Split, most: int, seed: int) -> NDArray[np.int64]:
+def _condensed(given, most, seed):
     """Return at most as many rows by which the others are taken right; of each class the first."""
     rows, labels = given.rows, given.labels
     order = np.random.default_rng(seed).permutation(len(rows))
     distances, nearest = np.full(len(rows), np.inf), np.full(len(rows), -1)
-    kept: list[int] = []
+    kept = []
 
-    def keep(place: int) -> None:
+    def keep(place):
         kept.append(place)
         apart = ((rows - rows[place]) ** 2).sum(axis=1)
         is_nearer = apart < distances
@@ -282,19 +273,13 @@ def _condensed(given: Split, most: int, seed: int) -> NDArray[np.int64]:
     return np.array(kept)
 
 
-def _nearest(
-    points: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    rows: NDArray[np.float64],
-    n_neighbors: int = 1,
-) -> NDArray[Any]:
+def _nearest(points, labels, rows, n_neighbors=1):
     if n_neighbors == 1:
         return labels[pairwise_distances_argmin(rows, points)]
-    found: NDArray[Any] = KNeighborsClassifier(n_neighbors).fit(points, labels).predict(rows)
-    return found
+    return KNeighborsClassifier(n_neighbors).fit(points, labels).predict(rows)
 
 
-def print_table(results: Path) -> None:
+def print_table(results):
     """Print mean errors, with standard errors where there are more seeds, and mean seconds."""
     lines = pd.read_json(results, lines=True)
     for (name, noise), of_set in lines.groupby(["data", "noise"], sort=False):
@@ -307,7 +292,7 @@ def print_table(results: Path) -> None:
             say(f"| {title} | " + " | ".join(cells) + " |")
 
 
-def _cell(fits: pd.DataFrame) -> Iterator[str]:
+def _cell(fits):
     """Yield the mean error, how it varies, and the seconds."""
     last = fits.drop_duplicates("seed", keep="last")
     yield f"{last['error'].mean():.4f}"

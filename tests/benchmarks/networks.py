@@ -6,35 +6,21 @@ and an equivalent sample size ``e``: the posterior mean under the BDeu prior.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.special import rel_entr
 
-from bayescascade.data.table import Table
-
 EQUIVALENT_SAMPLE_SIZE = 10.0
-
-Graph = Mapping[str, tuple[str, ...]]
-"""Parents by column."""
 
 
 class BayesianNetwork:
-    """The density of a graph with smoothed conditional tables.
+    """The density of a graph with smoothed conditional tables; a graph is parents by column."""
 
-    Parameters
-    ----------
-    table : Table
-        Rows to learn from; their schema is the domain.
-    graph : Graph
-    """
-
-    def __init__(self, table: Table, graph: Graph) -> None:
+    def __init__(self, table, graph):
         names, sizes = table.schema.names, table.schema.n_levels
-        self._tables: list[tuple[list[int], NDArray[np.float64]]] = []
+        self._tables = []
         for name in names:
             columns = [names.index(parent) for parent in graph[name]] + [names.index(name)]
             counts = np.zeros(sizes[columns])
@@ -43,14 +29,13 @@ class BayesianNetwork:
             log_tables = np.log(counts / counts.sum(axis=-1, keepdims=True))
             self._tables.append((columns, log_tables))
 
-    def score_rows(self, table: Table) -> NDArray[np.float64]:
+    def score_rows(self, table):
         """Return the log density of each distinct row, nats."""
         parts = [values[tuple(table.codes[columns])] for columns, values in self._tables]
-        scores: NDArray[np.float64] = np.sum(parts, axis=0)
-        return scores
+        return np.sum(parts, axis=0)
 
 
-def hill_climbed(table: Table) -> BayesianNetwork:
+def hill_climbed(table):
     """Return the network that pgmpy's hill climbing finds by BIC."""
     from pgmpy.causal_discovery import HillClimbSearch
 
@@ -63,7 +48,7 @@ def hill_climbed(table: Table) -> BayesianNetwork:
     return BayesianNetwork(table, _graph(table, found.causal_graph_.edges()))
 
 
-def chow_liu(table: Table) -> BayesianNetwork:
+def chow_liu(table):
     """Return the Chow-Liu tree: the spanning tree of the largest mutual information."""
     sizes, names = table.schema.n_levels, table.schema.names
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -80,13 +65,13 @@ def chow_liu(table: Table) -> BayesianNetwork:
     return BayesianNetwork(table, _graph(table, edges))
 
 
-NETWORKS: Mapping[str, Callable[[Table], BayesianNetwork]] = {
+NETWORKS = {
     "hill-climbed network": hill_climbed,
     "Chow-Liu tree": chow_liu,
 }
 
 
-def _frame(table: Table) -> pd.DataFrame:
+def _frame(table):
     """Return the rows, each as often as it stands for, as categories of the whole domain."""
     rows = np.repeat(table.codes, table.weights.astype(np.int64), axis=1)
     columns = zip(table.schema.names, rows, table.schema.n_levels, strict=True)
@@ -95,8 +80,8 @@ def _frame(table: Table) -> pd.DataFrame:
     )
 
 
-def _graph(table: Table, edges: "object") -> Graph:
-    parents: dict[str, list[str]] = {name: [] for name in table.schema.names}
+def _graph(table, edges):
+    parents = {name: [] for name in table.schema.names}
     for parent, child in edges:
         parents[child].append(parent)
     return {name: tuple(above) for name, above in parents.items()}

@@ -33,7 +33,7 @@ COSTS = (0.1, 0.2, 0.4)
 FIRST = 500
 
 
-def main() -> None:
+def main():
     """Print a line for each gate."""
     made = parser(__doc__, DATA_SETS, ("magic", "letter"))
     made.add_argument("--seeds", type=int, default=5)
@@ -78,7 +78,7 @@ def main() -> None:
             say(f"{title:<16}" + "   ".join(texts))
 
 
-def say_regrets() -> None:
+def say_regrets():
     """Print the mean regret of three streams for each rate, horizon, number of experts and cost."""
     rng = np.random.default_rng(0)
     for n, k, cost in product((2_000, 20_000, 100_000), (10, 100), (0.1, 0.3, 1.0)):
@@ -90,7 +90,7 @@ def say_regrets() -> None:
         say(f"{n:>7,} rounds, {k:>3} experts, asking costs {cost}: " + "   ".join(texts))
 
 
-def leader_loss(X, y, models, cost, seed) -> float:
+def leader_loss(X, y, models, cost, seed):
     """Return the loss of the expert of least estimated loss, where one round in fifty asks."""
     gate = OnlineGate.of_models(models, cost=cost).start(X[:FIRST], y[:FIRST])
     pool, classes = gate._pool, gate.classes_
@@ -115,7 +115,7 @@ def leader_loss(X, y, models, cost, seed) -> float:
     return lost / (len(y) - FIRST)
 
 
-def margin_loss(X, y, models, cost, seed) -> float:
+def margin_loss(X, y, models, cost, seed):
     """Return the loss of a model that asks with probability b / (b + margin), by the best b."""
     lost = []
     for width in (0.01, 0.03, 0.1, 0.3, 1.0):
@@ -136,7 +136,7 @@ def margin_loss(X, y, models, cost, seed) -> float:
     return min(lost)
 
 
-def loss_of(X, y, models, cost, seed, options) -> float:
+def loss_of(X, y, models, cost, seed, options):
     """Return the mean loss of a round of a gate, over rows in an order by `seed`."""
     order = np.random.default_rng(seed).permutation(len(y))
     X, y = X[order], y[order]

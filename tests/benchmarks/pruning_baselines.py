@@ -14,19 +14,16 @@ scikit-learn's ``ccp_alpha`` does to trees grown by the Gini impurity.
 import copy
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bayescascade.base.jit import kernel
 from bayescascade.base.watch import watch_in_use
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import out_of_bag
-from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
 from bayescascade.methods.prunings.frontier import remove_features
 from bayescascade.methods.prunings.given_forest import count_classes
@@ -35,9 +32,6 @@ from bayescascade.methods.prunings.program import Pruning, PruningProgram
 
 _MOST_LEVELS = 20  # of a path that is not told any
 _ORDER_SHARE = 0.25  # at 1, removing what all trees begin with is as good as removing nothing
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class BaselinePruner(BudgetPruneClassifier):
@@ -50,20 +44,18 @@ class BaselinePruner(BudgetPruneClassifier):
     """Name of the parameter; its fitted value has a trailing underscore."""
 
     @abstractmethod
-    def _values(self) -> Sequence[Any]:
+    def _values(self):
         """Return values of the strength; from one to the next, no row pays more."""
 
     @abstractmethod
-    def _untold(self, training: TrainingRows) -> Any:
+    def _untold(self, training):
         """Return the value where neither the strength nor a budget is given."""
 
-    def _few_values(self) -> Sequence[Any]:
+    def _few_values(self):
         """Return the values of a path that is not told any."""
         return self._values()
 
-    def path(
-        self, values: Sequence[Any] | None = None, *, budgets: Sequence[float] | None = None
-    ) -> list[Self]:
+    def path(self, values=None, *, budgets=None):
         """Return the forest pruned to these values of the strength, or to budgets."""
         self._check_unpruned()
         if budgets is not None:
@@ -71,31 +63,31 @@ class BaselinePruner(BudgetPruneClassifier):
         wanted = self._few_values() if values is None else values
         return [self._pruned_at(self.strength, one, one) for one in wanted]
 
-    def _pruned_at(self, name: str, value: Any, found: Any) -> Self:
+    def _pruned_at(self, name, value, found):
         model = copy.copy(self)
         model.set_params(**{"budget": None, name: value})
         model._take(found)
         model._compare(found)
         return model
 
-    def fit_budgets(self, *given: Any, **named: Any) -> Any:
+    def fit_budgets(self, *given, **named):
         return super(BudgetPruneClassifier, self).fit_budgets(*given, **named)
 
     @property
-    def certificate_texts(self) -> list[str]:
+    def certificate_texts(self):
         return super(BudgetPruneClassifier, self).certificate_texts
 
-    def _buy_nothing(self) -> None:
+    def _buy_nothing(self):
         super(BudgetPruneClassifier, self)._buy_nothing()
 
-    def _own_record(self) -> dict[str, Any]:
+    def _own_record(self):
         return {}
 
-    def _tuned(self, training: TrainingRows) -> Any:
+    def _tuned(self, training):
         value = getattr(self, self.strength)
         return self._untold(training) if value is None else value
 
-    def _within(self, budget: float) -> Any:
+    def _within(self, budget):
         """Return the value that leaves most of the forest within a budget."""
         values = self._values()
         place = bisect_left(values, True, key=lambda value: is_within(self._cost(value), budget))
@@ -104,11 +96,11 @@ class BaselinePruner(BudgetPruneClassifier):
             raise too_low(budget, least, "the mean cost of the least that can be left")
         return values[place]
 
-    def _cost(self, value: Any) -> float:
+    def _cost(self, value):
         """Return the mean cost of the validation rows at a value of the strength."""
         return float(self._costs(self._left(value), self._validation_rows).mean())
 
-    def _take(self, value: Any) -> None:
+    def _take(self, value):
         """Be fitted to what is left at a value of the strength."""
         setattr(self, f"{self.strength}_", value)
         self._become(self._left(value).without_bare_roots(), self._validation_rows, watch_in_use())
@@ -130,7 +122,7 @@ class GreedyPrune(BaselinePruner):
     tradeoff: float | None = None
     n_removed: int | None = None
 
-    def _prepare(self, training: TrainingRows) -> None:
+    def _prepare(self, training):
         forest = self.whole_forest_
         self.program_ = PruningProgram.of(forest, self._matrix_items, training.validation_rows)
         feature = self._encoder.source[forest.feature[self.program_.node]]
@@ -138,20 +130,20 @@ class GreedyPrune(BaselinePruner):
         self.tradeoff_ = _ORDER_SHARE * _worth(self.program_) if given is None else given
         self._steps = tuple(remove_features(self.program_, feature, self.tradeoff_))
 
-    def _values(self) -> Sequence[int]:
+    def _values(self):
         return range(len(self._steps))
 
-    def _untold(self, training: TrainingRows) -> int:
+    def _untold(self, training):
         solver = RemovalSolver(self.program_, self._steps)
         if self.tradeoff is None:
             wrong = wrong_elsewhere(self, training, "in_bag")
             self.tradeoff_ = choose_pruning(self.program_, solver, wrong).tradeoff
         return solver.place(self.tradeoff_)
 
-    def _left(self, found: int) -> Forest:
+    def _left(self, found):
         return self._cut(self._steps[found][1])
 
-    def _take(self, value: int) -> None:
+    def _take(self, value):
         super()._take(value)
         self.removed_ = [self.feature_texts[feature] for feature, _ in self._steps[1 : value + 1]]
 
@@ -166,16 +158,16 @@ class TruncatedForest(BaselinePruner):
 
     n_trees: int | None = None
 
-    def _prepare(self, training: TrainingRows) -> None:
+    def _prepare(self, training):
         pass
 
-    def _values(self) -> Sequence[int]:
+    def _values(self):
         return range(self.whole_forest_.n_trees, 0, -1)
 
     def _untold(self, training: TrainingRows) -> int:  # noqa: ARG002
         return self.whole_forest_.n_trees
 
-    def _left(self, found: int) -> Forest:
+    def _left(self, found):
         return self.whole_forest_.part(slice(self.whole_forest_.tree_starts[found]))
 
 
@@ -195,53 +187,65 @@ class CostComplexityPrune(BaselinePruner):
     def _prepare(self, training: TrainingRows) -> None:  # noqa: ARG002
         self._levels = split_levels(self.whole_forest_)
 
-    def _values(self) -> Sequence[float]:
-        levels: list[float] = np.unique(np.append(0.0, self._levels)).tolist()
-        return levels
+    def _values(self):
+        return np.unique(np.append(0.0, self._levels)).tolist()
 
-    def _few_values(self) -> Sequence[float]:
+    def _few_values(self):
         levels = self._values()
         places = np.unique(np.linspace(0, len(levels) - 1, _MOST_LEVELS).round().astype(int))
         return [levels[place] for place in places]
 
-    def _untold(self, training: TrainingRows) -> Floats:
+    def _untold(self, training):
         outside = out_of_bag(self.estimator_, len(training.rows), "level=None")
         counts = count_classes(self.whole_forest_, training.rows, training.labels, outside)
         return best_levels(self.whole_forest_, self._levels, counts)
 
-    def _left(self, found: float | Floats) -> Forest:
+    def _left(self, found):
         forest = self.whole_forest_
         of_trees = np.broadcast_to(found, forest.n_trees)
         is_split = self._levels > np.repeat(of_trees, np.diff(forest.tree_starts))
         return forest.pruned(is_split)
 
 
-def _worth(program: PruningProgram) -> float:
+def _worth(program):
     """Return the tradeoff at which the whole forest is as good as nothing of it."""
     everything = np.ones(program.n_splits, np.bool_)
     cost = program.cost(everything)
     return max(0.0, program.base_error - program.error(everything)) / cost if cost > 0 else 0.0
 
 
-def split_levels(forest: Forest) -> Floats:
+def split_levels(forest):
     """Return the level at which each split goes, (n_nodes,) float64 >= 0; 0 at leaves.
 
     A tree pruned at a level keeps the splits that go at higher ones; no split goes later than the
     one above it.
     """
-    totals = forest.counts.sum(axis=1)
+    totals, levels = forest.counts.sum(axis=1), np.zeros(forest.n_nodes)
     gini = 1.0 - (forest.probabilities**2).sum(axis=1)
     risk = gini * totals / np.repeat(totals[forest.roots], np.diff(forest.tree_starts))
-    n_leaves, alive = np.empty(forest.n_nodes, np.int64), np.empty(forest.n_nodes, np.int32)
-    branch_risk, levels = np.empty(forest.n_nodes), np.empty(forest.n_nodes)
-    find_levels(
-        forest.tree_starts, forest.right, forest.parents, forest.ends, risk, branch_risk, n_leaves,
-        alive, levels,
-    )  # fmt: skip
+    below, n_leaves = risk.copy(), np.ones(forest.n_nodes, np.int64)
+    splits = np.flatnonzero(forest.right >= 0)
+    for split in splits[::-1]:  # sums over the leaves of each subtree
+        children = [split + 1, forest.right[split]]
+        below[split], n_leaves[split] = below[children].sum(), n_leaves[children].sum()
+    for start, end in pairwise(forest.tree_starts.tolist()):
+        alive, level = splits[(splits >= start) & (splits < end)], 0.0
+        while alive.size:
+            links = (risk[alive] - below[alive]) / (n_leaves[alive] - 1)
+            weakest, level = alive[links.argmin()], max(level, links.min())
+            change, fewer = risk[weakest] - below[weakest], n_leaves[weakest] - 1
+            node = weakest
+            while node >= 0:
+                below[node] += change
+                n_leaves[node] -= fewer
+                node = forest.parents[node]
+            is_gone = (alive >= weakest) & (alive < forest.ends[weakest])
+            levels[alive[is_gone]] = level
+            alive = alive[~is_gone]
     return levels
 
 
-def best_levels(forest: Forest, levels: Floats, counts: Floats) -> Floats:
+def best_levels(forest, levels, counts):
     """Return the level of each tree at which it errs least on other rows, (n_trees,) float64.
 
     The highest of equals, for the smallest tree; 0 keeps all but what is of no use. `levels` are
@@ -264,75 +268,16 @@ def best_levels(forest: Forest, levels: Floats, counts: Floats) -> Floats:
 class RemovalSolver:
     """Finds the best of the prunings that removing features one by one led to."""
 
-    def __init__(self, program: PruningProgram, steps: Sequence[tuple[int, Bools]]) -> None:
+    def __init__(self, program, steps):
         self.program = program
         self._steps = steps
 
-    def place(self, tradeoff: float) -> int:
+    def place(self, tradeoff):
         """Return the place of the step that leaves the least ``error + tradeoff x cost``."""
         objective = self.program.objective
         return int(np.argmin([objective(kept, tradeoff) for _, kept in self._steps]))
 
-    def solve(self, tradeoff: float) -> Pruning:
+    def solve(self, tradeoff):
         """Return that step's pruning; nothing is proved of others."""
         kept = self._steps[self.place(tradeoff)][1]
         return Pruning.of(self.program, kept, tradeoff, -np.inf)
-
-
-@kernel
-def find_levels(
-    tree_starts: NDArray[np.int64],
-    right: NDArray[np.int32],
-    parents: NDArray[np.int32],
-    ends: NDArray[np.int64],
-    risk: NDArray[np.float64],
-    branch_risk: NDArray[np.float64],
-    n_leaves: NDArray[np.int64],
-    alive: NDArray[np.int32],
-    levels: NDArray[np.float64],
-) -> None:
-    """Prune each tree at its weakest link until it is a leaf, and write when each split goes.
-
-    tree_starts (n_trees + 1,) int64; right, parents (n_nodes,) int32 and ends (n_nodes,) int64: the
-    right child, -1 at leaves, the parent, and the end of the subtree of each node; risk (n_nodes,)
-    float64: what each node adds as a leaf. Written: levels (n_nodes,) float64, 0 at leaves. Work
-    spaces: branch_risk (n_nodes,) float64, n_leaves (n_nodes,) int64, alive (n_nodes,) int32.
-    """
-    for tree in range(tree_starts.shape[0] - 1):
-        start, end = tree_starts[tree], tree_starts[tree + 1]
-        n_alive = 0
-        for node in range(end - 1, start - 1, -1):
-            branch_risk[node] = risk[node]
-            n_leaves[node] = 1
-            levels[node] = 0.0
-            if right[node] >= 0:
-                left = node + 1
-                branch_risk[node] = branch_risk[left] + branch_risk[right[node]]
-                n_leaves[node] = n_leaves[left] + n_leaves[right[node]]
-                alive[n_alive] = node
-                n_alive += 1
-        level = 0.0
-        while n_alive > 0:
-            weakest, least = alive[0], np.inf
-            for place in range(n_alive):
-                node = alive[place]
-                link = (risk[node] - branch_risk[node]) / (n_leaves[node] - 1)
-                if link < least or (link == least and node < weakest):
-                    weakest, least = node, link
-            level = max(level, least)
-            risk_change = risk[weakest] - branch_risk[weakest]
-            leaf_change = 1 - n_leaves[weakest]
-            node = weakest
-            while node >= 0:
-                branch_risk[node] += risk_change
-                n_leaves[node] += leaf_change
-                node = parents[node]
-            n_left = 0
-            for place in range(n_alive):
-                node = alive[place]
-                if weakest <= node < ends[weakest]:
-                    levels[node] = level
-                else:
-                    alive[n_left] = node
-                    n_left += 1
-            n_alive = n_left

@@ -15,11 +15,9 @@ that. diffprivlib's logistic regression has the same bounds, where that is insta
 """
 
 import math
-from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,7 +28,7 @@ from sklearn.model_selection import StratifiedKFold
 from bayescascade import PrivacyError, RadoBoostClassifier, Rados
 from bayescascade.data.given import GivenRows
 from bayescascade.methods.rado.protection import check_budget, cut_of
-from bayescascade.methods.rado.reading import Rows, read_rows
+from bayescascade.methods.rado.reading import read_rows
 from tests.benchmarks.figures import parser, say
 from tests.methods.rado.problems import slow_adaboost
 
@@ -60,24 +58,21 @@ class Fold(NamedTuple):
     X_test: pd.DataFrame
     seed: int
 
-    def rows(self, **how: bool) -> Rows:
+    def rows(self, **how):
         return read_rows(self.X, self.y, like=None, **how)
 
-    def tested(self, rows: Rows) -> NDArray[np.float64]:
+    def tested(self, rows):
         """Return the rows that test, as others were read."""
         return rows.reading.scaled(
             rows.reading.encoder.transform(GivenRows.of(self.X_test), "benchmark")
         )
 
     @property
-    def n(self) -> int:
+    def n(self):
         return min(1000, len(self.y) // 2)
 
 
-Contender = Callable[[Fold], Labels | None]
-
-
-def main() -> None:
+def main():
     """Print a line for each set and contender as soon as it is known."""
     made = parser(__doc__, DATA_SETS, DATA_SETS)
     made.add_argument("--private", action="store_true")
@@ -94,7 +89,7 @@ def main() -> None:
             say(f"    {title:44s} {told}")
 
 
-def read(name: str, folder: Path) -> tuple[pd.DataFrame, Labels]:
+def read(name, folder):
     """Return a set's features and labels."""
     frame = pd.read_csv(folder / DATA_SETS[name])
     target = frame.pop("target")
@@ -103,14 +98,14 @@ def read(name: str, folder: Path) -> tuple[pd.DataFrame, Labels]:
     return frame, (target == sorted(set(target))[-1]).to_numpy()
 
 
-def folds(X: pd.DataFrame, y: Labels) -> Iterator[tuple[Fold, Labels]]:
+def folds(X, y):
     """Yield what is learned from, and the labels of the rows that test."""
     split = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0).split(X, y)
     for seed, (chosen, tested) in enumerate(split):
         yield Fold(X.iloc[chosen], y[chosen], X.iloc[tested], seed), y[tested]
 
 
-def contenders() -> Iterator[tuple[str, Contender]]:
+def contenders():
     """Yield what is compared in table 1 and beside it."""
     plain = {"standardize": False, "intercept": False}
     yield "AdaBoost, as they come", partial(adaboost, plain)
@@ -130,7 +125,7 @@ def contenders() -> Iterator[tuple[str, Contender]]:
     yield "boost, prudential", partial(by_rados, {"weak_learner": "prudential"})
 
 
-def adaboost(how: dict[str, bool], fold: Fold, *, only_n: bool = False) -> Labels:
+def adaboost(how, fold, *, only_n=False):
     rows = fold.rows(**{"standardize": True, "intercept": True, **how})
     edges = rows.edges()(0, len(rows))
     if only_n:
@@ -139,13 +134,13 @@ def adaboost(how: dict[str, bool], fold: Fold, *, only_n: bool = False) -> Label
     return decisions > 0.0
 
 
-def logistic(fold: Fold) -> Labels:
+def logistic(fold):
     rows = fold.rows(standardize=True, intercept=False)
     model = LogisticRegression(max_iter=2000).fit(rows.reading.scaled(rows.matrix), fold.y)
     return model.predict(fold.tested(rows))
 
 
-def by_rados(given: dict[str, Any], fold: Fold) -> Labels:
+def by_rados(given, fold):
     options = {"support": None, **given}
     n_rados = fold.n * options.pop("times", 1)
     if "part" in options:
@@ -159,7 +154,7 @@ def by_rados(given: dict[str, Any], fold: Fold) -> Labels:
 # -- privacy ---------------------------------------------------------------------------------------
 
 
-def private_contenders() -> Iterator[tuple[str, Contender]]:
+def private_contenders():
     """Yield what is compared by budgets."""
     learners = (("boost", "best"), ("boost", "prudential"), ("moments", "best"))
     for epsilon in EPSILONS:
@@ -178,7 +173,7 @@ def private_contenders() -> Iterator[tuple[str, Contender]]:
             yield f"epsilon {epsilon:g}: diffprivlib", partial(diffprivlib, epsilon)
 
 
-def dp_feat(epsilon: float, is_cut: bool, learner: str, fold: Fold) -> Labels | None:
+def dp_feat(epsilon, is_cut, learner, fold):
     """Learn from as many rados as the budget allows, at most n; None where that is none."""
     feature = fold.X.select_dtypes("number").nunique().idxmax()
     middle = fold.X[feature].median()
@@ -187,7 +182,7 @@ def dp_feat(epsilon: float, is_cut: bool, learner: str, fold: Fold) -> Labels | 
         for frame in (fold.X, fold.X_test)
     )
 
-    def truncation(n: int) -> float:
+    def truncation(n):
         return 1.0 / (1.0 + math.exp(epsilon / (2.0 * n))) if is_cut else 0.0
 
     low, high = 0, fold.n + 1
@@ -207,7 +202,7 @@ def dp_feat(epsilon: float, is_cut: bool, learner: str, fold: Fold) -> Labels | 
     return RadoBoostClassifier(learner=learner).fit_rados(rados).predict(X_test)
 
 
-def split_for_bounds(fold: Fold) -> tuple[pd.DataFrame, Labels, dict[str, tuple[float, float]]]:
+def split_for_bounds(fold):
     """Return rows and labels without those that bounds are told by, and the bounds."""
     rng = np.random.default_rng(fold.seed)
     aside = rng.random(len(fold.X)) < 0.1
@@ -220,9 +215,7 @@ def split_for_bounds(fold: Fold) -> tuple[pd.DataFrame, Labels, dict[str, tuple[
     return X[~aside], fold.y[~aside], bounds
 
 
-def gaussian(
-    epsilon: float, noise_on: str, support: int | None, learner: str, weak: str, fold: Fold
-) -> Labels:
+def gaussian(epsilon, noise_on, support, learner, weak, fold):
     X, y, bounds = split_for_bounds(fold)
     n_rados = fold.n if noise_on == "edges" else 100
     rados = Rados.sample_gaussian(
@@ -235,13 +228,13 @@ def gaussian(
     return model.fit_rados(rados).predict(pd.get_dummies(fold.X_test, dtype=float))
 
 
-def diffprivlib(epsilon: float, fold: Fold) -> Labels:
+def diffprivlib(epsilon, fold):
     from diffprivlib.models import LogisticRegression as Private
 
     X, y, bounds = split_for_bounds(fold)
     low, high = np.array([bounds[name] for name in X.columns]).T
 
-    def scaled(rows: pd.DataFrame) -> NDArray[np.float64]:
+    def scaled(rows):
         return np.clip((2 * rows - low - high) / (high - low), -1, 1).to_numpy()
 
     norm = math.sqrt(len(low))

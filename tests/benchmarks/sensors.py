@@ -35,7 +35,7 @@ BUDGETS = {
 }
 
 
-def main() -> None:
+def main():
     """Print a table for each data set."""
     made = parser(__doc__, FILES, tuple(FILES))
     made.add_argument("--seeds", type=int, default=3)
@@ -73,7 +73,7 @@ def problem(folder, name):
     return X, y, {f"sensor {k + 1}": np.flatnonzero(of == k).tolist() for k in range(of.max() + 1)}
 
 
-def curve(name, splits, sensors, features) -> None:
+def curve(name, splits, sensors, features):
     """Print what is best within each budget, means over splits."""
     began, told = time.process_time(), []
     for seed, (X, X_test, y, y_test) in enumerate(splits):
@@ -107,7 +107,7 @@ def only(model, kind):
     return made
 
 
-def by_name(split, sensors, budgets) -> None:
+def by_name(split, sensors, budgets):
     """Print OPT-Direct, soft and hard, and what the other trainings come to."""
     X, X_test, y, y_test = split
     direct(split, sensors)
@@ -123,7 +123,7 @@ def by_name(split, sensors, budgets) -> None:
         say(f"{' '.join(how.values())}, gates: " + "   ".join(texts))
 
 
-def direct(split, sensors) -> None:
+def direct(split, sensors):
     """Print OPT-Direct at lambda = 0.3 of the mean gate, by its soft gates and by hard ones."""
     X, X_test, y, y_test = split
     places = tuple(np.array(columns) for columns in sensors.values())
@@ -141,7 +141,7 @@ def direct(split, sensors) -> None:
         say(f"direct, lambda 0.3, gates {gates}: {right:.4f}, mean {net.gates(tests).mean():.2f}")
 
 
-def neighbors(splits, sensors) -> None:
+def neighbors(splits, sensors):
     """Print the nearest neighbor by each sensor, and by their vote."""
     alone, votes = [], []
     for X, X_test, y, y_test in splits:
@@ -157,7 +157,7 @@ def neighbors(splits, sensors) -> None:
     say(f"nearest neighbor by sensor: {texts}; by vote {np.mean(votes):.4f}")
 
 
-def recovery() -> None:
+def recovery():
     """Print how often weights are found to 1e-5, of 20 truths and 2,000 rows without noise."""
     for n_sensors, width in ((2, 2), (5, 2), (2, 10), (10, 5)):
         errors, seconds = [], []
@@ -195,7 +195,7 @@ def _truth(n_sensors, width, seed):
     return signals, y, truth
 
 
-def _distance(found, truth) -> float:
+def _distance(found, truth):
     parts = zip(found, truth, strict=True)
     return max(float(np.abs(one - other).max()) for one, other in parts)
 

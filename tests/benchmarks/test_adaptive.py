@@ -4,7 +4,6 @@ Rows like letter's are drawn, unless BAYESCASCADE_DATA names a folder that has t
 """
 
 import os
-from collections.abc import Callable
 from importlib.util import find_spec
 from time import process_time
 
@@ -28,11 +27,11 @@ FEW, MANY = 20, 120  # trees, whose difference leaves out what is done once
 ITEMS = FeatureCosts().resolve(list(range(16)))
 
 
-def _ours(penalty: str, price: float) -> Callable[[int], None]:
+def _ours(penalty, price):
     X, y = letter_rows(FOLDER)
     grower = Grower.of(X, np.ones(len(X)), ITEMS, Growth(4, 1.0, 1.0, 0.1), penalty)
 
-    def boost(n_trees: int) -> None:
+    def boost(n_trees):
         scores, prices = np.zeros(len(X)), grower.buying(price, np.ones(len(X)))
         for _ in range(n_trees):
             chances = expit(scores)
@@ -41,7 +40,7 @@ def _ours(penalty: str, price: float) -> Callable[[int], None]:
     return boost
 
 
-def _scikit_learn(n_trees: int) -> None:
+def _scikit_learn(n_trees):
     X, y = letter_rows(FOLDER)
     HistGradientBoostingClassifier(
         max_iter=n_trees, max_depth=4, max_leaf_nodes=None, max_bins=63, min_samples_leaf=1,
@@ -49,7 +48,7 @@ def _scikit_learn(n_trees: int) -> None:
     ).fit(X, y)  # fmt: skip
 
 
-def _lightgbm(n_trees: int) -> None:
+def _lightgbm(n_trees):
     import lightgbm
 
     X, y = letter_rows(FOLDER)
@@ -58,7 +57,7 @@ def _lightgbm(n_trees: int) -> None:
     lightgbm.train(settings, lightgbm.Dataset(X, y, params={"max_bin": 63}), n_trees)
 
 
-def _of_a_tree(boost: Callable[[int], None]) -> float:
+def _of_a_tree(boost):
     """Return the seconds of a tree."""
     boost(2)
     few, many = (timed(lambda n=n: boost(n), 5, process_time)[1] for n in (FEW, MANY))
@@ -87,7 +86,7 @@ def test_dropping_features_of_linear_gates(report):
     choosing = Choosing(ITEMS, "auto")
     next(choosing.searched(problem, SHARES))
 
-    def path() -> None:
+    def path():
         with single_threaded():
             for _ in choosing.paths(problem, SHARES):
                 pass

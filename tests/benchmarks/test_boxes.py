@@ -60,7 +60,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
 """
 
 
-def read(name: str) -> tuple[np.ndarray, np.ndarray]:
+def read(name):
     """Return rows of numbers, and which are of the rarer class."""
     path = FOLDER / f"keel_{name}.csv"
     frame = pd.read_csv(path if path.exists() else FOLDER / f"{name}.csv")

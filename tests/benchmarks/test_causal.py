@@ -30,7 +30,7 @@ def test_hsic(report):
     """The score of 2,000 rows by features, beside the two kernel matrices of its definition."""
     kernel, other = (GaussianFeatures.around(column, 0.2) for column in (PAIR.x, PAIR.y))
 
-    def by_matrices() -> float:
+    def by_matrices():
         centered = []
         for column in (PAIR.x, PAIR.y):
             matrix = np.exp(-0.5 * ((column[:, np.newaxis] - column) / 0.2) ** 2)

@@ -26,7 +26,7 @@ def test_a_tree_of_depth_five(basis, at_most, report):
     items = FeatureCosts().resolve(range(16))
     for leaf in ("least_squares", "logistic"):
 
-        def whole(leaf: str = leaf) -> int:
+        def whole(leaf=leaf):
             made = Basis.of(basis, X, np.arange(16))
             rows = GrowingRows.of(made, X, y.astype(np.int64), np.ones(len(y)), 2)
             return len(grow(rows, items, Growth((2.0,), leaf=leaf)).nodes)

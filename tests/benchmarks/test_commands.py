@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ COMMAND = [sys.executable, "-m", "bayescascade"]
 FIT = ["fit", "data/titanic.csv", "--drop", "survived", "--seed", "0"]
 
 
-def run(command: list[str], cache: Path | None = None) -> None:
+def run(command, cache=None):
     """Run a command that must succeed, with numba's cache in its own directory if one is given."""
     environment = (
         dict(os.environ) if cache is None else {**os.environ, "NUMBA_CACHE_DIR": str(cache)}

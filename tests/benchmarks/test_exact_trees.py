@@ -1,6 +1,5 @@
 """All trees at once: seconds of one core to solve, to predict and to draw."""
 
-from collections.abc import Sequence
 from time import perf_counter, process_time
 
 import numpy as np
@@ -8,11 +7,10 @@ import pandas as pd
 import pytest
 
 from bayescascade import BranchPosterior, LeafPosterior, Table
-from bayescascade.methods.cascades.exact import ExactPosterior, solve, solve_by_tilts
+from bayescascade.methods.cascades.exact import solve, solve_by_tilts
 from bayescascade.methods.cascades.exact.lattice import Lattice, term_arrays
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.methods.cascades.exact.recursion import Recursion, count_all
-from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 from tests.benchmarks.figures import ROOT, Figure
 
 N_ROWS = 5_000
@@ -20,7 +18,7 @@ N_DRAWS = 1_000
 N_PREDICTED = 1_000
 
 
-def binary_table(n_columns: int, n_rows: int = N_ROWS, seed: int = 0) -> Table:
+def binary_table(n_columns, n_rows=N_ROWS, seed=0):
     """Return rows of a mixture of two kinds, each with its own frequencies of ones."""
     rng = np.random.default_rng(seed)
     is_second = rng.random((n_rows, 1)) < 0.4
@@ -30,15 +28,15 @@ def binary_table(n_columns: int, n_rows: int = N_ROWS, seed: int = 0) -> Table:
     return Table.from_frame(frame, nominal={name: [0, 1] for name in frame})
 
 
-def housebreak() -> Table:
+def housebreak():
     return Table.from_csv(ROOT / "data" / "housebreak.csv")
 
 
-def tic_tac_toe(n_columns: int) -> Table:
+def tic_tac_toe(n_columns):
     return Table.from_frame(pd.read_csv(ROOT / "data" / "tic_tac_toe.csv").iloc[:, :n_columns])
 
 
-def titanic() -> Table:
+def titanic():
     return Table.from_csv(ROOT / "data" / "titanic.csv")
 
 
@@ -55,7 +53,7 @@ CASES = {
 def test_all_trees(name, report):
     """Seconds to the evidence, the most probable tree and all that draws need."""
     make, max_leaves, seconds, memory = CASES[name]
-    posterior: CascadePosterior = make()
+    posterior = make()
     _warm_up(posterior)
     started = process_time()
     exact = solve(posterior, max_leaves=max_leaves)
@@ -100,9 +98,9 @@ def test_tilts(report):
     """All ten columns of tic-tac-toe: seconds of two threads, and bytes."""
     posterior = LeafPosterior(tic_tac_toe(10), 8.0, 2.0)
     started = perf_counter()
-    seconds: list[float] = []
+    seconds = []
 
-    def report_pass(_: int, __: float, best: object) -> None:
+    def report_pass(_, __, best):
         if getattr(best, "gap", 1.0) == 0.0 and not seconds:
             seconds.append(perf_counter() - started)
 
@@ -115,15 +113,15 @@ def test_tilts(report):
     assert abs(tilted.log_density + 8_828.937) < 1e-3
 
 
-def _warm_up(posterior: CascadePosterior) -> None:
+def _warm_up(posterior):
     """Compile, or load from the cache, on the first columns alone."""
     model = posterior.model
-    first: Sequence[str] = posterior.schema.names[:2]
+    first = posterior.schema.names[:2]
     frame = pd.DataFrame({name: ["a", "b"] for name in first})
     solve(type(posterior)(Table.from_frame(frame), model.rate, model.concentration))
 
 
-def _seconds_of_averages(exact: ExactPosterior) -> float:
+def _seconds_of_averages(exact):
     rng = np.random.default_rng(1)
     n_levels = exact.posterior.schema.n_levels
     codes = np.array([rng.integers(0, q, N_PREDICTED) for q in n_levels], np.int32)

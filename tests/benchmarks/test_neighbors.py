@@ -47,7 +47,7 @@ def test_evaluation(dtype, n_threads, report):
     points = posterior.layout.points(state).T.astype(dtype)
     given = rows.astype(dtype)
 
-    def products() -> None:
+    def products():
         (given @ points).T @ given
 
     with threadpool_limits(n_threads, "blas"):

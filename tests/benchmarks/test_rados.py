@@ -60,12 +60,12 @@ def test_truncated_signatures(report):
     rng = np.random.default_rng(0)
     cut = cut_of(2_000, 1 / (1 + math.exp(0.25 / 200)))
 
-    def rejected() -> None:
+    def rejected():
         for _ in range(100):
             while not cut <= np.count_nonzero(rng.random(2_000) < 0.5) <= 2_000 - cut:
                 pass
 
-    def drawn() -> None:
+    def drawn():
         sizes, _ = draw_agreements(rng.bytes, 2_000, cut, 100)
         draw_subsets(rng.bytes, 2_000, 100, sizes)
 

@@ -11,7 +11,7 @@ import pytest
 from bayescascade import RuleListClassifier
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
-from bayescascade.methods.rules.antecedents import Antecedent, Condition, candidate_arrays
+from bayescascade.methods.rules.antecedents import Condition, candidate_arrays
 from bayescascade.methods.rules.kernels.layout import new_space
 from bayescascade.methods.rules.kernels.volumes import first_log_volumes
 from bayescascade.methods.rules.parts import log_first_volumes
@@ -34,7 +34,7 @@ def test_volumes(n_columns, n_rules, most, benchmark, report):
     spaces = [new_space(each) for each in arrays]
     order, out = np.arange(n_rules), np.empty(n_rules + 1)
 
-    def evaluate() -> None:
+    def evaluate():
         for each, space in zip(arrays, spaces, strict=True):
             first_log_volumes(each, order, space, out)
 
@@ -70,7 +70,7 @@ def test_averaged_intervals(report):
     report(Figure("averaged intervals of a row", 1e3 * seconds / len(frame), "ms", at_most=1.0))
 
 
-def _rule(rng: np.random.Generator, n_columns: int) -> Antecedent:
+def _rule(rng, n_columns):
     columns = np.sort(rng.choice(n_columns, 3, replace=False)).tolist()
     levels = rng.integers(0, 2, 3).tolist()
     return tuple(Condition(c, v, v + 1) for c, v in zip(columns, levels, strict=True))

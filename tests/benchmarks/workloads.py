@@ -4,13 +4,10 @@ The tree is grown here, without the package, so that a benchmark measures the sa
 becomes of the moves.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
-from numpy.typing import NDArray
 
 from bayescascade import Table
 from bayescascade.methods.rules.posterior import LabelListPosterior
@@ -21,7 +18,7 @@ N_LEAVES = 8
 _SPARSEST = 0.05  # density of the sparsest leaf, at worst, as a share of the densest
 
 
-def distinct_table(n_distinct: int, n_columns: int = 10, seed: int = 0) -> Table:
+def distinct_table(n_distinct, n_columns=10, seed=0):
     """Return a table of exactly `n_distinct` distinct rows of four-level nominal columns."""
     rng = np.random.default_rng(seed)
     leaves, densities = _random_density(rng, n_columns)
@@ -36,7 +33,7 @@ def distinct_table(n_distinct: int, n_columns: int = 10, seed: int = 0) -> Table
     )
 
 
-def write_csv(path: Path, n_rows: int, n_columns: int = 20, seed: int = 0) -> None:
+def write_csv(path, n_rows, n_columns=20, seed=0):
     """Write `n_rows` rows of four-level text columns."""
     rng = np.random.default_rng(seed)
     leaves, densities = _random_density(rng, n_columns)
@@ -46,9 +43,7 @@ def write_csv(path: Path, n_rows: int, n_columns: int = 20, seed: int = 0) -> No
     pyarrow.csv.write_csv(pa.table(columns), path)
 
 
-def _random_density(
-    rng: np.random.Generator, n_columns: int
-) -> tuple[list[NDArray[np.bool_]], NDArray[np.float64]]:
+def _random_density(rng, n_columns):
     """Return boxes, (n_columns, n_levels) bool of the levels left, and their densities."""
     leaves = [np.ones((n_columns, N_LEVELS), np.bool_)]
     while len(leaves) < N_LEAVES:
@@ -66,12 +61,7 @@ def _random_density(
     return leaves, rng.uniform(_SPARSEST, 1.0, N_LEAVES)
 
 
-def _draw(
-    rng: np.random.Generator,
-    leaves: list[NDArray[np.bool_]],
-    densities: NDArray[np.float64],
-    n_rows: int,
-) -> NDArray[np.uint8]:
+def _draw(rng, leaves, densities, n_rows):
     """Return (n_rows, n_columns) codes: a leaf by its probability, uniform within it."""
     volumes = np.array([np.prod(box.sum(axis=1, dtype=np.float64)) for box in leaves])
     shares = densities * volumes
@@ -84,7 +74,7 @@ def _draw(
     return codes
 
 
-def rows_like_covertype(n_rows: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def rows_like_covertype(n_rows):
     """Return so many rows and their labels."""
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(n_rows, 10))
@@ -101,13 +91,13 @@ _PLANTED = ((0, 1, 0.9), (2, 3, 0.2), (4, 5, 0.8), (6, 7, 0.1), (8, 9, 0.7))
 _ELSE = 0.4
 
 
-def tic_tac_toe_posterior() -> LabelListPosterior:
+def tic_tac_toe_posterior():
     """Return the posterior of all 958 ends of the game, with rules of up to three squares."""
     frame = pd.read_csv(ROOT / "data" / "tic_tac_toe.csv")
     return LabelListPosterior(Table.from_frame(frame), "outcome", max_size=3)
 
 
-def binary_posterior(n_rows: int, seed: int = 0) -> LabelListPosterior:
+def binary_posterior(n_rows, seed=0):
     """Return the posterior of different rows of twenty binary columns, with rules of up to two.
 
     The labels are drawn from a list of five rules of two conditions each.
