@@ -7,14 +7,14 @@ from bayescascade.methods.adaptive.objective import Problem, State
 CENTERS, SIZES = ((1, 1), (-1, 1), (-1, -1), (-1, -3)), (20, 20, 15, 15)
 
 
-def four_clusters(labels: str, seed: int):
+def four_clusters(labels, seed):
     """Return rows (70, 2) around four points, and labels, a sign for each of them."""
     noise = 0.01 * np.random.default_rng(seed).normal(size=(70, 2))
     signs = np.repeat([int(sign == "+") for sign in labels], SIZES)
     return np.repeat(np.array(CENTERS, float), SIZES, axis=0) + noise, signs
 
 
-def problem(seed: int, n: int = 60, p: int = 3, n_classes: int = 2, **changed) -> Problem:
+def problem(seed, n=60, p=3, n_classes=2, **changed):
     """Return random rows, labels that depend on them, weights and losses of a full model."""
     rng = np.random.default_rng(seed)
     rows = np.column_stack([rng.normal(size=(n, p)), np.ones(n)])
@@ -24,13 +24,13 @@ def problem(seed: int, n: int = 60, p: int = 3, n_classes: int = 2, **changed) -
     return Problem(rows, labels, n_classes, weights, losses, **given)
 
 
-def state(one: Problem, seed: int, size: float = 1.0) -> State:
+def state(one, seed, size=1.0):
     """Return random coefficients."""
     rng, p = np.random.default_rng(seed), one.rows.shape[1]
     return State(size * rng.normal(size=p), size * rng.normal(size=(p, one.n_outputs)))
 
 
-def mixed(n: int, seed: int):
+def mixed(n, seed):
     """Return rows (n, 4) of which some are easy by the first column, others by two more."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))

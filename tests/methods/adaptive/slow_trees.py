@@ -37,10 +37,10 @@ def grown(codes, n_bins, gradients, curvatures, growth, incurred, costs, prices)
                     left = (codes[:, j] <= cut) | (is_missing & missing_left)
                     yield j, cut, missing_left, rows & left, rows & ~left
 
-    root: Node = {"rows": np.ones(len(codes), bool)}
+    root = {"rows": np.ones(len(codes), bool)}
     level = [root]
     for _ in range(depth):
-        below: list[Node] = []
+        below = []
         for node in level:
             best, chosen = 0.0, None
             for j, cut, missing_left, left, right in cuts(node["rows"]):

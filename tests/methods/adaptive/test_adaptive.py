@@ -128,7 +128,7 @@ def test_no_round_raises_the_objective_and_it_ends_at_a_minimum(n_classes, gamma
     if gamma is not None:
         items = FeatureCosts.of([1.0, 2.0, 3.0]).resolve([0, 1, 2])
         norm = GroupNorm(CostNorms.of(items, np.arange(3), n_free=1), gamma)
-    values: list[float] = []
+    values = []
     everything = np.ones(4, np.bool_)
     found, value = alternated(one, state(one, 2), everything, norm, values.append)
     assert len(values) > 3
@@ -222,7 +222,7 @@ def test_cuts_worth_a_look_are_those_of_all_cuts(kind):
 
 
 def _frontier(points):
-    kept: list[tuple[float, float]] = []
+    kept = []
     for cost, error in sorted(points):
         if not kept or error < kept[-1][1] - 1e-12:
             kept.append((cost, error))
@@ -264,12 +264,8 @@ def _gate(estimator=None, **more):
 
 
 FULL = {
-    "svm": lambda: _gate(SVC(), **LINEAR, budget=3.0),
-    "stages": lambda: _stages(**LINEAR),
+    "svm": lambda: _gate(SVC(), n_boosted=15, max_depth=2, penalty="per_row", budget=3.0),
     "boosted once": lambda: _gate(n_boosted=15, penalty="once", leaf="least_squares"),
-    "boosted per row": lambda: _gate(
-        SVC(), n_boosted=15, max_depth=2, penalty="per_row", budget=3.0
-    ),
     "boosted stages": lambda: _stages(n_boosted=15, tradeoff=0.01),
 }
 

@@ -11,7 +11,6 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.costs import choice
 from bayescascade.methods.forests.growing import TreeGrower
 from tests.interrupts import interrupted
-from tests.methods.forests.fits import COSTS, diagnoses, patients
 
 
 def small_forest(**parameters):
@@ -134,21 +133,6 @@ def test_infeasible_budget_names_the_least(rng):
     fitted = model.set_params(budget=least).fit(X, y, X_val, y_val)
     assert fitted.forest_.n_trees == 1
     assert fitted.validation_cost_ == pytest.approx(least, rel=1e-4)
-
-
-@pytest.mark.slow
-def test_groups_and_free_features_in_a_frame(rng):
-    """A budget is of what is paid: a group once, free features nothing, levels of one column."""
-    frame = patients(rng, 400, missing=0.1)
-    labels = diagnoses(frame, rng)
-    cheap = small_forest(costs=COSTS, budget=12.0, max_trees=10, max_depth=4).fit(frame, labels)
-    assert cheap.acquisition_cost(frame).mean() <= 12.0
-    dear = small_forest(costs=COSTS, max_trees=10, cost_exponent=0.0).fit(frame, labels)
-    assert dear.acquisition_cost(frame).mean() > 25.0
-    assert (dear.predict(frame) == labels).mean() > (cheap.predict(frame) == labels).mean()
-    used = dear.features_used(frame)
-    assert used["age"].mean() > 0.9
-    assert "blood" in dear.items_.names
 
 
 def test_costly_features_are_avoided(rng):
