@@ -7,7 +7,7 @@ import pytest
 
 from bayescascade import PrivateAdditiveNoiseModel
 from bayescascade.methods.causal import private, protection as directions
-from bayescascade.methods.rado import private_rows, protection, releases
+from bayescascade.methods.rado import private_rows, protection, rados, releases
 from bayescascade.privacy import accounting, mechanisms
 from tests.fuzz.privacy import CHECKS
 from tests.fuzz.running import search
@@ -41,7 +41,7 @@ def test_a_reading_of_the_rows_is_found(monkeypatch):
         reading = replace(rows.reading, center=center, units=units)
         return replace(rows, reading=reading), place
 
-    monkeypatch.setattr("bayescascade.methods.rado.rados.read_hiding", learned)
+    monkeypatch.setattr(rados, "read_hiding", learned)
     assert finds("a feature of a row", "tells neighbors apart")
 
 
@@ -58,17 +58,39 @@ def test_classes_of_the_rows_are_found(monkeypatch):
     assert finds("a row of sums", "tells neighbors apart")
 
 
-def test_rows_that_are_not_clipped_are_found(monkeypatch):
-    monkeypatch.setattr(releases, "clipped", lambda rows: rows.edges())
-    assert finds("a row of sums")
+def times(factor):
+    """Return what makes a function that returns so many times as much."""
+    return lambda real: lambda *given: factor * real(*given)
 
 
-@pytest.mark.slow
-def test_a_bound_too_low_is_found(monkeypatch):
-    """Halved: that of kendall is tight; others are nearly met."""
-    real = directions.by_test_row
-    monkeypatch.setattr(directions, "by_test_row", lambda *args: 0.5 * real(*args))
-    assert finds("scores by a test row", "must be at most")
+BROKEN = {  # by check: what of whom is replaced, made of the real one, and what is said
+    "a row of sums": (releases, "clipped", lambda _: lambda rows: rows.edges(), ""),
+    "scores by a test row": (directions, "by_test_row", times(0.5), "must be at most"),
+    "distances to instability": (
+        directions, "iqr_distance", lambda _: lambda *_: 9, "the change of stable"
+    ),
+    "laws of coordinates": (protection, "coordinate_delta", times(0.5), "the delta of a coordi"),
+    "laws of releases": (mechanisms, "at_least", times(0.1), "epsilon must be"),
+    "ledgers": (
+        accounting.PrivacyLedger, "_total",
+        lambda real: lambda ledger, entries: real(ledger, entries[-3:]), "",
+    ),
+    "merged sums": (
+        rados, "released_together",
+        lambda real: lambda promises, **_: real(promises, same_rows=False), "must promise at least",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n == "scores by a test row")) for n in BROKEN],
+)
+def test_broken_promises_are_found(name, monkeypatch):
+    """Rows not clipped, half of a bound, a tenth of the noise, a ledger that forgets, ..."""
+    owner, attribute, broken, words = BROKEN[name]
+    monkeypatch.setattr(owner, attribute, broken(getattr(owner, attribute)))
+    assert finds(name, words, n=150)
 
 
 def test_noise_for_half_a_row_is_found(monkeypatch):
@@ -84,31 +106,6 @@ def test_noise_for_half_a_row_is_found(monkeypatch):
     assert finds("a row of a direction", "inputs moved by", n=150)
 
 
-def test_a_distance_of_the_rows_alone_is_found(monkeypatch):
-    monkeypatch.setattr(directions, "iqr_distance", lambda *_: 9)
-    assert finds("distances to instability", "the change of stable", n=150)
-
-
-def test_a_law_of_another_shift_is_found(monkeypatch):
-    real = protection.coordinate_delta
-    monkeypatch.setattr(protection, "coordinate_delta", lambda *args: 0.5 * real(*args))
-    assert finds("laws of coordinates", "the delta of a coordinate")
-
-
-def test_a_tenth_of_the_noise_is_found(monkeypatch):
-    real = mechanisms.at_least
-    monkeypatch.setattr(mechanisms, "at_least", lambda number: real(number) / 10)
-    assert finds("laws of releases", "epsilon must be", n=25)
-
-
-def test_a_ledger_that_forgets_is_found(monkeypatch):
-    real = accounting.PrivacyLedger._total
-    monkeypatch.setattr(
-        accounting.PrivacyLedger, "_total", lambda self, entries: real(self, entries[-3:])
-    )
-    assert finds("ledgers", n=120)
-
-
 def test_copies_with_a_budget_of_their_own_are_found(monkeypatch):
     """As when a pickled model lost its ledger, and its clone paid from none."""
 
@@ -117,15 +114,6 @@ def test_copies_with_a_budget_of_their_own_are_found(monkeypatch):
 
     monkeypatch.setattr(PrivateAdditiveNoiseModel, "_spend", forgetful)
     assert finds("budgets of models", "fits must cost", n=120)
-
-
-def test_a_merge_of_the_weakest_promise_is_found(monkeypatch):
-    real = protection.released_together
-    monkeypatch.setattr(
-        "bayescascade.methods.rado.rados.released_together",
-        lambda promises, **_: real(promises, same_rows=False),
-    )
-    assert finds("merged sums", "must promise at least", n=120)
 
 
 def test_problems_are_repeated_by_their_number():

@@ -196,43 +196,36 @@ def test_draws_are_read_as_older_versions_wrote_them(leaf, tmp_path):
             bayescascade.load(write(tmp_path, {**record, "draws": forged_draws}))
 
 
-def swap(numbers):
-    numbers[[1, 2]] = numbers[[2, 1]]
+def put(place, value):
+    """Return an edit of numbers; place and value may be made of them."""
+
+    def edit(numbers):
+        at = place(numbers) if callable(place) else place
+        numbers[at] = value(numbers) if callable(value) else value
+
+    return edit
 
 
+def one_more(place):
+    return put(place, lambda numbers: numbers[place] + 1)
+
+
+SWAP = put([1, 2], lambda numbers: numbers[[2, 1]])
+BEYOND = put(0, lambda numbers: numbers.max() + 1)
 FORGED = {
-    "feature": [
-        lambda numbers: numbers.__setitem__(numbers.argmin(), 1),  # a leaf
-        lambda numbers: numbers.__setitem__(numbers.argmax(), 9),
-    ],
-    "depth": [
-        lambda numbers: numbers.__setitem__(0, 1),
-        lambda numbers: numbers.__setitem__(1, 0),
-        lambda numbers: numbers.__setitem__(numbers.argmax(), numbers.max() + 1),
-    ],
-    "block": [
-        swap,
-        lambda numbers: numbers.__setitem__(0, 1),
-        lambda numbers: numbers.__setitem__(1, 0),
-        lambda numbers: numbers.__setitem__(1, numbers.max()),
-        lambda numbers: numbers.__setitem__(1, numbers.max() + 1),
-    ],
-    "blocks": [lambda numbers: numbers.__setitem__(slice(None), 3)],
+    "feature": [put(np.argmin, 1), put(np.argmax, 9)],  # the first is a leaf's
+    "depth": [put(0, 1), put(1, 0), put(np.argmax, lambda numbers: numbers.max() + 1)],
+    "block": [SWAP, put(0, 1), put(1, 0), put(1, np.max), put(1, lambda n: n.max() + 1)],
+    "blocks": [put(slice(None), 3)],
     "n_nodes": [
-        lambda numbers: numbers.__setitem__(0, 0),
-        lambda numbers: numbers.__setitem__(0, numbers[0] + 1),
-        lambda numbers: numbers.__setitem__(slice(2), numbers[:2] + np.array([1, -1])),
+        put(0, 0),
+        one_more(0),
+        put([0, 1], lambda numbers: numbers[:2] + np.array([1, -1])),
     ],
-    "counts": [lambda numbers: numbers.__setitem__(0, numbers[0] + 1)],
-    "rows": [swap, lambda numbers: numbers.__setitem__(0, numbers.max() + 1)],
-    "level_counts": [
-        lambda numbers: numbers.__setitem__(0, numbers[0] + 1),
-        lambda numbers: numbers.__setitem__(slice(1, 3), numbers[2:0:-1]),  # of two columns
-    ],
-    "pair_counts": [
-        lambda numbers: numbers.__setitem__(1, numbers[1] + 1),
-        lambda numbers: numbers.__setitem__(2, numbers[2] + 1),
-    ],
+    "counts": [one_more(0)],
+    "rows": [SWAP, BEYOND],
+    "level_counts": [one_more(0), SWAP],  # of two columns
+    "pair_counts": [one_more(1), one_more(2)],
 }
 """What may be edited in packed draws, and how."""
 

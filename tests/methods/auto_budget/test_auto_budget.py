@@ -1,7 +1,6 @@
 """For a budget, whichever method suits the rows; in time, and whatever Ctrl-C leaves."""
 
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
 QUICK = {"methods": ("l1", "astc"), "time_limit": None, "random_state": 0}
 
 
-def rows(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+def rows(n=300):
     """Return rows whose label is that of an interval, which no line tells."""
     X = np.random.default_rng(0).normal(size=(n, 4))
     return X, np.abs(X[:, 2]) > 0.7
@@ -53,32 +52,32 @@ def test_rows_that_judge_are_not_learned_from():
     assert Judging.of(Rows(*rows(FEW_ROWS - 1)), None, np.random.default_rng(0)).n_fits == 6
 
 
-def test_validation_rows_choose(monkeypatch):
-    """Those that are given, and each method is fitted once."""
+@pytest.fixture
+def fits(monkeypatch):
+    """Return the list to which each fit of "l1" adds its budgets and numbers of rows."""
     fit, given = CostWeightedLogisticClassifier.fit_budgets, []
 
     def spy(self, budgets, *arguments):
-        given.append([list(budgets), *map(len, arguments)])
+        given.append([list(budgets), *(len(one) for one in arguments if one is not None)])
         return fit(self, budgets, *arguments)
 
     monkeypatch.setattr(CostWeightedLogisticClassifier, "fit_budgets", spy)
+    return given
+
+
+def test_validation_rows_choose(fits):
+    """Those that are given, and each method is fitted once."""
     X, y = rows()
     model = AutoBudgetClassifier(budget=2.0, **QUICK).fit(X[:200], y[:200], X[200:], y[200:])
-    assert given == [[[0.5, 1.0, 2.0], 200, 200, 100, 100]]
+    assert fits == [[[0.5, 1.0, 2.0], 200, 200, 100, 100]]
     assert model.validation_error_ == pytest.approx(1 - model.score(X[200:], y[200:]))
     assert model.validation_cost_ == pytest.approx(model.acquisition_cost(X[200:]).mean())
 
 
-def test_each_fold_is_judged_by_what_learned_from_the_others(monkeypatch):
+def test_each_fold_is_judged_by_what_learned_from_the_others(fits):
     """Then all rows are learned from, once."""
-    fit, n_learned = CostWeightedLogisticClassifier.fit_budgets, []
-
-    def spy(self, budgets, X, *arguments):
-        n_learned.append(len(X))
-        return fit(self, budgets, X, *arguments)
-
-    monkeypatch.setattr(CostWeightedLogisticClassifier, "fit_budgets", spy)
     AutoBudgetClassifier(budget=1.0, **{**QUICK, "methods": ("l1",)}).fit(*rows(100))
+    n_learned = [n_rows for _, n_rows, *_ in fits]
     assert sum(n_learned[:5]) == 4 * 100
     assert n_learned[5:] == [100]
 
@@ -153,7 +152,7 @@ def test_the_number_of_processes_changes_nothing():
 def test_ctrl_c_keeps_what_was_tried(monkeypatch):
     """Minutes of fitting would be lost; what was cut short is not judged."""
 
-    def stop(*_: object) -> Iterator[object]:
+    def stop(*_):
         raise KeyboardInterrupt
         yield
 

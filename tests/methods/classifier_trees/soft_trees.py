@@ -9,7 +9,7 @@ from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, g
 COSTS = FeatureCosts({0: 1.0, 1: 2.0, 4: 0.0}, groups={"blood": [2, 3]}, default=0.5)
 
 
-def posterior(n_classes: int = 2, seed: int = 0, **how) -> CostSensitiveTreePosterior:
+def posterior(n_classes=2, seed=0, **how):
     """Return the posterior of a tree of depth 3 over five columns; weights are not alike."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(80, 5)) * [1.0, 10.0, 0.1, 1.0, 1.0] + 2.0

@@ -22,7 +22,7 @@ from bayescascade.methods.classifier_trees.judges import prunings
 COSTS = FeatureCosts({0: 1.0, 1: 2.0, 3: 0.5}, groups={"blood": [2, 3]})
 
 
-def moons(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def moons(n, seed):
     """Return rows whose class needs one feature on one side, and three on the other."""
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(n, 5))

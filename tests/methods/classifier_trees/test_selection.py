@@ -4,19 +4,15 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from bayescascade import FeatureCosts
-from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
 from bayescascade.methods.classifier_trees.scaling import squares_of
 from bayescascade.methods.classifier_trees.selection import Node
 from tests.methods.classifier_trees.problems import explained
 
-Problem = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], CostItems]
 
-
-def draw(seed: int, d: int = 6) -> Problem:
+def draw(seed, d=6):
     """Return a node of d features: groups, copies, a constant, free ones, weights of both kinds."""
     generator = np.random.default_rng(seed)
     n = int(generator.integers(20, 60))
@@ -37,13 +33,13 @@ def draw(seed: int, d: int = 6) -> Problem:
     return columns, targets, weights, starts, items
 
 
-def node_of(problem: Problem, inherited: tuple[int, ...], ridge: float) -> Node:
+def node_of(problem, inherited, ridge):
     columns, targets, weights, starts, items = problem
     has = np.isin(np.arange(items.n_columns), inherited)
     return Node(squares_of(columns, targets, weights, ridge).squares, starts, items, has)
 
 
-def best_value(problem: Problem, inherited: tuple[int, ...], budget: float, ridge: float) -> float:
+def best_value(problem, inherited, budget, ridge):
     """Return the largest z of a set within the budget, by looking at all."""
     items, d = problem[-1], problem[-1].n_columns
     others = [f for f in range(d) if f not in inherited]

@@ -9,7 +9,6 @@ from scipy.stats import ttest_1samp
 from sklearn.neighbors import KNeighborsRegressor
 
 from bayescascade import EffectRules
-from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.effects.lists import best_tree, find_associations, rows_with
 from bayescascade.methods.effects.rules import MeasuredEffects
@@ -18,7 +17,7 @@ from bayescascade.methods.rules.antecedents import Condition
 N_SETS = 200
 
 
-def _coded(rng: np.random.Generator, n: int = 60) -> tuple[Schema, np.ndarray]:
+def _coded(rng, n=60):
     frame = pd.DataFrame({
         "a": rng.choice(list("xyz"), n), "b": rng.integers(0, 4, n), "c": rng.choice(list("uv"), n)
     })  # fmt: skip
@@ -102,7 +101,7 @@ def test_intervals_are_student_s(rng):
     np.testing.assert_array_equal(again.intervals(), measured.intervals())
 
 
-def _misses(rng, gain: float, *, seen: bool) -> tuple[list[bool], list[bool]]:
+def _misses(rng, gain, *, seen):
     """Return of all rules of `N_SETS` sets whether the interval misses the effect; of sets, any.
 
     The effect is `gain` where x_0 > 0, else 0; rules tell an h that follows its rows closely. If
@@ -132,7 +131,7 @@ def _misses(rng, gain: float, *, seen: bool) -> tuple[list[bool], list[bool]]:
     return misses, sets
 
 
-def _is_kept(shares: list[bool]) -> bool:
+def _is_kept(shares):
     """Whether 95 % are right, by 3.9 standard deviations; 92 to 98 % of 800 rules."""
     return abs(np.mean(shares) - 0.05) <= 3.9 * np.sqrt(0.05 * 0.95 / len(shares))
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -110,20 +109,6 @@ def test_a_grid_search_over_budgets(rows):
     assert search.best_estimator_.costs is not COSTS  # a clone has its own
     assert search.best_estimator_.costs == COSTS
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
-def test_a_pipeline_that_keeps_names(rows):
-    """Costs by name must reach the columns through its steps."""
-    frame, y = rows
-    pipeline = make_pipeline(
-        SimpleImputer().set_output(transform="pandas"),
-        StandardScaler().set_output(transform="pandas"),
-        clone(GROWN),
-    ).fit(frame[NUMBERS], y)
-    last = pipeline[-1]
-    assert last.feature_names_in_.tolist() == NUMBERS
-    costs = last.acquisition_cost(pipeline[:-1].transform(frame[NUMBERS]))
-    assert costs.max() == pytest.approx(2.1 + 15.5 + 22.75)
 
 
 def test_a_pipeline_that_loses_names_says_so(rows):

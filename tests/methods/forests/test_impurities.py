@@ -78,27 +78,21 @@ def test_gini_and_entropy_are_found_wanting(measure):
         ("threshold_pairs", {"alpha": -1.0}, "alpha must be a finite number >= 0, got -1.0"),
         ("powers", {"order": 1}, "order must be an integer from 2 to 30, got 1"),
         (POLYNOMIAL, {"n_classes": 4}, "impurity must have one exponent for each of the 4 classes"),
+        (([1.0], []), {}, "got 0 rows for 1 coefficients"),
+        (([], []), {}, "got 0 rows for 0 coefficients"),
+        (([-1.0], [[1, 1]]), {}, r"coefficients\[0\] must be a finite number >= 0, got -1.0"),
+        (([0.0], [[1, 1]]), {}, "coefficients must not be all zero"),
+        (([1.0], [[2, 0]]), {}, r"exponents\[0\] must be positive for at least two"),
+        (([1.0], [[1, 0.5]]), {}, r"exponents\[0\]\[1\] must be an integer >= 0, got 0.5"),
+        (([1.0, 1.0], [[1, 1], [1, 1, 0]]), {}, r"exponents\[1\] must have 2 entries"),
     ],
 )
-def test_bad_parameters(impurity, parameters, message):
-    """At once, by name."""
-    with pytest.raises(ParameterError, match=message):
-        impurity_arrays(impurity, **{"n_classes": 3, **parameters})
+def test_bad_impurities(impurity, parameters, message):
+    """At once, by name; a polynomial when it is written down."""
 
+    def make():
+        made = PolynomialImpurity(*impurity) if isinstance(impurity, tuple) else impurity
+        impurity_arrays(made, **{"n_classes": 3, **parameters})
 
-@pytest.mark.parametrize(
-    ("coefficients", "exponents", "message"),
-    [
-        ([1.0], [], "got 0 rows for 1 coefficients"),
-        ([], [], "got 0 rows for 0 coefficients"),
-        ([-1.0], [[1, 1]], r"coefficients\[0\] must be a finite number >= 0, got -1.0"),
-        ([0.0], [[1, 1]], "coefficients must not be all zero"),
-        ([1.0], [[2, 0]], r"exponents\[0\] must be positive for at least two"),
-        ([1.0], [[1, 0.5]], r"exponents\[0\]\[1\] must be an integer >= 0, got 0.5"),
-        ([1.0, 1.0], [[1, 1], [1, 1, 0]], r"exponents\[1\] must have 2 entries"),
-    ],
-)
-def test_bad_polynomials(coefficients, exponents, message):
-    """A polynomial that is not admissible is refused when it is written down."""
     with pytest.raises(ParameterError, match=message):
-        PolynomialImpurity(coefficients, exponents)
+        make()

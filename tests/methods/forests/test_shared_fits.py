@@ -18,7 +18,7 @@ SELECTED = SelectedForestClassifier(costs=[1, 2, 3, 2], n_trees=5, n_jobs=1, ran
 GROWN = BudgetedForestClassifier(costs=[1, 2, 3, 2], max_trees=6, n_jobs=1, random_state=0)
 
 
-def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
+def rows(n):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 4))
     return X, X[:, 0] + X[:, 2] * (X[:, 1] > 0) + 0.5 * rng.normal(size=n) > 0

@@ -8,14 +8,14 @@ from bayescascade import OnlineGate
 class Fixed:
     """An expert whose decisions are a column of the rows."""
 
-    def __init__(self, column: int) -> None:
+    def __init__(self, column):
         self.column = column
 
     def decide(self, X):
         return np.asarray(X)[:, self.column]
 
 
-def hardly_differing(rng: np.random.Generator, rates: str, n: int, k: int, cost: float) -> float:
+def hardly_differing(rng, rates, n, k, cost):
     """Return the regret on the stream of Nan (2018), 6.3, beside the expert best in the mean.
 
     Experts answer by coins, one by a coin that is slightly better, and the last one asks. Rates

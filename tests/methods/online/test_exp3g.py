@@ -7,14 +7,14 @@ from bayescascade import Exp3G
 from bayescascade.base.errors import DataError, ParameterError
 
 
-def graph_of(rng: np.random.Generator, k: int) -> np.ndarray:
+def graph_of(rng, k):
     """Return a random graph in which each action is shown by some action."""
     graph = rng.random((k, k)) < 0.4
     graph[rng.integers(k, size=k), np.arange(k)] = True
     return graph
 
 
-def expected_estimates(p, graph, losses, seen_by) -> np.ndarray:
+def expected_estimates(p, graph, losses, seen_by):
     """Return the expectation of estimated losses over the action drawn, by enumeration."""
     found = np.zeros(len(p))
     for action, chance in enumerate(p):

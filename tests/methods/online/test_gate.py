@@ -18,7 +18,7 @@ from tests.methods.online.slow_rounds import slow_rounds
 RATES = [("adaptive", None), ("anytime", None), ("horizon", 400)]
 
 
-def stream(rng: np.random.Generator, n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+def stream(rng, n=400):
     """Return decisions of four experts, one of which asks, and the labels."""
     y = rng.integers(0, 2, n)
     wrong = rng.random((n, 3)) < [0.05, 0.3, 0.5]
@@ -27,13 +27,13 @@ def stream(rng: np.random.Generator, n: int = 400) -> tuple[np.ndarray, np.ndarr
     return np.c_[X, np.full(n, -1)], y
 
 
-def gate_of(rates: str = "adaptive", horizon: int | None = None, **more) -> OnlineGate:
+def gate_of(rates="adaptive", horizon=None, **more):
     experts = [Fixed(column) for column in range(4)]
     options = {"cost": 0.3, "classes": [0, 1], "random_state": 3, **more}
     return OnlineGate(experts, rates=rates, horizon=horizon, **options)
 
 
-def models(**more) -> OnlineGate:
+def models(**more):
     kinds = [LogisticRegression(), DecisionTreeClassifier(max_depth=3, random_state=0)]
     return OnlineGate.of_models(kinds, thresholds=5, random_state=0, **more)
 
@@ -67,9 +67,9 @@ def test_a_stream_in_parts_is_the_stream_at_once(rng, learns):
     X = rng.normal(size=(900, 3))
     y = np.where(X[:, 0] + 0.3 * rng.normal(size=900) > 0, "yes", "no")
     once = models(learns=learns).start(X[:60], y[:60])
-    calls: list[int] = []
+    calls = []
 
-    def ask(i: int) -> str:
+    def ask(i):
         calls.append(i)
         return str(y[60 + i])
 
@@ -211,7 +211,7 @@ def test_ctrl_c_keeps_the_rounds(rng):
     X, y = stream(rng)
     gate = gate_of()
 
-    def ask(i: int) -> int:
+    def ask(i):
         if gate.n_asked_ == 5:
             raise KeyboardInterrupt
         return int(y[i])

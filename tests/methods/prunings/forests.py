@@ -21,7 +21,7 @@ class Problem(NamedTuple):
     items: CostItems
 
 
-def forest_of(trees) -> Forest:
+def forest_of(trees):
     """Return the forest of nested trees, as `reference` writes them."""
     nodes = [node for tree in trees for node in reference.Node(tree).nodes()]
     return Forest.from_preorder(
@@ -32,7 +32,7 @@ def forest_of(trees) -> Forest:
     )
 
 
-def items_of(column_items, costs) -> CostItems:
+def items_of(column_items, costs):
     """Return the cost items that each column incurs."""
     return CostItems(
         names=tuple(f"item {item}" for item in range(len(costs))),
@@ -42,9 +42,7 @@ def items_of(column_items, costs) -> CostItems:
     )
 
 
-def random_problem(
-    rng: np.random.Generator, n_trees: int = 2, depth: int = 3, n_rows: int = 6
-) -> Problem:
+def random_problem(rng, n_trees=2, depth=3, n_rows=6):
     """Return a problem of groups, free columns, weights (some 0) and repeated reads."""
     column_items = [(0,), (1, 3), (2, 3), (3,), ()]
     trees = [reference.random_tree(rng, depth, 5, 3) for _ in range(n_trees)]
@@ -72,7 +70,7 @@ class Listed(NamedTuple):
     feature: np.ndarray
 
     @classmethod
-    def of(cls, forest: Forest, roots: list[reference.Node], program: PruningProgram) -> "Listed":
+    def of(cls, forest, roots, program):
         """Return a program of a forest, whose trees `reference` knows, with all prunings."""
         leaves = reference.all_prunings(roots)
         prunings = np.array([reference.kept_splits(roots, one) for one in leaves], np.bool_)
@@ -80,12 +78,12 @@ class Listed(NamedTuple):
         costs = np.array([program.cost(one) for one in prunings])
         return cls(program, prunings, errors, costs, forest.feature[program.node])
 
-    def best(self, tradeoff: float) -> float:
+    def best(self, tradeoff):
         """Return the least objective."""
         return float((self.errors + tradeoff * self.costs).min())
 
 
-def programs(rng: np.random.Generator, n_programs: int = 12) -> list[Listed]:
+def programs(rng, n_programs=12):
     """Return programs with groups, weights, work and splits that increase the error."""
     made = []
     for number in range(n_programs):

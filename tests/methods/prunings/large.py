@@ -4,21 +4,19 @@ Trees hold up to a billion rows, items cost from 1e-9 to 1e9, features are copie
 from 0 to 1e12. Objectives are added up as fractions.
 """
 
-from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from bayescascade.costs.limits import is_within
 from bayescascade.methods.prunings.frontier import Frontier
-from bayescascade.methods.prunings.program import Pruning, PruningProgram
+from bayescascade.methods.prunings.program import PruningProgram
 from bayescascade.methods.prunings.solvers import FlowSolver
 from tests.methods.prunings import reference
 from tests.methods.prunings.forests import Listed, forest_of, items_of
 
 
-def draw_listed(rng: np.random.Generator) -> tuple[Listed, str]:
+def draw_listed(rng):
     """Return a program with all its prunings, and words that describe it."""
     n_trees, depth = ((1, 3), (2, 3), (3, 2))[rng.integers(3)]
     trees = [reference.random_tree(rng, depth, 6, 3) for _ in range(n_trees)]
@@ -41,28 +39,28 @@ def draw_listed(rng: np.random.Generator) -> tuple[Listed, str]:
 class Exactly:
     """Objectives of a program's prunings as fractions."""
 
-    def __init__(self, listed: Listed) -> None:
+    def __init__(self, listed):
         self.listed, self.program = listed, listed.program
 
-    def error(self, kept: np.ndarray) -> Fraction:
+    def error(self, kept):
         """Return what `PruningProgram.error` rounds."""
         program = self.program
         return Fraction(program.base_error) - _sum(program.error_gain[kept])
 
-    def objective(self, kept: np.ndarray, tradeoff: float) -> Fraction:
+    def objective(self, kept, tradeoff):
         """Return what `PruningProgram.objective` rounds."""
         program = self.program
         cost = _sum(program.work[kept]) + _sum(program.use_cost[program.used(kept)])
         return self.error(kept) + Fraction(tradeoff) * cost
 
-    def best(self, tradeoff: float) -> Fraction:
+    def best(self, tradeoff):
         """Return the least objective; those are added up that floats take for nearly that."""
         objectives = self.listed.errors + tradeoff * self.listed.costs
         near = objectives <= objectives.min() + 1e-9 + 1e-9 * abs(objectives.min())
         return min(self.objective(kept, tradeoff) for kept in self.listed.prunings[near])
 
 
-def draw_tradeoff(rng: np.random.Generator, listed: Listed) -> float:
+def draw_tradeoff(rng, listed):
     """Return a tradeoff: none, any, or one at which prunings tie but for rounding."""
     kind = rng.integers(4)
     if kind == 0:
@@ -74,7 +72,7 @@ def draw_tradeoff(rng: np.random.Generator, listed: Listed) -> float:
     return abs(error / cost) if cost else 0.01
 
 
-def flaws(listed: Listed, rng: np.random.Generator) -> Iterator[str]:
+def flaws(listed, rng):
     """Yield words for each promise that a solver breaks."""
     exactly, program = Exactly(listed), listed.program
     flow = FlowSolver(program)
@@ -101,7 +99,7 @@ def flaws(listed: Listed, rng: np.random.Generator) -> Iterator[str]:
         yield f"within {budget!r} an error is more than {gap:.3g} above the least"
 
 
-def _flaws_of(name: str, found: Pruning, exactly: Exactly, best: Fraction) -> Iterator[str]:
+def _flaws_of(name, found, exactly, best):
     program = exactly.program
     if not program.is_closed(found.kept):
         yield f"{name}: no pruning"
@@ -116,9 +114,9 @@ def _flaws_of(name: str, found: Pruning, exactly: Exactly, best: Fraction) -> It
         yield f"{name}: called optimal, and worse than the best by {float(truth - best):.3g}"
 
 
-def _sum(values: Any) -> Fraction:
+def _sum(values):
     return sum(map(Fraction, values.tolist()), Fraction(0))
 
 
-def _off(value: float, truth: Fraction) -> float:
+def _off(value, truth):
     return float(Fraction(value) - truth)

@@ -4,10 +4,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from bayescascade.methods.prunings.program import PruningProgram
 
-
-def relax(program: PruningProgram, tradeoff: float) -> tuple[np.ndarray, float]:
+def relax(program, tradeoff):
     """Return which splits are kept, (n_splits,) in [0, 1], and the optimum.
 
     The variables are "split is kept" and "use is paid for", relaxed to [0, 1]: the form of Nan's

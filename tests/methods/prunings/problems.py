@@ -1,6 +1,5 @@
 """Tiny pruning programs whose prunings can all be listed, and their objective in plain words."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,16 +27,16 @@ class PruningProblem:
     base_error: float = 0.5
 
     @property
-    def parent(self) -> list[int]:
+    def parent(self):
         """The split above each split of the forest, -1 at roots."""
-        flat: list[int] = []
+        flat = []
         for tree in self.parents:
             start = len(flat)
             flat += [start + above if above >= 0 else -1 for above in tree]
         return flat
 
     @cached_property
-    def record(self) -> dict[str, list]:
+    def record(self):
         """Gains, work, prices of uses, and for each use the splits that ask for it."""
         rng = np.random.default_rng(self.seed)
         n_splits = len(self.parent)
@@ -54,7 +53,7 @@ class PruningProblem:
         }
 
     @cached_property
-    def program(self) -> PruningProgram:
+    def program(self):
         edges = sorted(
             (split, use) for use, splits in enumerate(self.record["asking"]) for split in splits
         )
@@ -72,12 +71,12 @@ class PruningProblem:
             edge_use=np.array([use for _, use in edges], np.int32),
         )
 
-    def posterior(self, **settings: float) -> PruningPosterior:
+    def posterior(self, **settings):
         chosen = {"tradeoff": self.tradeoff, "temperature": self.temperature, **settings}
         return PruningPosterior(self.program, **chosen)
 
     @cached_property
-    def sets(self) -> list[frozenset[int]]:
+    def sets(self):
         """Every set of splits that holds the split above each of its own, smallest first."""
         n_splits = len(self.parent)
         found = [
@@ -88,11 +87,11 @@ class PruningProblem:
         return sorted(found, key=len)
 
     @cached_property
-    def prunings(self) -> list[KeptSplits]:
+    def prunings(self):
         n_splits = len(self.parent)
         return [KeptSplits(np.isin(np.arange(n_splits), list(one))) for one in self.sets]
 
-    def objective(self, kept: frozenset[int], free: frozenset[int] = frozenset()) -> float:
+    def objective(self, kept, free=frozenset()):
         """Return error plus price of one set, but of free uses: `PruningProgram.objective`."""
         total = self.base_error
         for split in kept:
@@ -103,14 +102,14 @@ class PruningProblem:
                 total += self.tradeoff * price
         return total
 
-    def probabilities(self, temperature: float | None = None) -> np.ndarray:
+    def probabilities(self, temperature=None):
         """Return the probability of each set by the twin."""
         objectives = np.array([self.objective(kept) for kept in self.sets])
         weights = np.exp(-(objectives - objectives.min()) / (temperature or self.temperature))
         return weights / weights.sum()
 
 
-def subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def subsets(items):
     """Yield every subset, each ascending."""
     if not items:
         yield ()

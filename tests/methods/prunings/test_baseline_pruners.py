@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 
-from bayescascade import BudgetPruneClassifier, FeatureCosts, cost_accuracy_curve
+from bayescascade import FeatureCosts, cost_accuracy_curve
 from bayescascade.data.given import GivenRows
 from bayescascade.methods.forests.forest import Forest
 from tests.benchmarks.pruning_baselines import (
@@ -77,18 +77,6 @@ def test_a_budget_is_kept_and_used(baseline, data):
         again = fitted(baseline, data, budget=budget)
         assert again.validation_cost_ == within.validation_cost_
         assert within.budget == budget
-
-
-def test_greedy_pruning_stops_where_the_objective_is_least(data):
-    """Of its own path, and never below the best pruning of all."""
-    model = fitted(GreedyPrune, data, tradeoff=0.05)
-    objectives = [model.program_.objective(kept, 0.05) for _, kept in model._steps]
-    assert model.n_removed_ == int(np.argmin(objectives)) > 0
-    assert len(model.removed_) == model.n_removed_
-    used = model.features_used(data[0])
-    assert not used[model.removed_].to_numpy().any()
-    best = fitted(BudgetPruneClassifier, data, tradeoff=0.05)
-    assert best.objective_ <= min(objectives) + 1e-12
 
 
 def test_levels_are_tuned_on_rows_out_of_bag(data):

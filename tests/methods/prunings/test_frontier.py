@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from bayescascade.methods.prunings.frontier import Frontier, remove_features
-from bayescascade.methods.prunings.program import Pruning
 from bayescascade.methods.prunings.solvers import FlowSolver
 from tests.methods.prunings.forests import programs
 from tests.methods.prunings.problems import DEEP, PAIR, THREE, PruningProblem, each
@@ -37,7 +36,7 @@ def test_what_solutions_leave_open_is_in_the_rounding(monkeypatch, rng):
     """Else a pruning between corners that are not quite proved would be called best."""
     solve, n_between = FlowSolver.solve, 0
 
-    def loose(solver: FlowSolver, tradeoff: float) -> Pruning:
+    def loose(solver, tradeoff):
         found = solve(solver, tradeoff)
         return replace(found, lower_bound=found.lower_bound - 0.01, rounding=0.1)
 
@@ -70,9 +69,9 @@ def test_filling_is_judged_by_the_error_given(rng):
     """Labels of validation rows would be asked for and not used."""
     n_judged = 0
     for program, *_, feature in programs(rng, 6):
-        judged: list[np.ndarray] = []
+        judged = []
 
-        def error_of(kept: np.ndarray, judged: list[np.ndarray] = judged) -> float:
+        def error_of(kept, judged=judged):
             judged.append(kept)
             return float(len(judged))
 

@@ -6,7 +6,7 @@ import pytest
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.prunings.program import PruningProgram
 from tests.methods.prunings import reference
-from tests.methods.prunings.forests import Problem, forest_of, items_of, random_problem
+from tests.methods.prunings.forests import forest_of, items_of, random_problem
 
 # Nan (2018), figure 4.1: the paper's nodes 1 to 12 in preorder. Features 1, 2 and 3 are columns 0,
 # 1 and 2; node 7, which the paper's row does not reach, reads column 0.
@@ -115,7 +115,7 @@ def test_bad_weights_and_costs_are_refused(rng):
         _program(problem, split_cost=-0.5)
 
 
-def _program(problem: Problem, split_cost: float = 0.0) -> PruningProgram:
+def _program(problem, split_cost=0.0):
     return PruningProgram.of(
         problem.forest, problem.items, problem.rows, problem.weights, split_cost=split_cost
     )

@@ -22,16 +22,11 @@ def test_density_is_the_objective_over_the_temperature(problem):
         assert posterior.log_prior(pruning) == 0.0
 
 
-def test_a_split_below_a_cut_has_no_density():
-    """No forest has such a split."""
-    posterior = PAIR.posterior()
+def test_prunings_beyond_the_bound_or_below_a_cut_have_no_density():
+    """Chains below a bound must be told where to start; no forest has a split below a cut."""
     hanging = KeptSplits(np.array([False, True, False, False, False, False]))
-    assert posterior.log_density(hanging) == -math.inf
-    assert posterior.log_prior(hanging) == -math.inf
-
-
-def test_prunings_beyond_the_bound_have_no_density():
-    """Chains below a bound must be told where to start."""
+    assert PAIR.posterior().log_density(hanging) == -math.inf
+    assert PAIR.posterior().log_prior(hanging) == -math.inf
     objectives = sorted(map(THREE.objective, THREE.sets))
     posterior = THREE.posterior(temperature=math.inf, max_objective=objectives[7])
     densities = [posterior.log_density(state) for state in THREE.prunings]
@@ -95,11 +90,5 @@ def test_impossible_parameters_are_refused(settings, message):
     """A negative price would reward waste, and a temperature of zero divides by zero."""
     with pytest.raises(ParameterError, match=message):
         THREE.posterior(**settings)
-
-
-def test_a_model_is_no_program():
-    """The error would come from within compiled code."""
-    with pytest.raises(
-        ParameterError, match=r"a PruningProgram, model.program_, got BudgetPruneClassifier"
-    ):
+    with pytest.raises(ParameterError, match=r"PruningProgram, model.program_, got BudgetPruneCl"):
         PruningPosterior(BudgetPruneClassifier(), 0.1, 0.1)

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 from bayescascade import DataError, ModelFileError, ParameterError, RadoBoostClassifier, Rados
 from bayescascade.base.watch import Watch
 from bayescascade.methods.rado import signatures
-from bayescascade.methods.rado.signatures import draw_subsets, groups, subset_sums, uses
+from bayescascade.methods.rado.signatures import draw_subsets, subset_sums, uses
 from tests.methods.rado.problems import all_rados, blobs
 
 PLAIN = {"standardize": False, "intercept": False}
@@ -121,16 +121,6 @@ def test_rados_are_those_of_the_definition():
     assert (np.abs(rados.values.mean(axis=0) - every.mean(axis=0)) < 4 * error).all()
     whole = Rados.sample(X, y, 2, support=8, **PLAIN).values
     np.testing.assert_allclose(whole, np.tile(y @ X, (2, 1)), atol=1e-9)
-
-
-def test_many_rows_take_several_groups(monkeypatch):
-    """Memory does not grow with rows times rados."""
-    monkeypatch.setattr(signatures, "_GROUP_BYTES", 64)
-    X, y = blobs(100)
-    assert len(list(groups(100, 30))) == 8
-    rados = Rados.sample(X, y, 30, **PLAIN, support=60, random_state=0)
-    assert rados.values.shape == (30, 3)
-    assert len(np.unique(rados.values[:, 0])) == 30
 
 
 def test_parts_of_the_rows_add_up():
