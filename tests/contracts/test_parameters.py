@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 
+import numpy as np
 import pytest
 
 from bayescascade import (
@@ -66,16 +67,21 @@ def test_what_is_out_of_range_is_refused_before_rows_are_read(make) -> None:
     if given is None:
         case = ESTIMATORS[LISTED[make]]
         given, data = case.parameters, [rows(), *case.beside()]
+    for name, value in out_of_range(make.declares):
+        with pytest.raises(ParameterError, match=f"^{name} must be "):
+            make(**{**given, name: value}).fit(*data)
+
+
+def out_of_range(declares):
+    """Yield names and values that a declaration does not allow."""
     beyond = {"minimum": -1, "above": 0, "maximum": 1, "below": 0}
-    for name, declared in make.declares.declared().items():
+    for name, declared in declares.declared().items():
         if isinstance(declared, Other | LooseInteger):
             continue
         wrong = [object(), "no such word", float("nan")]
         wrong += [None] if declared.none is None else []
         wrong += [bound + beyond[side] for side, bound in declared.limits.items()]
-        for value in wrong:
-            with pytest.raises(ParameterError, match=f"^{name} must be "):
-                make(**{**given, name: value}).fit(*data)
+        yield from ((name, value) for value in wrong)
 
 
 @pytest.mark.parametrize(
@@ -134,19 +140,29 @@ def test_commands_that_have_some_of_them_say_what_is_declared(command, models, n
     assert len(seen) >= 5
 
 
+HIDING = {"feature": 0, "values": (0, 1), "epsilon": 9.0, "delta": 0.1}
+BOUNDED = {"edge_bounds": (0, 9), "classes": (0, 1), "epsilon": 1.0, "delta": 1e-5}
+
+
 @pytest.mark.parametrize(
-    ("function", "declares"),
+    ("function", "declares", "given"),
     [
-        (Rados.sample, SampleParameters),
-        (Rados.sample_feature_private, FeatureParameters),
-        (Rados.sample_gaussian, GaussianParameters),
+        (Rados.sample, SampleParameters, {}),
+        (Rados.sample_feature_private, FeatureParameters, HIDING),
+        (Rados.sample_gaussian, GaussianParameters, BOUNDED),
     ],
 )
-def test_functions_have_the_defaults_that_are_declared(function, declares) -> None:
-    """Or none: a command's default is then nobody else's."""
+def test_functions_have_the_defaults_and_the_ranges_that_are_declared(
+    function, declares, given
+) -> None:
+    """Or no default: a command's is then nobody else's."""
     taken = inspect.signature(function).parameters
     for name, declared in declares.declared().items():
         assert taken[name].default in (declared.default, inspect.Parameter.empty)
+    numbers = np.arange(40)
+    for name, value in out_of_range(declares):
+        with pytest.raises(ParameterError, match=f"^{name} must be "):
+            function(np.c_[numbers % 2, numbers], numbers % 2, **{**given, name: value})
 
 
 @pytest.mark.parametrize("listed", [*DENSITIES.values(), *BUDGET_LEARNERS.values()])

@@ -21,7 +21,7 @@ from bayescascade.methods.forests.forest import Forest
 from bayescascade.methods.prunings import solvers
 from bayescascade.methods.prunings.solvers import FlowSolver
 from tests.interrupts import interrupted
-from tests.methods.forests.fits import diagnoses, patients
+from tests.methods.forests.fits import COSTS, diagnoses, patients
 
 
 @pytest.fixture
@@ -66,6 +66,16 @@ def test_what_is_said_of_a_pruning_is_its_own(numbers):
     assert 0 <= model.duality_gap_ <= 1e-3
     best = FlowSolver(program).solve(0.02).objective
     assert model.lower_bound_ <= best + 1e-9 <= model.objective_ + 2e-9
+
+
+def test_columns_of_text_groups_and_missing_cells_are_pruned(rng):
+    """Costs must follow the columns through the encoding."""
+    frame = patients(rng, 150, missing=0.05)
+    y = diagnoses(frame, rng)
+    model = BudgetPruneClassifier(small_forest(), costs=COSTS, tradeoff=0.002)
+    model.fit(frame[:100], y[:100], frame[100:])
+    assert model.validation_cost_ == pytest.approx(model.program_.cost(model.kept_))
+    assert model.validation_cost_ < COSTS.resolve(list(frame)).costs.sum()
 
 
 def test_a_budget_is_kept_and_spent(numbers):

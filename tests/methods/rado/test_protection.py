@@ -200,12 +200,6 @@ def test_budgets_that_cannot_be_met_are_errors():
         ({"values": (0.1, 0.3)}, "values must be numbers whose mean and half difference"),
         ({"feature": 7}, "feature must be one of 0, 1, got 7"),
         ({"feature": "hiv"}, "feature must be one of"),
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"epsilon": -1.0}, "epsilon must be"),
-        ({"delta": 0.0}, "delta must be"),
-        ({"truncation": 0.5}, "truncation must be"),
-        ({"n_rados": 0}, "n_rados must be"),
-        ({"noise": "opendp"}, "noise must be"),
         ({"like": 3}, "like must be"),
     ],
 )
@@ -385,11 +379,7 @@ def test_long_noise_is_announced(monkeypatch):
         ({"edge_bounds": (0, np.inf)}, "edge_bounds must be"),
         ({"classes": None}, "classes must be the two classes"),
         ({"classes": (0.5, 1)}, "classes must be texts, whole numbers or truth values"),
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"delta": 0.0}, "delta must be"),
         ({"support": 31}, "support must be"),
-        ({"noise_on": "x"}, "noise_on must be"),
-        ({"noise": "numpy"}, "noise must be"),
     ],
 )
 def test_bad_gaussian_arguments_are_named(change, words):
