@@ -4,7 +4,6 @@ import copy
 import math
 import os
 import pickle
-from itertools import product
 from threading import Thread
 from types import SimpleNamespace
 
@@ -72,14 +71,6 @@ def test_concentrated_privacy_is_converted_by_the_best_order(rho, delta):
     best = max(0.0, float(np.min(rho * order + surplus / (order - 1))))
     assert concentrated_epsilon(rho, delta) == pytest.approx(best, rel=1e-9, abs=1e-12)
     assert best <= rho + 2 * math.sqrt(rho * math.log(1 / delta))
-
-
-def test_advanced_composition_gives_more():
-    """Dwork and Roth, Theorem 3.20, at the same delta, so that there is no need for it."""
-    for epsilon, k, delta in product((0.001, 0.05, 0.5), (1, 10, 1000), (1e-3, 1e-9)):
-        advanced = math.sqrt(2 * k * math.log(1 / delta)) * epsilon
-        advanced += k * epsilon * math.expm1(epsilon)
-        assert concentrated_epsilon(k * epsilon**2 / 2, delta) < advanced
 
 
 def test_basic_composition_adds_up():
@@ -183,6 +174,10 @@ def test_ledgers_are_printed():
         (lambda: PrivacyLedger(1.0, rule="concentrated"), "delta must be > 0 with rule"),
         (lambda: Cost(-1.0), "epsilon must be .* got -1.0"),
         (lambda: Cost(1.0, 0.0, math.nan), "rho must be .* got nan"),
+        (  # it would give budget back
+            lambda: PrivacyLedger(1.0).spend(SimpleNamespace(epsilon=-1.0, delta=0.0, rho=0.0), ""),
+            "cost must be a Cost, got SimpleNamespace",
+        ),
     ],
 )
 def test_wrong_parameters_are_named(call, message):
@@ -203,9 +198,3 @@ def test_a_fork_cannot_spend_the_budget_again():
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     ledger.spend(Cost(0.5), "a release")
-
-
-def test_only_costs_are_spent():
-    """An object with an epsilon below 0 would give budget back."""
-    with pytest.raises(ParameterError, match="cost must be a Cost, got SimpleNamespace"):
-        PrivacyLedger(1.0).spend(SimpleNamespace(epsilon=-1.0, delta=0.0, rho=0.0), "a release")
