@@ -8,20 +8,17 @@ import numpy as np
 import pytest
 
 import samplers
-from tests.samplers.targets import MOVES, FastRing, FullRing, Ring, Turn
+from tests.samplers.targets import ENGINES, MOVES, FastRing, FullRing, Ring, Turn
 
-ENGINES = {
-    "metropolis": (samplers.metropolis, {"n_steps": 120, "n_draws": 20}),
-    "anneal": (samplers.anneal, {"n_steps": 120, "n_restarts": 2}),
-    "tempering": (samplers.tempering, {"n_steps": 120, "n_draws": 20, "n_temperatures": 3}),
-}
+pytestmark = pytest.mark.usefixtures("small_rounds")
 
 
 @pytest.fixture(params=list(ENGINES))
 def engine(request):
     """Return an engine as a function of the target and further parameters."""
     function, settings = ENGINES[request.param]
-    return lambda target, **more: function(target, **{"seed": 11, **settings, **more})
+    usual = {"seed": 11, "n_steps": 120, **settings}
+    return lambda target, **more: function(target, **{**usual, **more})
 
 
 @pytest.fixture
@@ -45,7 +42,6 @@ def small_rounds(monkeypatch):
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
 
 
-@pytest.mark.usefixtures("small_rounds")
 @pytest.mark.parametrize("target", [FullRing(), FastRing()], ids=["moves", "advance"])
 @pytest.mark.parametrize("done", [1, 75])
 def test_resumed_run_ends_in_the_same_bytes(engine, target, done, path, tmp_path):
@@ -58,56 +54,48 @@ def test_resumed_run_ends_in_the_same_bytes(engine, target, done, path, tmp_path
     assert path.read_bytes() == (tmp_path / "whole.json").read_bytes()
 
 
+class Never:
+    """A move that must not be made."""
+
+    def propose(self, rng, state):
+        raise NotImplementedError
+
+
 def test_finished_run_is_returned_without_computing(engine, path):
     """Resuming twice must not cost, and must not need the file to be writable."""
     whole = engine(FullRing(), checkpoint=path)
     before = path.stat().st_mtime_ns
 
-    class Counting(FullRing):
-        n_steps = 0
-
+    class Idle(FullRing):
         def moves(self):
-            class Never:
-                def propose(self, rng, state):
-                    raise NotImplementedError
-
             return dict.fromkeys(MOVES, Never())
 
-    assert engine(Counting(), checkpoint=path, resume=True) == whole
+    assert engine(Idle(), checkpoint=path, resume=True) == whole
     assert path.stat().st_mtime_ns == before
     engine(FullRing(), checkpoint=str(path), seed=12)  # without resume, it is written anew
     assert path.stat().st_mtime_ns > before
 
 
-@pytest.mark.usefixtures("small_rounds")
-def test_unfinished_file_is_not_overwritten(engine, path):
-    """Hours of computing must not be lost to a forgotten option."""
+def test_unfinished_runs_are_neither_overwritten_nor_mixed_with_others(engine, path):
+    """Hours of computing must not be lost to a forgotten option, nor go on with other settings."""
     engine(FullRing(), checkpoint=path, progress=stop_at(5))
     before = path.read_bytes()
     with pytest.raises(samplers.CheckpointError, match=r"run.json holds an unfinished run: resume"):
         engine(FullRing(), checkpoint=path)
-    assert path.read_bytes() == before
-
-
-@pytest.mark.usefixtures("small_rounds")
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+    for change, message in (
         ({"n_steps": 130}, "its n_steps is 120, not 130"),
         ({"n_chains": 3}, "its n_chains is 4, not 3"),
         ({"seed": 12}, "another seed: .*11.*, not .*12"),
         ({"moves": {"turn": Turn()}}, "its moves is .*, not "),
         ({"initial_states": [1, 1, 1, 1]}, "its initial_states is None, not "),
-    ],
-)
-def test_other_settings_are_named(engine, change, message, path):
-    """A run that went on with other settings would be neither the one nor the other."""
-    engine(FullRing(), checkpoint=path, progress=stop_at(5))
-    with pytest.raises(samplers.CheckpointError, match=message):
-        engine(FullRing(), checkpoint=path, resume=True, **change)
+    ):
+        with pytest.raises(samplers.CheckpointError, match=message):
+            engine(FullRing(), checkpoint=path, resume=True, **change)
+    with pytest.raises(samplers.CheckpointError, match=r"of another model .*: its fingerprint"):
+        engine(FullRing([1, 2, 3, 4, 5, 6]), checkpoint=path, resume=True)
+    assert path.read_bytes() == before
 
 
-@pytest.mark.usefixtures("small_rounds")
 def test_settings_of_one_engine_are_named(path):
     samplers.tempering(FullRing(), n_steps=50, seed=1, checkpoint=path, progress=stop_at(5))
     for change in ({"swap_target": 0.5}, {"n_temperatures": 4}, {"warmup": 0.5}, {"n_draws": 5}):
@@ -124,7 +112,6 @@ def test_settings_of_one_engine_are_named(path):
         samplers.anneal(FullRing(), schedule=samplers.GeometricSchedule(9.0), **resumed)
 
 
-@pytest.mark.usefixtures("small_rounds")
 def test_unseeded_run_goes_on_with_its_own_generators(engine, path):
     """No seed was given, so none is compared: the states of the generators are in the file."""
     engine(FullRing(), seed=None, checkpoint=path, progress=stop_at(5))
@@ -134,15 +121,8 @@ def test_unseeded_run_goes_on_with_its_own_generators(engine, path):
     assert engine(FullRing(), seed=None, checkpoint=path, resume=True) == first
 
 
-@pytest.mark.usefixtures("small_rounds")
-def test_other_targets_are_refused(engine, path):
-    """By their fingerprint, or without one by the density of the states in the file."""
-    engine(FullRing(), checkpoint=path, progress=stop_at(5))
-    with pytest.raises(
-        samplers.CheckpointError, match=r"is of another model or other data: its fingerprint"
-    ):
-        engine(FullRing([1, 2, 3, 4, 5, 6]), checkpoint=path, resume=True)
-    path.unlink()
+def test_targets_without_a_fingerprint_are_told_by_their_densities(engine, path):
+    """Those of the states in the file."""
     plain = {"checkpoint": path, "moves": MOVES, "initial_states": [1, 2, 3, 4]}
     engine(Ring(), progress=stop_at(5), **plain)
     with pytest.raises(samplers.CheckpointError, match=r"is of another target: a state's log dens"):
@@ -167,7 +147,6 @@ def set_at(*keys, value):
     return change
 
 
-@pytest.mark.usefixtures("small_rounds")
 @pytest.mark.parametrize(
     "change",
     [
@@ -231,11 +210,6 @@ def test_unreadable_files_are_refused(tmp_path):
 
 def test_unwritable_path_is_an_error_before_anything_is_computed(engine, tmp_path):
     """A run of hours must not find out at its end that it was never saved."""
-
-    class Never:
-        def propose(self, rng, state):
-            raise NotImplementedError
-
     missing = tmp_path / "missing" / "run.json"
     with pytest.raises(samplers.CheckpointError, match=r"run.json cannot be written: No such file"):
         engine(FullRing(), checkpoint=missing, moves={"never": Never()})
@@ -258,27 +232,24 @@ class _Encoded(FullRing):
         return int(encoded["tag"])
 
 
-@pytest.mark.usefixtures("small_rounds")
+class _NotJson(_Encoded):
+    def encode_state(self, state):
+        return {state}
+
+
 def test_unknown_states_need_a_codec(engine, path):
     """Said by name, before anything is computed; without a checkpoint, nothing is asked."""
     engine(_Tagged())
     with pytest.raises(samplers.CheckpointError, match=r"_Tag cannot be written .* encode_state"):
         engine(_Tagged(), checkpoint=path)
+    with pytest.raises(samplers.CheckpointError, match="encode_state must return JSON: Object of"):
+        engine(_NotJson(), checkpoint=path)
     assert not path.exists()
     engine(_Encoded(), checkpoint=path, progress=stop_at(80))
     assert engine(_Encoded(), checkpoint=path, resume=True) == engine(_Encoded())
     reseal(path, set_at("chains", 0, "snapshot", "best", 0, value={}))
     with pytest.raises(samplers.CheckpointError, match="decode_state failed with KeyError"):
         engine(_Encoded(), checkpoint=path, resume=True)
-
-
-def test_codec_that_is_not_json_is_named(path):
-    class Wrong(_Encoded):
-        def encode_state(self, state):
-            return {state}
-
-    with pytest.raises(samplers.CheckpointError, match="encode_state must return JSON: Object of"):
-        samplers.metropolis(Wrong(), n_steps=5, checkpoint=path)
 
 
 def search_then_sample(path, progress=None, resume=False):
@@ -296,7 +267,6 @@ def search_then_sample(path, progress=None, resume=False):
     return found, run
 
 
-@pytest.mark.usefixtures("small_rounds")
 @pytest.mark.parametrize("phase", ["annealing", "sampling"])
 def test_one_file_serves_successive_runs(phase, path, tmp_path):
     """What a model's fit does: the search is not repeated when the sampling was stopped."""
@@ -324,7 +294,6 @@ def test_resume_belongs_to_the_checkpoint_of_a_section(path):
         samplers.Checkpoint(path, checkpoint_seconds=0)
 
 
-@pytest.mark.usefixtures("small_rounds")
 def test_disk_that_fills_up_costs_the_checkpoint_not_the_run(path, monkeypatch):
     """The old file stays whole, the user is told once, the result is there."""
     old = []
@@ -354,19 +323,15 @@ def test_disk_that_fills_up_costs_the_checkpoint_not_the_run(path, monkeypatch):
     assert samplers.Checkpoint(path, resume=True).section("run").stored() is not None
 
 
-def test_records_are_encoded_once(path, monkeypatch):
+def test_records_are_encoded_once(path):
     """Saving every few seconds must not cost more and more as draws pile up."""
     encoded = []
 
-    class Counting(FullRing):
+    class Counting(_Encoded):
         def encode_state(self, state):
             encoded.append(state)
-            return state
+            return super().encode_state(state)
 
-        def decode_state(self, encoded):
-            return encoded
-
-    monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
     section = samplers.Checkpoint(path, checkpoint_seconds=1e-9).section("run")
     run = samplers.metropolis(
         Counting(), n_steps=120, warmup=0.0, n_draws=60, n_chains=1, seed=1, checkpoint=section

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -62,9 +61,7 @@ def travels(_: object = None) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_killed", [1, 2])
-def test_workers_killed_in_a_round_change_no_byte(
-    client: Client, n_killed: int, tmp_path: Path
-) -> None:
+def test_workers_killed_in_a_round_change_no_byte(client, n_killed, tmp_path):
     """Machines of a cluster come and go; if all are gone, so is what they had been sent."""
     settings: Any = {"n_steps": 600, "n_draws": 60, "n_chains": 3, "seed": 3}
     whole, path = tmp_path / "whole.json", tmp_path / "run.json"
@@ -106,9 +103,7 @@ def test_all_workers_are_used_and_get_the_target_once(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_rounds_grow_on_a_cluster_but_not_beyond_a_due_checkpoint(
-    client: Client, tmp_path: Path
-) -> None:
+def test_rounds_grow_on_a_cluster_but_not_beyond_a_due_checkpoint(client, tmp_path):
     """Messages are spared, yet no more is lost with the power than a checkpoint says."""
     rounds = {False: 0, True: 0}
     for has_checkpoint in rounds:
@@ -168,9 +163,7 @@ class KilledWorker(Exception):
     ("error", "scatters", "attempts"),
     [(RuntimeError("dead"), 9, 3), (RuntimeError("dead"), 1, 3), (KilledWorker("dead"), 9, 1)],
 )
-def test_calls_that_kill_their_workers_are_given_up(
-    error: Exception, scatters: int, attempts: int
-) -> None:
+def test_calls_that_kill_their_workers_are_given_up(error, scatters, attempts):
     """Out of memory on every machine, they would otherwise be tried again for ever."""
     cluster = Doomed(error, scatters)
     with pytest.raises(type(error), match="dead"):

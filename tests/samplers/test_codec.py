@@ -3,10 +3,11 @@
 import collections
 import enum
 import json
+import math
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 import samplers
 from samplers.archive import decode, encode
@@ -23,6 +24,13 @@ values = st.recursive(
 )
 
 
+OF_EACH_KIND = [
+    None, True, 2**70, -0.0, math.nan, "\x00", (1, frozenset({(2, "")})), {3: {"3": []}},
+]  # fmt: skip
+
+
+@settings(max_examples=20, deadline=None)
+@example(OF_EACH_KIND)
 @given(values)
 def test_round_trip_is_exact(value):
     """A resumed chain that starts a digit beside where it was is another chain."""

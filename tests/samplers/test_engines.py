@@ -7,43 +7,44 @@ import numpy as np
 import pytest
 
 import samplers
-from tests.samplers.targets import MOVES, FastRing, FullRing, Normal, Ring
+from tests.samplers.targets import ENGINES, MOVES, FastRing, FullRing, Normal, Ring
 
-ENGINES = {
-    "metropolis": (samplers.metropolis, {"n_steps": 600, "n_draws": 50}),
-    "anneal": (samplers.anneal, {"n_steps": 600, "n_restarts": 2}),
-    "tempering": (samplers.tempering, {"n_steps": 600, "n_draws": 50, "n_temperatures": 3}),
-}
+FEW = {"n_steps": 300, "seed": 11}
 
 
 @pytest.fixture(params=list(ENGINES))
 def engine(request):
     """Return an engine as a function of the target and further parameters."""
     function, settings = ENGINES[request.param]
-    return lambda target, **more: function(target, **{"seed": 11, **settings, **more})
+    return lambda target, **more: function(target, **{**FEW, **settings, **more})
 
 
 @pytest.fixture(params=[*ENGINES, "langevin"])
 def search(request):
     """Return an engine as a function of further parameters, its target one with every hook."""
     if request.param == "langevin":
-        return partial(samplers.langevin, Normal(), seed=11, n_steps=600, n_draws=50)
+        return partial(samplers.langevin, Normal(), n_draws=20, **FEW)
     function, settings = ENGINES[request.param]
-    return partial(function, FullRing(), seed=11, **settings)
+    return partial(function, FullRing(), **FEW, **settings)
 
 
 @pytest.mark.parametrize(
-    "target",
-    [pytest.param(FullRing(), marks=pytest.mark.slow), FastRing()],
-    ids=["moves", "advance"],
+    ("name", "target"),
+    [
+        *((name, FastRing()) for name in ENGINES),
+        ("langevin", Normal()),
+        *(pytest.param(name, FullRing(), marks=pytest.mark.slow) for name in ENGINES),
+    ],
 )
-def test_result_does_not_depend_on_workers(engine, target):
+def test_result_does_not_depend_on_workers(name, target):
     """Else nobody could repeat a run on another machine."""
-    alone = engine(target)
-    assert engine(target, n_jobs=2) == alone
+    function, settings = ENGINES.get(name, (samplers.langevin, {"n_draws": 20}))
+    run = partial(function, target, **{**FEW, **settings})
+    alone = run()
+    assert run(n_jobs=2) == alone
     with joblib.parallel_config("threading", n_jobs=3):
-        assert engine(target, n_jobs=None) == alone
-    assert engine(target, seed=12) != alone
+        assert run(n_jobs=None) == alone
+    assert run(seed=12) != alone
 
 
 def test_result_does_not_depend_on_rounds(search, monkeypatch):
@@ -71,6 +72,33 @@ def test_chains_are_independent(search):
     assert len({row.tobytes() for row in traces}) == 4
 
 
+def test_traces_are_those_of_the_draws(search):
+    """A trace that belongs to another draw would spoil every diagnosis made from it."""
+    if search.func is samplers.anneal:
+        search = partial(samplers.metropolis, *search.args, **FEW, n_draws=20)
+    target = search.args[0]
+    starts = [np.array([3.0])] * 4 if isinstance(target, Normal) else [3] * 4
+    run = search(initial_states=starts)
+    draws = np.array(run.draws).reshape(4, 20)
+    assert list(run.traces) == ["log_density", "acceptance_rate", "state", "square"]
+    np.testing.assert_array_equal(run.traces["state"], draws)
+    np.testing.assert_allclose(run.traces["square"], draws**2)
+    densities = [[target.log_density(state) for state in chain] for chain in run.draws]
+    np.testing.assert_allclose(run.traces["log_density"], densities)
+    assert [float(np.ravel(one)[0]) for one in starts] == [3.0] * 4  # left alone
+    assert [float(np.ravel(one)[0]) for one in run.final_states] == draws[:, -1].tolist()
+    assert run.best_log_density == target.log_density(run.best_state)
+    assert run.best_log_density >= run.traces["log_density"].max()
+    tried, accepted = (sum(counts.values()) for counts in (run.proposed, run.accepted))
+    assert (tried == 225 // 20).all()
+    np.testing.assert_allclose(run.traces["acceptance_rate"], accepted / tried)
+    assert (np.diff(draws, axis=1)[accepted[:, 1:] == 0] == 0.0).all()
+    assert run.acceptance == {
+        name: run.accepted[name].sum() / run.proposed[name].sum() for name in run.proposed
+    }
+    assert (set(run.seconds), run.interrupted) == ({"warmup", "sampling"}, False)
+
+
 def test_a_plain_target_works_with_explicit_moves(engine):
     """A user's target needs one method."""
     run = engine(Ring(), moves={"turn": MOVES["turn"]}, initial_states=[0, 1, 2, 3])
@@ -82,11 +110,6 @@ def test_a_plain_target_works_with_explicit_moves(engine):
         engine(Ring(), moves=MOVES)
 
 
-def test_explicit_moves_disable_advance(engine):
-    assert list(engine(FastRing()).proposed) == ["redraw"]
-    assert list(engine(FastRing(), moves=MOVES).proposed) == ["turn", "jump"]
-
-
 class _Weighted(FullRing):
     def __init__(self, given):
         super().__init__()
@@ -96,54 +119,54 @@ class _Weighted(FullRing):
         return self.given
 
 
+class _Greedy(FullRing):
+    def describe(self, _state):
+        return {"log_density": 0.0}
+
+
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("target", "moves", "message"),
     [
-        ({"turn": 1.0}, "move_weights must name every move, got none for 'jump'"),
-        ({"turn": 1.0, "jump": -1.0}, "the weight of move 'jump' must be >= 0, got -1.0"),
-        ({"turn": 0.0, "jump": 0.0}, "move_weights must have one weight > 0 or more"),
+        (_Weighted({"turn": 1.0}), None, "move_weights must name every move, got none for 'jump'"),
+        (_Weighted({"turn": 1.0, "jump": -1.0}), None, "'jump' must be >= 0, got -1.0"),
+        (_Weighted({"turn": 0.0, "jump": 0.0}), None, "move_weights must have one weight > 0"),
+        (FullRing(), {}, "moves must be a mapping of one name or more, got {}"),
+        (FullRing(), {"walk": 3}, "move 'walk' must have a propose method, got 3"),
+        ("target", MOVES, "target must have a log_density method"),
+        (_Greedy(), None, "got 'log_density'"),  # it would hide a trace
     ],
 )
-def test_wrong_weights_are_named(engine, given, message):
+def test_wrong_targets_and_moves_are_named(engine, target, moves, message):
     with pytest.raises(samplers.SamplerValueError, match=message):
-        engine(_Weighted(given))
+        engine(target, moves=moves)
 
 
-def test_moves_of_weight_zero_are_not_tried(engine):
+def test_moves_are_those_that_are_given_and_weigh_something(engine):
+    assert list(engine(FastRing()).proposed) == ["redraw"]
+    assert list(engine(FastRing(), moves=MOVES).proposed) == ["turn", "jump"]
     assert list(engine(_Weighted({"turn": 0.0, "jump": 2.0})).proposed) == ["jump"]
     own = {"step": MOVES["turn"]}  # not among the target's: equal weights
     assert list(engine(_Weighted({"turn": 1.0, "jump": 1.0}), moves=own).proposed) == ["step"]
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_progress_means_what_it_says(search, kept, monkeypatch):
+def test_progress_means_what_it_says(search, monkeypatch):
     """A progress bar must end at its total and show the densities of the states it is at."""
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
-    reports, more = [], {}
-    if kept and search().draws[0]:
-        more = {"warmup": 0.0}
-    run = search(progress=reports.append, **more)
-    assert all(one.total == 600 for one in reports)
-    assert [one.done for one in reports] == sorted({one.done for one in reports})
-    last = reports[-1]
-    assert last.done == 600
-    assert last.best_log_density == run.best_log_density
-    assert last.log_density == pytest.approx(run.traces["log_density"][:, -1].mean())
-    assert last.described["square"] == pytest.approx(np.square(run.final_states).mean())
-    assert list(last.described) == ["state", "square"]
-    assert {one.phase for one in reports} == set(run.seconds)
-    if last.phase == "sampling":
-        sampled = [one.acceptance_rate for one in reports if one.phase == "sampling"]
-        assert sampled == pytest.approx(run.traces["acceptance_rate"].mean(axis=0))
-
-
-def test_describe_must_not_hide_a_trace(engine):
-    class Greedy(FullRing):
-        def describe(self, _state):
-            return {"log_density": 0.0}
-
-    with pytest.raises(samplers.SamplerValueError, match="got 'log_density'"):
-        engine(Greedy())
+    for more in [{}] if search.func is samplers.anneal else [{}, {"warmup": 0.0}]:
+        reports = []
+        run = search(progress=reports.append, **more)
+        assert all(one.total == 300 for one in reports)
+        assert [one.done for one in reports] == sorted({one.done for one in reports})
+        last = reports[-1]
+        assert last.done == 300
+        assert last.best_log_density == run.best_log_density
+        assert last.log_density == pytest.approx(run.traces["log_density"][:, -1].mean())
+        assert last.described["square"] == pytest.approx(np.square(run.final_states).mean())
+        assert list(last.described) == ["state", "square"]
+        assert {one.phase for one in reports} == set(run.seconds)
+        if last.phase == "sampling":
+            sampled = [one.acceptance_rate for one in reports if one.phase == "sampling"]
+            assert sampled == pytest.approx(run.traces["acceptance_rate"].mean(axis=0))
 
 
 @pytest.mark.parametrize(
@@ -162,23 +185,6 @@ def test_describe_must_not_hide_a_trace(engine):
 def test_wrong_parameters_are_named(search, wrong, message):
     with pytest.raises(samplers.SamplerValueError, match=message):
         search(**wrong)
-
-
-@pytest.mark.parametrize(
-    ("moves", "message"),
-    [
-        ({}, "moves must be a mapping of one name or more, got {}"),
-        ({"walk": 3}, "move 'walk' must have a propose method, got 3"),
-    ],
-)
-def test_wrong_moves_are_named(engine, moves, message):
-    with pytest.raises(samplers.SamplerValueError, match=message):
-        engine(FullRing(), moves=moves)
-
-
-def test_a_target_without_density_is_named(engine):
-    with pytest.raises(samplers.SamplerValueError, match="target must have a log_density method"):
-        engine("target", moves=MOVES)
 
 
 @pytest.mark.parametrize(

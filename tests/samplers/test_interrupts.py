@@ -1,4 +1,4 @@
-"""Ctrl-C gives what was found, at any moment and with any number of workers."""
+"""Ctrl-C gives what was found, at any moment; a run that was killed goes on to the same bytes."""
 
 import os
 import signal
@@ -9,13 +9,11 @@ import time
 import pytest
 
 import samplers
-from tests.samplers.targets import MOVES, FullRing
+from tests.samplers.targets import ENGINES, MOVES, FullRing
 
-ENGINES = {
-    "metropolis": samplers.metropolis,
-    "anneal": samplers.anneal,
-    "tempering": samplers.tempering,
-}
+engines = pytest.mark.parametrize(
+    "engine", [engine for engine, _ in ENGINES.values()], ids=list(ENGINES)
+)
 
 
 class Interrupted(FullRing):
@@ -32,14 +30,8 @@ class Interrupted(FullRing):
         return super().log_density(state)
 
 
-@pytest.mark.parametrize(
-    ("engine", "n_jobs"),
-    [
-        *((engine, 1) for engine in ENGINES.values()),
-        pytest.param(samplers.tempering, 2, marks=pytest.mark.slow),
-    ],
-    ids=[*ENGINES, "tempering by two processes"],
-)
+@engines
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_interrupted_run_holds_what_was_found(engine, n_jobs, monkeypatch):
     """The part that is there must be the beginning of the whole run, and say that it is a part."""
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
@@ -62,7 +54,7 @@ def test_interrupted_run_holds_what_was_found(engine, n_jobs, monkeypatch):
     assert part.best_log_density == FullRing().log_density(part.best_state)
 
 
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@engines
 def test_interrupt_before_anything_was_done_gives_the_initial_states(engine):
     search = {"n_steps": 100, "seed": 6, "n_chains": 3, "initial_states": [0, 2, 1]}
     run = engine(Interrupted(5), **search)
@@ -76,7 +68,7 @@ def test_interrupt_before_anything_was_done_gives_the_initial_states(engine):
     assert set(run.acceptance) == set(MOVES)
 
 
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@engines
 def test_interrupt_in_the_callback_keeps_the_round_just_done(engine):
     """The callback has already shown its result."""
     shown = []
@@ -127,16 +119,13 @@ if __name__ == "__main__":
     ids=["in a round", "between rounds of workers"],
 )
 def test_control_c_in_a_terminal_ends_all_processes_quietly(n_jobs, pause, tmp_path):
-    """A terminal sends the signal to parent and workers alike: no tracebacks, nothing left over.
-
-    The process itself can go on and use workers again.
-    """
+    """A terminal sends the signal to parent and workers alike: no tracebacks, nothing left over."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     process = subprocess.Popen(
         [sys.executable, str(script), str(n_jobs), str(pause)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )  # fmt: skip
     with process:
         for _ in range(5):
@@ -159,3 +148,63 @@ def _is_group_alive(group):
     except ProcessLookupError:
         return False
     return True
+
+
+KILLED = """
+import sys, time
+from tests.samplers.targets import FullRing
+import samplers
+
+ENGINES = {
+    "metropolis": (samplers.metropolis, {"n_draws": 300}),
+    "anneal": (samplers.anneal, {"n_restarts": 2}),
+}
+
+class Slow(FullRing):
+    pause = float(sys.argv[4])
+
+    def log_density(self, state):
+        time.sleep(self.pause)
+        return super().log_density(state)
+
+engine, settings = ENGINES[sys.argv[1]]
+checkpoint = samplers.Checkpoint(sys.argv[2], resume=True, checkpoint_seconds=0.01)
+engine(
+    Slow(), n_steps=400, seed=1, n_chains=2, n_jobs=int(sys.argv[3]),
+    checkpoint=checkpoint.section("run"), **settings,
+)
+checkpoint.finish()
+"""
+
+
+def start(engine, path, n_jobs, pause):
+    """Start a run, or go on with it, in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", KILLED, engine, str(path), str(n_jobs), str(pause)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        start_new_session=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "n_jobs", "n_kills"), [("metropolis", 2, 1), ("anneal", 1, 2)])
+def test_killed_and_resumed_run_ends_in_the_same_bytes(engine, n_jobs, n_kills, tmp_path):
+    """Power fails, clusters preempt: what was paid for must not be lost, nor changed."""
+    whole, path = tmp_path / "whole.json", tmp_path / "run.json"
+    assert start(engine, whole, 1, 0.0).wait(timeout=60) == 0
+    sizes = [0]
+    for _ in range(n_kills):
+        process = start(engine, path, n_jobs, 0.003)
+        minimum = max(10_000, sizes[-1] + 2000)
+        deadline = time.monotonic() + 60
+        while not (path.exists() and path.stat().st_size >= minimum):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait(timeout=60) == -signal.SIGKILL
+        sizes.append(path.stat().st_size)
+        assert path.read_bytes() != whole.read_bytes()
+    assert sizes[-1] < whole.stat().st_size
+    assert start(engine, path, n_jobs, 0.0).wait(timeout=60) == 0
+    assert path.read_bytes() == whole.read_bytes()

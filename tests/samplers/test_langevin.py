@@ -3,7 +3,6 @@
 import importlib
 import math
 
-import joblib
 import numpy as np
 import pytest
 import scipy.stats
@@ -11,7 +10,8 @@ from numpy.testing import assert_allclose
 
 import samplers
 from samplers.adaptation import Spread
-from tests.samplers.targets import FullRing, Normal, is_uniform
+from tests.samplers.targets import FullRing, Normal
+from tests.statistical.chi_square import P_VALUE
 
 engine = importlib.import_module("samplers.langevin")  # the package has a function of that name
 
@@ -40,6 +40,11 @@ class Quadrant(Normal):
         _, gradient = super().log_density_and_gradient(state)
         log_density = self.log_density(state)
         return log_density, gradient if log_density > -math.inf else np.full(state.shape, np.nan)
+
+
+def is_uniform(values, n_tests):
+    """Whether numbers in [0, 1] pass a Kolmogorov-Smirnov test, one of several."""
+    return float(scipy.stats.kstest(values, "uniform").pvalue) > P_VALUE / n_tests
 
 
 def fits(target, draws):
@@ -225,16 +230,14 @@ def test_spread_is_that_of_its_states(rng):
         assert stood.deviations(otherwise=np.ones(3)).tolist() == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("stop", [1, 100, 210, 420, 450], ids="after {} steps".format)
+# blocks have 30 steps: within a window of the warm-up, at the end of one and of all, sampling
+@pytest.mark.parametrize("stop", [100, 210, 420, 450], ids="after {} steps".format)
 def test_resumed_run_ends_in_the_same_bytes(stop, tmp_path, monkeypatch):
-    """Stopped within windows of the warm-up, at their ends, or sampling with what is frozen.
-
-    Blocks have 30 steps, windows end after 105 and 210.
-    """
+    """Stopped within windows of the warm-up, at their ends, or sampling with what is frozen."""
     monkeypatch.setattr("samplers.chains.ROUND_SECONDS", 0.0)
 
     def search(name, **more):
-        settings = {"n_steps": 1200, "warmup": 0.35, "n_draws": 26, "seed": 11}
+        settings = {"n_steps": 600, "warmup": 0.7, "n_draws": 6, "seed": 11}
         return samplers.langevin(
             Normal(OBLIQUE), checkpoint=tmp_path / name, **{**settings, **more}
         )
@@ -257,36 +260,6 @@ def test_resumed_run_ends_in_the_same_bytes(stop, tmp_path, monkeypatch):
     for name, other in {"step_size": 0.5, "scales": [1.0, 2.0], "keep_states": False}.items():
         with pytest.raises(samplers.CheckpointError, match=f"with other settings: its {name} is"):
             search("part", resume=True, **{name: other})
-
-
-def test_result_does_not_depend_on_workers():
-    search = {"n_steps": 200, "n_draws": 20, "seed": 11}
-    alone = samplers.langevin(Normal(OBLIQUE), **search)
-    assert samplers.langevin(Normal(OBLIQUE), n_jobs=2, **search) == alone
-    with joblib.parallel_config("loky", n_jobs=2):
-        assert samplers.langevin(Normal(OBLIQUE), n_jobs=None, **search) == alone
-
-
-def test_traces_are_those_of_the_draws():
-    """Each draw is an array of its own, that of its log density; what was given is left alone."""
-    start = np.array([3.0, -3.0])
-    run = samplers.langevin(Normal(OBLIQUE), n_steps=400, n_draws=100, initial_states=[start] * 4)
-    draws = np.array(run.draws)
-    assert draws.shape == (4, 100, 2)
-    assert start.tolist() == [3.0, -3.0]
-    assert run.best_state is not start
-    assert_allclose(run.traces["state"], draws[:, :, 0])
-    assert_allclose(
-        run.traces["log_density"], [[Normal(OBLIQUE).log_density(x) for x in c] for c in draws]
-    )
-    assert run.best_log_density == Normal(OBLIQUE).log_density(run.best_state)
-    assert run.best_log_density >= run.traces["log_density"].max()
-    assert_allclose(run.traces["acceptance_rate"], run.accepted["langevin"] / 3)
-    assert (run.proposed["langevin"] == 3).all()
-    moved = (np.diff(draws, axis=1) != 0.0).any(axis=2)
-    assert (moved == (run.accepted["langevin"][:, 1:] > 0)).all()
-    assert (run.method, set(run.seconds)) == ("langevin", {"warmup", "sampling"})
-    assert list(run.extras) == ["step_sizes", "scales"]
 
 
 class Tells:
