@@ -6,32 +6,8 @@ import pytest
 from tests.methods.cascades import problems as cascades
 from tests.methods.cascades.problems import LEAF
 from tests.samplers.exhaustive import enumerate_states
+from tests.statistical import tiny_spaces as tiny
 from tests.statistical.spaces import Space, each, trees
-from tests.statistical.tiny_spaces import (
-    ALL,
-    BINARY,
-    BINS,
-    BOUGHT,
-    BUDGETS,
-    BY_BRANCHES,
-    CORE,
-    CUT_PAIR,
-    CUTS,
-    DEEP,
-    HEATED,
-    LARGE_LISTS,
-    LEVELS,
-    MISSING,
-    MIXED_WAYS,
-    MULTIWAY,
-    PAIR,
-    SUPPORTED,
-    SYMMETRIC,
-    THREE_CUTS,
-    TWO,
-    WEIGHED,
-    large_states,
-)
 
 
 def imbalance(space: Space, names, beta=1.0, broken=False):
@@ -40,16 +16,17 @@ def imbalance(space: Space, names, beta=1.0, broken=False):
     return np.abs(flow - flow.T).max()
 
 
-@each(*ALL, quick=(*CORE, BY_BRANCHES))
+@each(*tiny.ALL, quick=(*tiny.CORE, tiny.BY_BRANCHES))
 def test_moves_are_in_detailed_balance(space):
     """With a wrong ratio the chain samples another posterior than the one printed."""
     for names in (*space.groups, space.names):
-        for beta in (0.0, 0.4, 1.0) if space in HEATED else (1.0,):
+        for beta in (0.0, 0.4, 1.0) if space in tiny.HEATED else (1.0,):
             assert imbalance(space, names, beta) < 1e-12, (names, beta)
 
 
-@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, TWO, WEIGHED, CUT_PAIR, DEEP, THREE_CUTS,
-      *BOUGHT, quick=(MULTIWAY, PAIR, WEIGHED, CUT_PAIR, BOUGHT[1]))  # fmt: skip
+@each(tiny.MULTIWAY, tiny.BY_BRANCHES, tiny.PAIR, tiny.SUPPORTED, tiny.TWO, tiny.WEIGHED,
+      tiny.CUT_PAIR, tiny.DEEP, tiny.THREE_CUTS, *tiny.BOUGHT,
+      quick=(tiny.MULTIWAY, tiny.PAIR, tiny.WEIGHED, tiny.CUT_PAIR, tiny.BOUGHT[1]))  # fmt: skip
 def test_without_hastings_term_or_reverse_moves_are_out_of_balance(space):
     """The test above must be able to fail."""
     assert imbalance(space, space.names, 0.4, broken=True) > 1e-4
@@ -71,29 +48,31 @@ def relative_imbalance(space: Space, names, state, rng, broken=False, n_others=8
 
 
 @pytest.mark.slow
-@each(MIXED_WAYS, trees(cascades.TERNARY_THREE_WAY, LEAF), trees(cascades.ORDINAL, LEAF),
-      *LEVELS, *LARGE_LISTS, quick=(MIXED_WAYS, LEVELS[0], LARGE_LISTS[1]))  # fmt: skip
+@each(tiny.MIXED_WAYS, trees(cascades.TERNARY_THREE_WAY, LEAF), trees(cascades.ORDINAL, LEAF),
+      *tiny.LEVELS, *tiny.LARGE_LISTS,
+      quick=(tiny.MIXED_WAYS, tiny.LEVELS[0], tiny.LARGE_LISTS[1]))  # fmt: skip
 def test_moves_are_in_balance_around_larger_states(space, rng):
     """Swaps and rotations do most where several splits stand above each other."""
     for names in space.groups:
-        for state in large_states(space, rng, 2):
+        for state in tiny.large_states(space, rng, 2):
             assert relative_imbalance(space, names, state, rng) < 1e-9, names
 
 
 @pytest.mark.slow
-@each(MIXED_WAYS, LEVELS[0], LARGE_LISTS[1])
+@each(tiny.MIXED_WAYS, tiny.LEVELS[0], tiny.LARGE_LISTS[1])
 def test_each_move_without_its_hastings_term_is_out_of_balance(space, rng):
     """The test above must be able to fail, for every move that has such a term."""
     for names in space.groups:
-        states = large_states(space, rng, 6 if space is not LEVELS[0] else 40)
+        states = tiny.large_states(space, rng, 6 if space is not tiny.LEVELS[0] else 40)
         found = (relative_imbalance(space, names, one, rng, True, 20) for one in states)
-        symmetric = space in LARGE_LISTS and names in SYMMETRIC
-        if not symmetric and not (space is LEVELS[0] and names == ("change",)):
+        symmetric = space in tiny.LARGE_LISTS and names in tiny.SYMMETRIC
+        if not symmetric and not (space is tiny.LEVELS[0] and names == ("change",)):
             assert any(difference > 0.01 for difference in found), names
 
 
-@each(BINARY, MULTIWAY, BINS, trees(cascades.UNEVEN_LEVELS, LEAF), PAIR, MISSING, SUPPORTED,
-      *BUDGETS, *CUTS, *BOUGHT, quick=(*CORE, TWO, BOUGHT[0]))  # fmt: skip
+@each(tiny.BINARY, tiny.MULTIWAY, tiny.BINS, trees(cascades.UNEVEN_LEVELS, LEAF), tiny.PAIR,
+      tiny.MISSING, tiny.SUPPORTED, *tiny.BUDGETS, *tiny.CUTS, *tiny.BOUGHT,
+      quick=(*tiny.CORE, tiny.TWO, tiny.BOUGHT[0]))  # fmt: skip
 def test_moves_reach_every_state_and_no_other(space):
     """A state that cannot be reached is never reported, however probable."""
     found = enumerate_states(space, space.states[0], space.moves(space.names))

@@ -14,35 +14,9 @@ from bayescascade.methods.rules.rule_list import RuleList
 from tests.methods.cascades import problems as cascades
 from tests.methods.cascades.problems import INCLUSION, LEAF
 from tests.methods.rules import problems as rules
+from tests.statistical import tiny_spaces as tiny
 from tests.statistical.chi_square import fits
 from tests.statistical.spaces import Space, each, lists, trees
-from tests.statistical.tiny_spaces import (
-    BOUGHT,
-    BUDGETS,
-    BY_BRANCHES,
-    CORE,
-    CUT_PAIR,
-    CUTS,
-    DEEP,
-    GROUPED,
-    LEVELS,
-    LIST_BINS,
-    LISTS,
-    LONG_LISTS,
-    MIXED_WAYS,
-    MULTIWAY,
-    MULTIWAY_INCLUSION,
-    OPTIONS,
-    PAIR,
-    SUPPORTED,
-    SYMMETRIC,
-    THREE_CLASSES,
-    THREE_CUTS,
-    TREES,
-    TWO,
-    WEIGHED,
-    large_states,
-)
 
 N_STEPS = 1000
 FEWER_STEPS = 600  # of a move alone, which leads to fewer states
@@ -66,24 +40,20 @@ def is_plain_step(
         return False
 
 
-@each(*TREES, BY_BRANCHES, *OPTIONS, *LEVELS[:2], trees(cascades.ORDINAL, LEAF), MIXED_WAYS,
-      trees(cascades.TERNARY_THREE_WAY, INCLUSION), *LISTS, *BUDGETS, *CUTS, *BOUGHT,
-      quick=CORE)  # fmt: skip
+@each(*tiny.TREES, tiny.BY_BRANCHES, *tiny.OPTIONS, *tiny.LEVELS[:2], trees(cascades.ORDINAL, LEAF),
+      tiny.MIXED_WAYS, trees(cascades.TERNARY_THREE_WAY, INCLUSION), *tiny.LISTS,
+      *tiny.LONG_LISTS, *tiny.BUDGETS, *tiny.CUTS, *tiny.BOUGHT,
+      quick=(*tiny.CORE, tiny.LONG_LISTS[1]))  # fmt: skip
 def test_compiled_steps_are_the_plain_ones(space, rng):
     """The compiled sweep is a second program for the moves: it must be the same chain."""
-    for state in space.some_states(rng, 3):
+    is_long = space in tiny.LONG_LISTS  # of a hundred candidates of several sizes, as in use
+    for state in tiny.large_states(space, rng, 3) if is_long else space.some_states(rng, 3):
         assert is_plain_step(space, state, rng), state
 
 
-@each(*LONG_LISTS, quick=LONG_LISTS[1:])
-def test_compiled_steps_from_longer_lists_are_the_plain_ones(space, rng):
-    """A hundred candidates of several sizes, as in use."""
-    for state in large_states(space, rng, 3):
-        assert is_plain_step(space, state, rng), state
-
-
-@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, TWO, GROUPED, WEIGHED, CUT_PAIR, DEEP, THREE_CUTS,
-      BOUGHT[1], quick=(SUPPORTED, WEIGHED))  # fmt: skip
+@each(tiny.MULTIWAY, tiny.BY_BRANCHES, tiny.PAIR, tiny.SUPPORTED, tiny.TWO, tiny.GROUPED,
+      tiny.WEIGHED, tiny.CUT_PAIR, tiny.DEEP, tiny.THREE_CUTS, tiny.BOUGHT[1],
+      quick=(tiny.SUPPORTED, tiny.WEIGHED))  # fmt: skip
 @pytest.mark.parametrize(
     "beta", [0.4, *(pytest.param(b, marks=pytest.mark.slow) for b in (0.0, 3.0))]
 )
@@ -94,7 +64,7 @@ def test_compiled_steps_know_the_temperature(space, beta, rng):
 
 
 @pytest.mark.slow
-@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, quick=(MULTIWAY, PAIR))
+@each(tiny.MULTIWAY, tiny.BY_BRANCHES, tiny.PAIR, tiny.SUPPORTED, quick=(tiny.MULTIWAY, tiny.PAIR))
 def test_broken_steps_are_told_apart(space, rng):
     """The tests above must be able to fail: without Hastings terms, and at another temperature."""
     telling = telling_states(space, space.names, 1.0)
@@ -128,8 +98,9 @@ def states_for_moves(space: Space, rng):
 
 
 @pytest.mark.slow
-@each(MULTIWAY, MULTIWAY_INCLUSION, *(s for three in UNSEEN_LISTS.values() for s in three),
-      CUT_PAIR, THREE_CUTS, DEEP, quick=(MULTIWAY, UNSEEN_LISTS["pair"][2], CUT_PAIR))  # fmt: skip
+@each(tiny.MULTIWAY, tiny.MULTIWAY_INCLUSION,
+      *(s for three in UNSEEN_LISTS.values() for s in three), tiny.CUT_PAIR, tiny.THREE_CUTS,
+      tiny.DEEP, quick=(tiny.MULTIWAY, UNSEEN_LISTS["pair"][2], tiny.CUT_PAIR))  # fmt: skip
 def test_each_move_alone_is_the_plain_one(space, rng, monkeypatch):
     """With all moves together a rare one could be wrong unnoticed."""
     for names in space.groups:
@@ -165,7 +136,7 @@ class WatchedGenerator:
 def test_each_ratio_of_moves_on_trees_is_the_plain_one(rng, monkeypatch):
     """A lost factor may show in many thousands of draws only: in Python, steps tell the ratio."""
     monkeypatch.setattr(tree_posterior, "sweep", getattr(sweep, "_python", sweep))
-    space, uncertain = BY_BRANCHES, set()
+    space, uncertain = tiny.BY_BRANCHES, set()
     posterior = space.posterior(move_weights={**dict.fromkeys(space.names, 1.0), "graft": 3.0})
     for beta in (1.0, -1.0) * 300:  # below zero what is more probable is uncertain
         before, watched = space.states[rng.integers(len(space.states))], WatchedGenerator(rng)
@@ -219,7 +190,7 @@ def test_edits_of_a_rule_have_the_chances_computed_by_hand(start, expected_size,
     assert not fits(steps, chances(is_even=True))
 
 
-@each(TWO, WEIGHED, *BOUGHT, quick=(WEIGHED,))
+@each(tiny.TWO, tiny.WEIGHED, *tiny.BOUGHT, quick=(tiny.WEIGHED,))
 def test_each_move_on_trees_with_costs_is_the_plain_one(space, rng, monkeypatch):
     """As above, where a step is accepted less surely."""
     for names in space.groups:
@@ -231,14 +202,15 @@ def test_each_move_on_trees_with_costs_is_the_plain_one(space, rng, monkeypatch)
 
 @pytest.mark.parametrize(
     ("spaces", "beta"),
-    [([WEIGHED], 0.4), ([CUT_PAIR], 1.0), (BOUGHT, 1.0), (UNSEEN_LISTS["pair"], 1.0),
-     *(pytest.param(spaces, beta, marks=pytest.mark.slow) for spaces, beta in
-       (([TWO], 0.4), ([DEEP], 1.0), ([THREE_CUTS], 1.0), (UNSEEN_LISTS["supported"], 1.0)))],
+    [([tiny.WEIGHED], 0.4), ([tiny.CUT_PAIR], 1.0), (tiny.BOUGHT, 1.0), (UNSEEN_LISTS["pair"], 1.0),
+     pytest.param([tiny.TWO], 0.4, marks=pytest.mark.slow),
+     *(pytest.param(spaces, 1.0, marks=pytest.mark.slow)
+       for spaces in ([tiny.DEEP], [tiny.THREE_CUTS], UNSEEN_LISTS["supported"]))],
     ids=lambda value: value[0].name if isinstance(value, list) else "",
 )  # fmt: skip
 def test_each_move_without_hastings_term_is_told_apart(spaces, beta, rng, monkeypatch):
     """The tests above must be able to fail, for each move that has such a term."""
-    for names in set(spaces[0].groups) - SYMMETRIC:
+    for names in set(spaces[0].groups) - tiny.SYMMETRIC:
         assert any(is_told_apart(space, names, beta, rng, monkeypatch) for space in spaces), names
 
 
@@ -258,7 +230,13 @@ def is_told_apart(space: Space, names, beta, rng, monkeypatch):
         )
 
 
-@each(MULTIWAY, BY_BRANCHES, LIST_BINS, THREE_CLASSES, quick=(MULTIWAY, THREE_CLASSES))
+@each(
+    tiny.MULTIWAY,
+    tiny.BY_BRANCHES,
+    tiny.LIST_BINS,
+    tiny.THREE_CLASSES,
+    quick=(tiny.MULTIWAY, tiny.THREE_CLASSES),
+)
 def test_compiled_and_plain_blocks_agree_on_acceptance(space, rng):
     """Acceptance is reported per move, whichever engine ran."""
     state = space.states[int(np.argmax(space.log_densities()))]
@@ -279,7 +257,7 @@ def test_compiled_and_plain_blocks_agree_on_acceptance(space, rng):
         assert abs(counts.proposed[name] - 20_000 * chance) < 5 * np.sqrt(20_000 * chance)
 
 
-@each(CUT_PAIR, THREE_CUTS, quick=(CUT_PAIR,))
+@each(tiny.CUT_PAIR, tiny.THREE_CUTS, quick=(tiny.CUT_PAIR,))
 def test_compiled_steps_stay_below_the_bound(space, rng, monkeypatch):
     """The near-optimal prunings are those of a bound; within it, steps are in balance too."""
     objectives = -space.log_densities() * space.wrong["temperature"] / 2.0

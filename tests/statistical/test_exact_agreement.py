@@ -88,10 +88,7 @@ def test_sampled_splits_are_those_of_the_exact_posterior(model):
 
 
 def test_annealing_finds_the_certified_tree():
-    """A user who anneals should be nearly sure of the best tree of a table like this.
-
-    By default chains are twice as many, and longer.
-    """
+    """A user who anneals should be nearly sure of the best tree of a table like this."""
     best = exact("titanic").log_posterior_
     few = {"n_steps": 20_000, "n_chains": 2}
     found = [

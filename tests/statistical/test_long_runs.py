@@ -1,6 +1,5 @@
 """Long runs of every family visit what is probable, and annealing finds the best."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,31 +10,9 @@ from tests import rules_reference
 from tests.methods.cascades import problems as cascades
 from tests.methods.cascades.problems import INCLUSION, LEAF, SIZE
 from tests.methods.rules import problems as rules
+from tests.statistical import tiny_spaces as tiny
 from tests.statistical.chi_square import fits
 from tests.statistical.spaces import Space, each, lists, trees
-from tests.statistical.tiny_spaces import (
-    ALL,
-    BINARY,
-    BINS,
-    BOUGHT,
-    BY_BRANCHES,
-    CORE,
-    CUTS,
-    FRACTIONAL,
-    GAPS,
-    GROUPED,
-    LIST_BINS,
-    LIST_FRACTIONS,
-    LISTS,
-    MULTIWAY,
-    OPTIONS,
-    PAIR,
-    SUPPORTED,
-    THREE_BUDGETED,
-    THREE_CUTS,
-    TWO,
-    WEIGHED,
-)
 
 N_DRAWS = 500  # per chain, of four chains
 
@@ -54,8 +31,9 @@ def visits(space: Space, rng, engine=samplers.metropolis, **settings):
     return [space.index[state] for chain in run.draws for state in chain]
 
 
-@each(BINARY, MULTIWAY, BINS, FRACTIONAL, *OPTIONS, PAIR, LIST_BINS, LIST_FRACTIONS, SUPPORTED,
-      TWO, GROUPED, THREE_BUDGETED, WEIGHED, *CUTS, *BOUGHT, quick=CORE)  # fmt: skip
+@each(tiny.BINARY, tiny.MULTIWAY, tiny.BINS, tiny.FRACTIONAL, *tiny.OPTIONS, tiny.PAIR,
+      tiny.LIST_BINS, tiny.LIST_FRACTIONS, tiny.SUPPORTED, tiny.TWO, tiny.GROUPED,
+      tiny.THREE_BUDGETED, tiny.WEIGHED, *tiny.CUTS, *tiny.BOUGHT, quick=tiny.CORE)  # fmt: skip
 def test_chains_visit_states_as_often_as_they_are_probable(space, rng):
     """What is said of leaf counts, of columns and their costs is read off these visits."""
     drawn = visits(space, rng)
@@ -64,7 +42,7 @@ def test_chains_visit_states_as_often_as_they_are_probable(space, rng):
 
 
 @pytest.mark.slow
-@each(MULTIWAY, BY_BRANCHES, PAIR, SUPPORTED, THREE_CUTS)
+@each(tiny.MULTIWAY, tiny.BY_BRANCHES, tiny.PAIR, tiny.SUPPORTED, tiny.THREE_CUTS)
 def test_the_cold_replica_visits_states_as_often_as_they_are_probable(space, rng):
     """Replica exchange must not let the hot chains' states into the draws."""
     drawn = visits(space, rng, samplers.tempering, n_temperatures=3)
@@ -123,29 +101,18 @@ def test_long_lists_without_data_are_those_of_the_prior():
     assert not fits([one[0] for one in drawn if one], following(None, 1.5 * size))
 
 
-@each(*ALL, quick=CORE)
+@each(*tiny.ALL, quick=tiny.CORE)
 def test_annealing_finds_the_most_probable_state(space, rng):
     """It is what is printed; on problems this small the best of all states is known."""
     exact = space.log_densities()
     run = samplers.anneal(space.posterior(), n_steps=5000, n_chains=2, seed=rng)
     assert exact[space.index[run.best_state]] == pytest.approx(exact.max(), abs=1e-9)
-    if space not in CUTS:
+    if space not in tiny.CUTS:
         assert run.best_log_density == pytest.approx(exact.max(), abs=1e-9)
 
 
-@each(BINARY, SUPPORTED, GAPS)
+@each(tiny.BINARY, tiny.SUPPORTED, tiny.GAPS)
 def test_annealing_is_needed(space):
     """Chains that only draw random starts do not find it: the test above can fail."""
     starts = [space.posterior().initial_state(np.random.default_rng(seed)) for seed in range(2)]
     assert max(map(space.log_density, starts)) < space.log_densities().max() - 0.1
-
-
-@each(MULTIWAY, *OPTIONS, *LISTS, *(lists(p) for p in (rules.ORDERED, rules.RUNS)),
-      quick=(MULTIWAY, OPTIONS[0], *LISTS))  # fmt: skip
-def test_starts_are_possible_and_differ(space):
-    """R-hat compares chains from different places; equal starts would flatter it."""
-    rng, posterior = np.random.default_rng(0), space.posterior()
-    starts = [posterior.initial_state(rng) for _ in range(60)]
-    assert {space.index[state] for state in starts} <= set(np.flatnonzero(space.probabilities()))
-    assert len(set(starts)) > 8
-    assert math.isfinite(sum(map(space.log_density, starts)))
