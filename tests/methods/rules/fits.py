@@ -8,7 +8,7 @@ import pandas as pd
 from bayescascade import DensityRuleList, RuleListClassifier
 from tests.people import DECLARED, draw_people
 
-QUICK = {"n_steps": 240, "n_chains": 2, "random_state": 3}
+QUICK = {"n_steps": 240, "n_chains": 2, "n_jobs": 1, "random_state": 3}
 
 
 def people(n_rows: int = 200, seed: int = 0) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from bayescascade.methods.rules.kernels.layout import DENSITY, LABELS
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
 from tests import exact_reference as exact
+from tests.rules_reference import part_of
 
 MEMORY = 2e9
 
@@ -113,7 +114,7 @@ class ExactTwin:
         conditions = [self.posterior.antecedents[rule] for rule in rules]
         prior = self.posterior.prior
         value = exact.log_prior(rules, self.sizes, prior.expected_rules, prior.expected_size)
-        parts = [_part(row, conditions) for row in self.rows]
+        parts = [part_of(row, conditions) for row in self.rows]
         if self.posterior.kind == DENSITY:
             counts = [self._weight(parts, part) for part in range(len(rules) + 1)]
             volumes = self._volumes(conditions)
@@ -140,15 +141,8 @@ class ExactTwin:
             volume = Decimal(1)
             for column, code in enumerate(cell):
                 volume *= widths[column][code]
-            volumes[_part(cell, conditions)] += volume
+            volumes[part_of(cell, conditions)] += volume
         return volumes
-
-
-def _part(row, conditions):
-    for number, antecedent in enumerate(conditions):
-        if all(low <= row[column] < high for column, low, high in antecedent):
-            return number
-    return len(conditions)
 
 
 def flaws(posterior, rng):

@@ -6,7 +6,6 @@ list a candidate twice, or that leads to no candidate, is invalid: the chain sta
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
@@ -24,7 +23,7 @@ def moves(posterior: RuleListPosterior) -> "dict[str, ListMove]":
     return {name: _CLASSES[name](posterior) for name in posterior.move_weights()}
 
 
-class ListMove(Listed, ABC):
+class ListMove(Listed):
     """A way to change a list; `proposals` lists every outcome with its probability."""
 
     def __init__(self, posterior: RuleListPosterior) -> None:
@@ -32,10 +31,6 @@ class ListMove(Listed, ABC):
         self.log_length = posterior.prior.log_lengths(len(posterior.antecedents))
         self._index = {rule: i for i, rule in enumerate(posterior.antecedents)}
         self._log_size = posterior.log_size_proposal
-
-    @abstractmethod
-    def proposals(self, state: RuleList) -> Sequence[tuple[Proposal[RuleList], float]]:
-        """Return every proposal with its probability; the probabilities sum to one."""
 
     def log_candidate(self, rule: int) -> float:
         """Return the log probability that a candidate is drawn, nats."""
@@ -153,9 +148,7 @@ class Edit(ListMove):
         n_items = len(self._items(int(self.antecedents.items[item, 0])))
         return -math.log(self.antecedents.schema.n_columns * n_items)
 
-    def _at(
-        self, state: RuleList, position: int, gone: int | None, new: int | None
-    ) -> Proposal[RuleList]:
+    def _at(self, state, position, gone, new):
         row = self.antecedents.members[state.rules[position]]
         old: list[int] = row[row >= 0].tolist()
         kept = [item for k, item in enumerate(old) if k != gone]

@@ -9,19 +9,8 @@ from bayescascade.methods.rules.kernels.layout import PRIOR_KEPT
 from bayescascade.methods.rules.models import MAX_RULES
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
-from tests.methods.rules.problems import (
-    BINS,
-    CONTINUOUS,
-    KINDS,
-    NOMINAL,
-    ORDINAL,
-    PAIR,
-    SUPPORTED,
-    TARGET,
-    Problem,
-    each,
-    small_problems,
-)
+from tests.methods.rules import problems as tiny
+from tests.methods.rules.problems import TARGET, Problem, each, small_problems
 
 
 def assert_consistent(posterior, state, counts):
@@ -57,13 +46,13 @@ def test_lists_stay_valid_and_sums_exact(problem, seed, inverse_temperature, exp
         assert_consistent(posterior, state, counts)
 
 
-SIXTY_ROWS = Problem("sixty", KINDS, (4, 5, 4), 3, (1,), n_rows=130)
-TWO_CLASSES = Problem("two", KINDS, (4, 5, 4), 3, (1,), n_classes=2, n_rows=70)
-THREE_CLASSES = Problem("three", KINDS, (4, 5, 4), 2, (1,), n_classes=3, n_rows=1500)
+SIXTY_ROWS = Problem("sixty", tiny.KINDS, (4, 5, 4), 3, (1,), n_rows=130)
+TWO_CLASSES = Problem("two", tiny.KINDS, (4, 5, 4), 3, (1,), n_classes=2, n_rows=70)
+THREE_CLASSES = Problem("three", tiny.KINDS, (4, 5, 4), 2, (1,), n_classes=3, n_rows=1500)
 FRACTIONS = Problem(
-    "fractions", KINDS, (4, 5, 4), 2, (0,), n_classes=3, n_rows=1500, fractional=True
+    "fractions", tiny.KINDS, (4, 5, 4), 2, (0,), n_classes=3, n_rows=1500, fractional=True
 )
-DENSITY_FRACTIONS = Problem("density", KINDS, (5, 5, 5), 2, (2,), n_rows=1500, fractional=True)
+DENSITY_FRACTIONS = Problem("density", tiny.KINDS, (5, 5, 5), 2, (2,), n_rows=1500, fractional=True)
 
 
 @each(SIXTY_ROWS, TWO_CLASSES, THREE_CLASSES, FRACTIONS, DENSITY_FRACTIONS)
@@ -80,16 +69,6 @@ def test_running_sums_are_those_of_the_formula(problem, expected_rules, rng):
         exact = problem.twin(state.rules, expected_rules=expected_rules)
         assert counts.log_density == pytest.approx(exact, abs=1e-9)
     assert n_accepted > 100
-
-
-def test_another_list_has_another_density():
-    """The comparisons above must be able to fail."""
-    posterior = THREE_CLASSES.posterior()
-    state, counts = posterior.advance(np.random.default_rng(0), RuleList((1, 2)), 2000, 1.0)
-    assert state.n_rules > 1
-    other = RuleList(state.rules[1:])
-    with pytest.raises(AssertionError):
-        assert_consistent(posterior, other, counts)
 
 
 @pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 127, 128, 129])
@@ -152,7 +131,8 @@ def test_any_weights(weights, rng):
 @pytest.mark.parametrize("n_classes", [0, 2, 3])
 def test_lists_as_long_as_they_may_be(n_classes, rng):
     """The work space has room for 62 rules; a 63rd must not be written behind its end."""
-    problem = Problem("long", (ORDINAL, CONTINUOUS), (14, 14), 1, n_classes=n_classes, n_rows=150)
+    kinds = tiny.KINDS[1:]
+    problem = Problem("long", kinds, (14, 14), 1, n_classes=n_classes, n_rows=150)
     posterior = problem.posterior(
         expected_rules=4000.0, **({"min_support": 0.0} if n_classes else {})
     )
@@ -171,7 +151,7 @@ def test_lists_as_long_as_they_may_be(n_classes, rng):
 @pytest.mark.slow
 def test_wide_columns_and_many_of_them(rng):
     """256 levels are the last code of a byte, 300 need two; 150 columns are many to cut."""
-    wide = Problem("wide", (NOMINAL, ORDINAL, CONTINUOUS), (64, 40, 30), 2, n_rows=200)
+    wide = Problem("wide", tiny.KINDS, (64, 40, 30), 2, n_rows=200)
     codes = np.column_stack([rng.integers(300, size=200), rng.integers(3, size=200)])
     long = Table.from_arrays(codes, ordinal={0: range(300)})
     many = Table.from_arrays(rng.integers(2, size=(120, 150)))
@@ -184,43 +164,29 @@ def test_wide_columns_and_many_of_them(rng):
         assert_consistent(posterior, state, counts)
 
 
-@each(BINS, SUPPORTED)
+@each(tiny.BINS, tiny.SUPPORTED)
 def test_stored_states_are_checked(problem):
     """A checkpoint that was tampered with is refused, not run."""
     posterior = problem.posterior()
     n = len(posterior.antecedents)
     for state in problem.lists[::7]:
         assert posterior.decode_state(posterior.encode_state(state)) == state
-    for forged in (
-        {"rules": [0, 0]},
-        {"rules": [n]},
-        {"rules": [-1]},
-        {"rules": [0.0]},
-        {"rules": [True]},
-        {"rules": ["0"]},
-        {"rules": [[0]]},
-        {"rules": 3},
-        {"rules": "01"},
-        {"rules": None},
-        {"other": []},
-        [0],
-        "x",
-        None,
-    ):
+    forged = ([0, 0], [n], [-1], [0.0], [True], ["0"], [[0]], 3, "01", None)
+    for record in (*({"rules": rules} for rules in forged), {"other": []}, [0], "x", None):
         with pytest.raises(ValueError, match="stored rule list"):
-            posterior.decode_state(forged)
+            posterior.decode_state(record)
 
 
 def test_stored_lists_that_have_no_density_are_refused():
     """A chain that starts where the density is zero accepts anything."""
-    density = PAIR.posterior()
+    density = tiny.PAIR.posterior()
     covered = next(
         [first, second]
         for first in range(8)
         for second in range(8)
         if first != second and density.log_density(RuleList((first, second))) == -np.inf
     )
-    long = Problem("long", (ORDINAL,), (12,), 1, n_classes=2, n_rows=60).posterior()
+    long = Problem("long", (tiny.ORDINAL,), (12,), 1, n_classes=2, n_rows=60).posterior()
     for posterior, rules in ((density, covered), (long, list(range(MAX_RULES + 1)))):
         with pytest.raises(ValueError, match="stored rule list"):
             posterior.decode_state({"rules": rules})

@@ -111,28 +111,6 @@ def test_candidates_beyond_the_last_do_not_exist(index):
 
 
 @pytest.mark.parametrize(
-    ("antecedent", "words"),
-    [
-        ([(0, 1, 2)], "sex is male"),
-        ([(0, 1, 2), (1, 1, 3)], "sex is male and class is 2, 3"),
-        ([(2, 0, 2)], "age is in [0, 18)"),
-        ([(1, 0, 3), (2, 3, 4)], "class is 1 to 3 and age is missing"),
-    ],
-)
-def test_antecedents_are_read_aloud(antecedent, words):
-    """What is printed is what was asked for."""
-    schema = Schema(
-        (
-            Column("sex", "nominal", ("female", "male")),
-            Column("class", "ordinal", (1, 2, 3, 4)),
-            Column("age", "continuous", (), (0.0, 10.0, 18.0, 80.0), True),
-        )
-    )
-    conditions = tuple(Condition(*one) for one in antecedent)
-    assert antecedent_words(schema, conditions) == words
-
-
-@pytest.mark.parametrize(
     ("bins", "words"),
     [
         ((0, 1), "visits is 0"),

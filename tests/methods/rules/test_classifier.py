@@ -17,9 +17,6 @@ from bayescascade.data.inference import BinCollector
 from bayescascade.data.labels import LabeledRows
 from tests.methods.rules.fits import QUICK, classifier, fates, people
 
-# -- with scikit-learn's tools ---------------------------------------------------------------------
-
-
 # -- what is learned -------------------------------------------------------------------------------
 
 
@@ -111,26 +108,20 @@ def test_nothing_is_learned_from_rows_of_weight_zero():
         np.array([True, False] * 40),
         np.array([3, -1] * 40),
         np.array([0.0, 1.0] * 40),
-        np.array(["b", "a"] * 40, dtype=object),
         pd.Series(["b", "a"] * 40, dtype="category"),
         pd.Series([2, 5] * 40, dtype="Int64"),
-        pd.Series([True, False] * 40, dtype="boolean"),
         pd.Series(["b", "a"] * 40, dtype="string"),
-        ["no", "yes"] * 40,
         (1, 2) * 40,
     ],
     ids=lambda labels: f"{type(labels).__name__}-{getattr(labels, 'dtype', '')}",
 )
 def test_labels_of_any_type(labels):
     """Predictions are of the labels' own type."""
-    frame = people(80).assign(known=np.asarray(labels).astype(str))
+    frame = people(80)[["sex"]].assign(known=np.asarray(labels).astype(str))
     model = RuleListClassifier(**QUICK).fit(frame, labels)
     assert_array_equal(model.predict(frame), np.asarray(labels))
     assert model.classes_.tolist() == sorted(set(np.asarray(labels).tolist()))
     assert f": P({model.rules_.class_texts[1]}) = 0." in model.explain(frame.iloc[0])
-
-
-# -- rows ------------------------------------------------------------------------------------------
 
 
 def test_rows_of_any_form_are_classified_alike():
@@ -147,17 +138,12 @@ def test_rows_of_any_form_are_classified_alike():
 
 
 def test_numbers_are_cut_at_quantiles():
-    """Of many values; few values are levels, and the words tell intervals."""
+    """Of many values, and no few ones; the words tell intervals."""
     frame = people().assign(children=np.arange(200) % 3, flags=np.arange(200) % 2 == 0)
-    model = RuleListClassifier(n_steps=600, n_chains=2, random_state=3, n_bins=5).fit(
-        frame, fates(people())
-    )
-    kinds = {column.name: column.kind for column in model.schema_.columns}
-    assert kinds["fare"] == "continuous"
-    assert kinds["children"] == "ordinal"
-    assert kinds["flags"] == kinds["sex"] == "nominal"
+    model = RuleListClassifier(**QUICK, n_bins=5).fit(frame, fates(people()))
+    kinds = [column.kind for column in model.schema_.columns[3:]]
+    assert kinds == ["continuous", "ordinal", "nominal"]
     edges = model.schema_.columns[3].edges
-    assert len(edges) == 6
     assert (edges[0], edges[-1]) == (frame["fare"].min(), frame["fare"].max())
     shares = np.histogram(frame["fare"], edges)[0] / 200
     assert_allclose(shares[[3, 4]], 0.2, atol=0.01)  # below, many fares are equal
@@ -186,15 +172,11 @@ def test_whole_numbers_are_cut_where_real_ones_would_be(monkeypatch, tmp_path):
 
 
 def test_values_beyond_the_training_range():
-    """They belong to the outer bins, as the words say: "below", "or more"."""
+    """They belong to the outer bins, as the words say: "below", or "more"."""
     model, frame = classifier(), people(20)
-    high, low = frame.assign(fare=1e9), frame.assign(fare=-1e9)
-    assert_array_equal(
-        model.predict_proba(high), model.predict_proba(frame.assign(fare=people()["fare"].max()))
-    )
-    assert_array_equal(
-        model.predict_proba(low), model.predict_proba(frame.assign(fare=people()["fare"].min()))
-    )
+    for beyond, end in ((1e9, people()["fare"].max()), (-1e9, people()["fare"].min())):
+        found = model.predict_proba(frame.assign(fare=beyond))
+        assert_array_equal(found, model.predict_proba(frame.assign(fare=end)))
 
 
 @pytest.mark.slow
@@ -225,7 +207,7 @@ def test_missing_cells():
     gaps = frame.assign(fare=frame["fare"].where(frame["sex"] == "male"))
     with pytest.raises(DataError, match=r'column "fare" has a missing cell \(NaN\) in row'):
         RuleListClassifier(**QUICK, missing="error").fit(gaps, labels)
-    with pytest.raises(DataError, match=r'column "fare" has a missing cell \(NaN\) in row'):
+    with pytest.raises(DataError, match=r'in row .*: fill it, or fit with missing="level"'):
         classifier(missing="error").predict(gaps)
     model = RuleListClassifier(**QUICK).fit(gaps, labels)
     assert model.schema_.columns[3].has_missing_level
@@ -276,23 +258,23 @@ def test_labeled_rows():
         ({}, {"fare": np.inf}, "got inf in row 42"),
         ({"missing": "error"}, {"fare": None}, "has a missing cell (NaN) in row 42"),
         ({"unknown": "error"}, {"sex": "alien"}, '"alien" in row 42'),
-        (
-            {"missing": "level", "unknown": "error"},
-            {"sex": None},
-            "has a missing cell (NaN) in row 42, and had none",
-        ),
+        ({"unknown": "error"}, {"sex": None}, "a missing cell (NaN) in row 42, and had none"),
         ({"continuous": {"fare": [0, 9]}}, {"fare": "x"}, "must hold numbers, got 'x' in row 42"),
     ],
     ids=str,
 )
 def test_rows_of_blocks_are_numbered(parameters, cells, words):
     """In the second block of a file, the row that is named is the file's."""
-    model = RuleListClassifier(**QUICK, **parameters).fit(people(), fates(people()))
+    model = RuleListClassifier(**QUICK, **parameters).fit(people(60), fates(people(60)))
     block = people(3).astype(object)
     block.loc[1, list(cells)] = list(cells.values())
     with pytest.raises(DataError, match=re.escape(words)):
         model.encode(block, first_row=41)
-    good = people(50)
+
+
+def test_rows_may_be_encoded_beforehand():
+    """Commands encode blocks of a file once, and ask what is predicted of the codes."""
+    model, good = classifier(), people(50)
     assert_array_equal(model.predict_proba_codes(model.encode(good)), model.predict_proba(good))
     assert_array_equal(
         model.credible_interval_codes(model.encode(good), 0.5), model.credible_interval(good, 0.5)
@@ -307,13 +289,10 @@ def test_a_column_may_be_called_like_the_labels():
     assert_array_equal(model.predict(frame), classifier().predict(people()))
 
 
-# -- declarations and labels in other forms --------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", [pd.Index, np.array])
-def test_columns_may_be_declared_by_any_list(form):
+def test_columns_may_be_declared_by_any_list():
     """`nominal=frame.columns[[0, 2]]` is how one writes it."""
     usual = classifier(nominal=("sex", "age"), ordinal=("crew",))
-    model = RuleListClassifier(**QUICK, nominal=form(["sex", "age"]), ordinal=form(["crew"]))
-    assert model.fit(people(), fates(people())).schema_ == usual.schema_
+    declared = {"nominal": pd.Index(["sex", "age"]), "ordinal": np.array(["crew"])}
+    model = RuleListClassifier(**QUICK, **declared).fit(people(), fates(people()))
+    assert model.schema_ == usual.schema_
     assert model.schema_.columns[1].kind == "ordinal"

@@ -21,7 +21,7 @@ from bayescascade.methods.rules.kernels.layout import LABELS
 from bayescascade.methods.rules.kernels.parts import PartModel, Stairs, climb, partition
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
-from tests import rules_reference
+from tests import reference, rules_reference
 from tests.documents import ROOT
 from tests.methods.rules.large import lists_of, shortfalls
 from tests.methods.rules.problems import BINS, FRACTIONAL, GAPS, PAIR, PROBLEMS, THREE, each
@@ -137,11 +137,7 @@ def test_densities_without_slack_are_seen(problem, monkeypatch):
 
 
 def test_after_a_rule_that_captures_all_rows_a_list_can_gain(monkeypatch):
-    """The broken twin forgets what may follow a child, and certifies a list that is not the best.
-
-    The prior wants many rules, but a concentration near 0 all rows in one part; of densities, what
-    follows adds as much as ``-ln(3 concentration)``. Of labels the twin would be looser only.
-    """
+    """The broken twin forgets what may follow a child, and certifies another list."""
     frame = pd.DataFrame({"a": list("uuv"), "b": list("xyx")})
     table = Table.from_frame(frame, weights=[5.0, 5.0, 1e-12])
     posterior = DensityListPosterior(table, concentration=1e-6, expected_rules=20.0, max_size=1)
@@ -164,10 +160,7 @@ def test_after_a_rule_that_captures_all_rows_a_list_can_gain(monkeypatch):
 
 
 def test_stairs_are_no_dearer_than_what_whole_weights_capture():
-    """A step of the grid stands for all that is beyond the step before: the least of it is whole.
-
-    The broken twin takes the whole number nearest to each sum, by itself.
-    """
+    """The least that a step of the grid stands for is whole; the twin rounds each sum by itself."""
     first, others, alpha, n_steps = 45, 38, 1000.0, 32
     alphas = alpha * np.array([1.0, 1.0, 2.0])
 
@@ -195,17 +188,6 @@ def test_stairs_are_no_dearer_than_what_whole_weights_capture():
     assert dearest > 1.0
 
 
-def set_partitions(items):
-    if not items:
-        yield []
-        return
-    first, *others = items
-    for parts in set_partitions(others):
-        yield [[first], *parts]
-        for k, part in enumerate(parts):
-            yield [*parts[:k], [first, *part], *parts[k + 1 :]]
-
-
 @pytest.mark.parametrize("is_sorted", [True, False])
 def test_intervals_of_sorted_groups_are_the_best_partition(is_sorted, rng):
     """Else a list that parts points otherwise may beat the bound; out of order, some does."""
@@ -222,11 +204,10 @@ def test_intervals_of_sorted_groups_are_the_best_partition(is_sorted, rng):
             model, features, weights, np.empty(6, np.int64), np.empty((6, 6)), np.empty(6),
             np.empty(6), best,
         )  # fmt: skip
-        for parts in set_partitions(range(6)):
-            value = 0.0
-            for part in parts:
-                n = weights[part] @ features[part, :2]
-                value += rules_reference.label_log_likelihood([n.tolist()], alpha)
+        counts = weights[:, np.newaxis] * features[:, :2]
+        for parts in reference.partitions(tuple(range(6))):
+            sums = [counts[list(part)].sum(axis=0).tolist() for part in parts]
+            value = rules_reference.label_log_likelihood(sums, alpha)
             missed = max(missed, value - best[len(parts) - 1])
     assert missed < ROUNDING if is_sorted else missed > 0.1
 

@@ -7,13 +7,17 @@ import pandas as pd
 import pytest
 import scipy.stats
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 
 from bayescascade.base.errors import DataError, UnknownLevelWarning
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
+from bayescascade.methods.rules import averages
 from bayescascade.methods.rules.antecedents import Condition
+from bayescascade.methods.rules.averages import average_intervals, mixture_quantiles
 from bayescascade.methods.rules.cells import encode_for_labels
 from bayescascade.methods.rules.label_list import LabelList
+from tests.methods.rules.lists import BINS, cells_of, random_rules
 
 PEOPLE = Schema(
     (
@@ -89,21 +93,15 @@ def test_explanations():
     assert labels.explain({"sex": "male", "age": None, "grade": 4}).startswith("age is missing: ")
     assert labels.explain({"sex": None, "age": 30, "grade": None}).startswith("no rule applies: ")
     assert labels.explain({"sex": "female", "age": 99, "grade": 1}).startswith("age is 40 or more")
-
-
-def test_explanations_do_not_round_to_certainty():
-    """With 2,000 rows without an exception, 0.00 (95% 0.00-0.00) would say impossible."""
-    labels = people(counts=np.array([[2000.0, 0.0], [0.0, 2000.0], [7.0, 7.0], [0.0, 0.0]]))
-    rare = labels.explain({"sex": "male", "age": 12, "grade": 4})
+    # of 2,000 rows without an exception, 0.00 (95% 0.00-0.00) would say impossible
+    sure = people(counts=np.array([[2000.0, 0.0], [0.0, 2000.0], [7.0, 7.0], [0.0, 0.0]]))
+    rare = sure.explain({"sex": "male", "age": 12, "grade": 4})
     assert "P(yes) = 0.0005 (95% 0.0000-0.002), n = 2,000" in rare
-    sure = labels.explain({"sex": "male", "age": 50, "grade": 1})
-    assert "P(yes) = 0.9995 (95% 0.998-1.0000), n = 2,000" in sure
-
-
-def test_explanations_of_several_classes():
-    """All of them, the most probable first."""
-    labels = people((1, 2, 3), np.array([[1.0, 7.0, 4.0]] * 4))
-    words = labels.explain({"sex": "female", "age": 30, "grade": 1})
+    frequent = sure.explain({"sex": "male", "age": 50, "grade": 1})
+    assert "P(yes) = 0.9995 (95% 0.998-1.0000), n = 2,000" in frequent
+    # all of several classes, the most probable first
+    three = people((1, 2, 3), np.array([[1.0, 7.0, 4.0]] * 4))
+    words = three.explain({"sex": "female", "age": 30, "grade": 1})
     assert words.startswith("no rule applies: P(2) = 0.53 (95% 0.29-0.77), P(3) = 0.33 ")
     assert words.index("P(3)") < words.index("P(1)")
     assert words.endswith("n = 12")
@@ -138,8 +136,6 @@ def test_plain_data():
     assert set(record["else"]) == {"counts", "probabilities", "intervals"}
 
 
-# -- rows as codes ---------------------------------------------------------------------------------
-
 FRAME = pd.DataFrame({"note": "x", "grade": [4, 1], "age": [-5.0, 1e6], "sex": ["male", "female"]})
 
 
@@ -167,3 +163,53 @@ def test_missing_cells():
         passed = encode_for_labels(PEOPLE, frame, missing="level", unknown="ignore")
     assert passed[:2].tolist() == [[1, -1], [4, 1]]
     assert_array_equal(encode_for_labels(PEOPLE, frame, missing="none"), passed)
+
+
+def quantiles(a, b, *levels):
+    """Return the quantiles of the mixture of equal shares of Beta distributions."""
+    of_class, of_others = np.array(a)[:, np.newaxis], np.array(b)[:, np.newaxis]
+    weights = csr_array(np.full((1, len(a)), 1 / len(a)))
+    return mixture_quantiles(of_class, of_others, weights, levels)[0, 0]
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-3, 5000.0, 1e12])
+def test_extreme_components(size):
+    """Concentrations next to nothing, tables of a million million rows: certainly yes, or no."""
+    low, high = quantiles([size, 1.0], [1.0, size], 0.025, 0.975)
+    assert 0 <= low <= high <= 1
+    assert_allclose((low, high), (1 - high, 1 - low), atol=1e-9)
+    if size > 1:
+        assert low < 0.001 < 0.999 < high
+
+
+def random_draws(rng, n=5, classes=("a", "b", "c")):
+    """Return lists of random rules over a small domain, and how often each was drawn."""
+    draws = []
+    for _ in range(n):
+        rules = random_rules(rng, BINS, 3)
+        counts = rng.integers(0, 9, (len(rules) + 1, len(classes))).astype(float)
+        draws.append(LabelList(BINS, np.array(classes), rules, counts, 0.7))
+    return draws, rng.integers(1, 4, n).astype(float)
+
+
+@pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c")], ids=len)
+@pytest.mark.parametrize("at_once", [1, 1 << 20])
+def test_intervals_are_of_the_mixture(at_once, classes, rng, monkeypatch):
+    """As much of the draws' Beta distributions lies below as above; not their mean quantiles."""
+    monkeypatch.setattr(averages, "_MOST_PARTS", at_once)
+    monkeypatch.setattr(averages, "_MOST_BETAS", at_once)
+    draws, times = random_draws(rng, classes=classes)
+    draws, times = [*draws, draws[0]], np.append(times, 2.0)  # two draws with equal parts
+    cells = np.tile(cells_of(BINS)[0], 2)[:, 3:]
+    intervals = average_intervals(draws, times, cells, 0.8)
+    assert intervals.shape == (cells.shape[1], len(classes), 2)
+    for side, q in enumerate((0.1, 0.9)):
+        reached = mean = 0.0
+        for labels, n in zip(draws, times / times.sum(), strict=True):
+            one = scipy.stats.beta(
+                *(p[labels.part_of_codes(cells)] for p in labels.beta_parameters)
+            )
+            reached += n * one.cdf(intervals[..., side])
+            mean += n * one.ppf(q)
+        assert_allclose(reached, q, atol=1e-7)
+        assert not np.allclose(intervals[..., side], mean, atol=0.01)

@@ -93,28 +93,17 @@ def test_differences_of_large_log_gammas_are_seen(rng, monkeypatch):
 
 
 def test_a_list_that_does_not_keep_its_claim_is_not_certified(monkeypatch):
-    """Whatever is wrong with a search, no page may call its list exact."""
+    """Whatever is wrong with a search, no page may call its list exact; a command says one line."""
     note = search_module._Search._note
 
     def overstate(self, log_density, rules):
         note(self, log_density + 1e-6, rules)
 
-    rng = np.random.default_rng(5)
-    posterior, _ = large.draw_posterior(rng, False, 4, "rows")
+    posterior, _ = large.draw_posterior(np.random.default_rng(5), False, 4, "rows")
     assert best_list(posterior).state.rules
     monkeypatch.setattr(search_module._Search, "_note", overstate)
     with pytest.raises(InternalError, match=r"a search found .* but its result is worth"):
         best_list(posterior)
-
-
-def test_a_claim_that_fails_is_one_line_of_a_command(monkeypatch):
-    """No traceback, no page, and exit code 2."""
-    note = search_module._Search._note
-
-    def overstate(self, log_density, rules):
-        note(self, log_density + 1.0, rules)
-
-    monkeypatch.setattr(search_module._Search, "_note", overstate)
     rows = ("fit", ROOT / "data" / "titanic.csv", "--columns", "sex,survived")
     found = run(*rows, "--model", "rules", "--search", "exact", "--steps", 100)
     assert (found.exit_code, found.stdout) == (2, "")
@@ -144,10 +133,7 @@ def test_rounding_of_nearly_pure_parts_does_not_grow_with_the_rows(weight):
 
 
 def test_a_rounding_that_is_seen_is_no_proof():
-    """Of 1e18 rows that are not pure, log densities have no decimals: the page must not say exact.
-
-    The same rows a million times lighter are certain.
-    """
+    """Of 1e18 impure rows log densities have no decimals: the page must not say exact."""
     frame = pd.DataFrame({"a": list("uuvvww"), "label": list("yzyzyz")})
     weights = np.array([5.5, 3.0, 2.0, 7.0, 4.0, 4.2])
     fit = {"search": "exact", "n_steps": 200, "random_state": 0}

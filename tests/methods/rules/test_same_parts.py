@@ -12,18 +12,13 @@ from bayescascade.model.draws import PosteriorRun, TraceLegend
 from bayescascade.model.page import shares_page
 from tests.methods.rules.fits import fates, people
 from tests.methods.rules.problems import DENSITIES, LABELS, each
+from tests.rules_reference import part_of
 
 
 def experienced(posterior, state):
     """Return what each distinct row experiences of a list, by a walk through its conditions."""
-    found = []
-    for row in posterior._codes.T.tolist():
-        part = state.n_rules
-        for position, rule in reversed(list(enumerate(state.rules))):
-            if all(low <= row[column] < high for column, low, high in posterior.antecedents[rule]):
-                part = position
-        found.append(part)
-    return np.array(found)
+    rules = [posterior.antecedents[rule] for rule in state.rules]
+    return np.array([part_of(row, rules) for row in posterior._codes.T.tolist()])
 
 
 def say_the_same(posterior, first, second):

@@ -1,4 +1,4 @@
-"""What the rule lists' posteriors refuse, and whether they say which parameter to change."""
+"""What rule lists refuse: each message names what, the rule it breaks, and the value."""
 
 import math
 
@@ -6,14 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.data.table import Table
 from bayescascade.methods.rules.posterior import DensityListPosterior, LabelListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
+from tests.methods.rules.fits import QUICK, fates, people
 from tests.methods.rules.problems import PAIR, SUPPORTED, TARGET, each
-from tests.methods.rules.slow_moves import moves
 
 
 def frame_of(n_rows=40, n_columns=2, n_levels=2):
@@ -78,13 +79,13 @@ def test_support_that_nothing_reaches_is_an_error(min_support):
 
 
 def test_candidates_beyond_the_memory_name_what_to_change():
-    """A fit that takes all memory takes the machine with it."""
-    wide = Table.from_frame(frame_of(400, n_columns=60, n_levels=5))
+    """A fit that takes all memory takes the machine with it; more of it may be allowed."""
+    table, many = Table.from_frame(frame_of(n_columns=20)), {"max_size": 3, "min_support": 0.01}
     with pytest.raises(ParameterError, match="max_size") as caught:
-        LabelListPosterior(wide, TARGET, max_size=4, min_support=0.001, memory_limit=0.01)
-    message = str(caught.value)
+        LabelListPosterior(table, TARGET, **many, memory_limit=1e-4)
     for name in ("max_size", "min_support", "bins", "memory_limit"):
-        assert name in message
+        assert name in str(caught.value)
+    assert len(LabelListPosterior(table, TARGET, **many).antecedents) > 1000
     rows = np.arange(10_000)[:, np.newaxis] // 5 ** np.arange(6) % 5
     ordered = Table.from_arrays(rows, ordinal=list(range(6)))
     with pytest.raises(ParameterError, match="max_size") as caught:
@@ -101,15 +102,6 @@ def test_candidates_beyond_the_memory_are_refused_without_listing_them():
     table = Table.from_frame(pd.DataFrame(columns), continuous=dict.fromkeys(columns, 500))
     with pytest.raises(ParameterError, match="bins"):
         DensityListPosterior(table, max_size=3)
-
-
-def test_the_memory_limit_can_be_raised():
-    """The same candidates, allowed."""
-    table = Table.from_frame(frame_of(n_columns=20))
-    few = {"max_size": 3, "min_support": 0.01}
-    with pytest.raises(ParameterError, match="memory_limit"):
-        LabelListPosterior(table, TARGET, **few, memory_limit=1e-4)
-    assert len(LabelListPosterior(table, TARGET, **few).antecedents) > 1000
 
 
 def unusable():
@@ -155,10 +147,6 @@ def test_constant_columns_have_no_candidates():
     assert after == state
     assert sum(counts.accepted.values()) == 0
     assert counts.log_density == pytest.approx(0.0)
-    for move in moves(posterior).values():
-        proposal = move.propose(np.random.default_rng(0), state)
-        assert proposal.log_q_ratio == -math.inf
-        assert [p for _, p in move.proposals(state)] == [1.0]
 
 
 @each(PAIR, SUPPORTED)
@@ -185,3 +173,62 @@ def test_memory_that_the_rows_alone_exceed_is_asked_for():
     """No smaller max_size would help, so it is not what the message names."""
     with pytest.raises(ParameterError, match=r"^memory_limit must be at least .* GB for the rows"):
         labeled(memory_limit=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "parameters", "words"),
+    [
+        (RuleListClassifier, {"min_support": 0.97}, "min_support must be at most 0"),
+        (RuleListClassifier, {"missing": "drop"}, "missing must be one of 'error', 'level', got"),
+        (RuleListClassifier, {"memory_limit": 1e-6}, "lower max_size, raise min_support"),
+        (RuleListClassifier, {"nominal": ["height"]}, 'nominal names the unknown column "height"'),
+        (RuleListClassifier, {"nominal": [7]}, "in nominal must be an integer from 0 to 3, got 7"),
+        (RuleListClassifier, {"search": "anneal", "predictive": "average"}, "anneal"),
+        (DensityRuleList, {"memory_limit": 1e-6}, "lower max_size"),
+        (DensityRuleList, {"drop": ["height"]}, 'unknown column "height"'),
+    ],
+)
+def test_bad_parameters(estimator, parameters, words):
+    """Name, rule, value, and what would be of use instead; if possible before all work."""
+    with pytest.raises((ParameterError, DataError), match=words):
+        estimator(**{**QUICK, **parameters}).fit(people(), fates(people()))
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["a"] * 200, 'y must have at least two classes, got one class, "a"'),
+        (np.append(np.ones(199), np.nan), "y must not have missing .* cell .NaN. in row 200"),
+        ([None, *"ab" * 99, "a"], "y must not have missing labels, .* cell .NaN. in row 1"),
+        (np.linspace(0, 1, 200), "Unknown label type"),
+        (np.array([1, "a"] * 100, object), "y must hold labels of one type, got int, str"),
+        (np.ones((200, 2)), "1d array"),
+        (np.arange(200).astype("M8[D]"), r"y must hold text, .*: Unknown label type: datetime64"),
+        (np.arange(200).astype("m8[s]"), r"y must hold text, .*: Unknown label type: timedelta64"),
+        (np.array([b"a", b"b"] * 100), "y must hold text, whole numbers or truth values"),
+    ],
+    ids=["one", "nan", "missing", "numbers", "mixed", "two", "dates", "times", "bytes"],
+)
+def test_bad_labels(labels, words):
+    """Of the labels, say what is wrong with them."""
+    with pytest.raises(ValueError, match=words):
+        RuleListClassifier(**QUICK).fit(people(), labels)
+
+
+def test_arrays_of_three_dimensions_are_refused():
+    """What else cannot be a table is among scikit-learn's own checks."""
+    with pytest.raises(ValueError, match="dim"):
+        RuleListClassifier(**QUICK).fit(np.ones((200, 2, 2)), fates(people()))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [{"nominal": ["fate"]}, {"ordinal": {"fate": ["died", "lived"]}}, {"continuous": {"fate": 3}}],
+    ids=str,
+)
+def test_labels_are_no_column_to_declare(declared):
+    """A declaration of the labels would be dropped silently: only columns of X have one."""
+    option = next(iter(declared))
+    words = f'{option} names the unknown column "fate" .*; columns: sex, crew, age, fare$'
+    with pytest.raises(DataError, match=words):
+        RuleListClassifier(**QUICK, **declared).fit(people(), fates(people()))
