@@ -9,7 +9,9 @@ from tests.people import DECLARED, draw_people
 
 ESTIMATORS = (LeafCascade, BranchCascade)
 
-QUICK = {"search": "anneal+metropolis", "n_steps": 160, "n_chains": 2, "random_state": 3}
+QUICK = {
+    "search": "anneal+metropolis", "n_steps": 160, "n_chains": 2, "n_jobs": 1, "random_state": 3,
+}  # fmt: skip
 
 
 def people(n_rows: int = 150, seed: int = 0) -> pd.DataFrame:

@@ -23,7 +23,8 @@ class Problem:
     """A small domain and some rows on it.
 
     `edges` of a column make it continuous; `n_rows` 0 means no data at all; with `partitions`
-    "levels" every split sends each level its own way, whatever `max_branches` says.
+    "levels" every split sends each level its own way, whatever `max_branches` says; `given` has
+    the weights of rows that are not drawn.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Problem:
     n_rows: int = 14
     fractional: bool = False
     partitions: str = "subsets"
+    given: Mapping[tuple[int, ...], float] | None = None
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -56,12 +58,13 @@ class Problem:
         weights = rng.integers(1, 6, len(rows)).astype(float)
         if self.fractional:
             weights += rng.random(len(rows))
+        given = dict(zip(rows, weights.tolist(), strict=True)) if self.given is None else self.given
         return {
             "n_levels": self.n_levels,
             "nominal": self.nominal,
             "widths": [column.widths.tolist() for column in self.columns],
-            "rows": rows,
-            "weights": weights.tolist(),
+            "rows": list(given),
+            "weights": list(given.values()),
             "max_branches": self.max_branches,
             "partitions": self.partitions,
         }
@@ -114,9 +117,7 @@ def cell_of(column: Column, code: int) -> object:
     return column.levels[code]
 
 
-def random_table(
-    columns: Sequence[tuple[str, int]], n_rows: int, fractional: bool, seed: int
-) -> Table:
+def random_table(columns, n_rows, fractional, seed):
     """Return rows that cluster, on columns given as (kind, number of levels)."""
     rng = np.random.default_rng(seed)
     schema = Schema(tuple(column_of(f"c{j}", *one, rng) for j, one in enumerate(columns)))
@@ -203,8 +204,7 @@ GENERATIVE_BOUNDED = _leaf(
 SIZE = _leaf("size", prior="size")
 SIZE_INDEPENDENT = _leaf("size-independent", **_inside("independent", 0.6), prior="size")
 SIZE_BOUNDED = _leaf("size-bounded", max_leaves=4, prior="size")
-OPTIONS = (INDEPENDENT, INDEPENDENT_BRANCH, BOUNDED)
-"""Models with options that are not the default."""
+BY_NAME = {model.name: model for model in list(vars().values()) if isinstance(model, Model)}
 
 TERNARY = Problem("ternary", (3, 3), (True, True), 2)
 TERNARY_THREE_WAY = Problem("ternary-3-way", (3, 3), (True, True), 3)

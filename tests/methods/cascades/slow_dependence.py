@@ -4,7 +4,6 @@ A problem is what `tests.reference` takes; nothing here imports the packages und
 """
 
 import math
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -37,34 +36,29 @@ def log_dirichlet(counts, imagined):
     return value + sum(math.lgamma(n + imagined) - math.lgamma(imagined) for n in counts)
 
 
-def log_evidences(box, problem, a, row=None, levels="left", cells="pairs"):
-    """Return the log marginal likelihood of the box's rows by each tree of its columns, as a dict.
+def log_evidence(box, problem, a, row=None):
+    """Return the log marginal likelihood of the box's rows averaged over all trees of its columns.
 
-    With `row` as if it had been seen once more. `levels` "all" and `cells` "levels" are wrong:
-    they spread the imagined rows over levels that are not left, or give a pair too many of them.
+    With `row` as if it had been seen once more.
     """
     rows = [*zip(problem["rows"], problem["weights"], strict=True)]
     rows += [] if row is None else [(row, 1.0)]
     inside = [(r, w) for r, w in rows if all(c in b for c, b in zip(r, box, strict=True))]
-    codes = box if levels == "left" else [range(n) for n in problem["n_levels"]]
     columns = [j for j in range(len(box)) if len(box[j]) > 1]
 
     def of_levels(u):
-        counts = [sum(w for r, w in inside if r[u] == c) for c in codes[u]]
+        counts = [sum(w for r, w in inside if r[u] == c) for c in box[u]]
         return log_dirichlet(counts, a / len(counts))
 
     def of_pairs(u, v):
-        counts = [
-            sum(w for r, w in inside if (r[u], r[v]) == pair)
-            for pair in product(codes[u], codes[v])
-        ]
-        spread = len(counts) if cells == "pairs" else math.sqrt(len(counts))
-        return log_dirichlet(counts, a / spread)
+        pairs = product(box[u], box[v])
+        counts = [sum(w for r, w in inside if (r[u], r[v]) == pair) for pair in pairs]
+        return log_dirichlet(counts, a / len(counts))
 
     width = -sum(w * math.log(problem["widths"][j][r[j]]) for r, w in inside for j in range(len(r)))
     single = {j: of_levels(j) for j in columns}
     double = {(u, v): of_pairs(u, v) for u in columns for v in columns if u != v}
-    found = {}
+    found = []
     for edges in spanning_trees(len(columns)):
         value, degree = width, [0] * len(columns)
         for s, t in edges:
@@ -72,15 +66,8 @@ def log_evidences(box, problem, a, row=None, levels="left", cells="pairs"):
             degree[s] += 1
             degree[t] += 1
         # each column but one of degree 1 is conditioned on as often as it has edges less one
-        value -= sum((degree[s] - 1) * single[j] for s, j in enumerate(columns))
-        found[tuple((columns[s], columns[t]) for s, t in edges)] = value
-    return found
-
-
-def log_mean(values):
-    """Return the log of the mean of what the logs are of."""
-    values = list(values)
-    return log_sum(values) - math.log(len(values))
+        found.append(value - sum((degree[s] - 1) * single[j] for s, j in enumerate(columns)))
+    return log_sum(found) - math.log(len(found))
 
 
 def log_sum(values):
@@ -88,26 +75,6 @@ def log_sum(values):
     values = list(values)
     largest = max(values)
     return largest + math.log(sum(math.exp(value - largest) for value in values))
-
-
-def log_evidence(box, problem, a, row=None, **wrong):
-    """Return the average over all trees of a box's columns."""
-    return log_mean(log_evidences(box, problem, a, row, **wrong).values())
-
-
-def exact_tree_sum(weights):
-    """Return the sum over all trees of products of weights, Fractions, by the Laplacian."""
-    k = len(weights)
-    matrix = [[-weights[i][j] for j in range(k)] for i in range(k)]
-    for i in range(k):
-        matrix[i][i] = sum((weights[i][j] for j in range(k) if j != i), Fraction(0))
-    value = Fraction(1)
-    for i in range(k - 1):
-        value *= matrix[i][i]
-        for r in range(i + 1, k - 1):
-            factor = matrix[r][i] / matrix[i][i]
-            matrix[r] = [x - factor * y for x, y in zip(matrix[r], matrix[i], strict=True)]
-    return value
 
 
 def log_tree_sum(logs):

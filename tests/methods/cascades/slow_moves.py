@@ -4,7 +4,6 @@ They are what `kernels.moves` says of them, and all that the compiled sweep must
 proposals with the same probabilities. Each can list its own. `moves` makes those of a posterior.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import combinations
 from math import log
@@ -26,8 +25,8 @@ def moves(posterior: CascadePosterior) -> dict[str, "_CascadeMove"]:
     return {name: _CLASSES[name](posterior) for name in posterior.move_weights()}
 
 
-class _CascadeMove(Listed, ABC):
-    """What the moves share: boxes of nodes, split proposals at a node, trees made anew."""
+class _CascadeMove(Listed):
+    """What the moves share; `proposals` returns each with its probability, summing to one."""
 
     def __init__(self, posterior: CascadePosterior) -> None:
         self.posterior = posterior
@@ -67,10 +66,6 @@ class _CascadeMove(Listed, ABC):
         """Return a subtree in nested form."""
         return tree.to_nested(self.is_nominal, node)
 
-    @abstractmethod
-    def proposals(self, state: Tree) -> Weighted:
-        """Return every proposal with its probability, summing to one."""
-
 
 def _invalid(tree: Tree) -> Proposal[Tree]:
     return Proposal(tree, -np.inf)
@@ -84,31 +79,23 @@ class Grow(_CascadeMove):
     """Split a leaf."""
 
     def proposals(self, state: Tree) -> Weighted:
-        """Return every split of every leaf."""
         boxes = self.boxes(state)
         growable = self.growable(state, boxes)
         found: Weighted = [] if growable else [(_invalid(state), 1.0)]
         for leaf in growable:
             splits = self.splits_at(boxes[leaf])
             for split in splits.all():
-                proposal = self._proposal(state, leaf, len(growable), splits, split)
-                found.append((proposal, splits.probability(split) / len(growable)))
+                grown = self.replaced(state, leaf, (split[0], _leaves_for(split[1])))
+                chance = splits.probability(split) / len(growable)
+                ratio = -np.log(len(self.twigs(grown))) - np.log(chance)
+                found.append((Proposal(grown, ratio), chance))
         return found
-
-    def _proposal(
-        self, tree: Tree, leaf: int, n_growable: int, splits: SplitProposals, split: Split
-    ) -> Proposal[Tree]:
-        column, blocks = split
-        grown = self.replaced(tree, leaf, (column, _leaves_for(blocks)))
-        forward = np.log(splits.probability(split) / n_growable)
-        return Proposal(grown, -np.log(len(self.twigs(grown))) - forward)
 
 
 class Prune(_CascadeMove):
     """Take back a split whose branches are all leaves."""
 
     def proposals(self, state: Tree) -> Weighted:
-        """Return the tree without each such split."""
         twigs = self.twigs(state)
         if not twigs:
             return [(_invalid(state), 1.0)]
@@ -126,7 +113,6 @@ class Change(_CascadeMove):
     """Put another split in the place of one."""
 
     def proposals(self, state: Tree) -> Weighted:
-        """Return every change of every inner node."""
         inner = np.flatnonzero(state.feature != LEAF)
         found: Weighted = [] if inner.size else [(_invalid(state), 1.0)]
         boxes, twigs = self.boxes(state), self.twigs(state)
@@ -145,9 +131,7 @@ class Change(_CascadeMove):
                     )
         return found
 
-    def _over_leaves(
-        self, tree: Tree, node: int, splits: SplitProposals, split: Split
-    ) -> Proposal[Tree]:
+    def _over_leaves(self, tree, node, splits, split):
         changed = self.replaced(tree, node, (split[0], _leaves_for(split[1])))
         back = splits.probability(self.split_of(tree, node))
         return Proposal(changed, _log(back) - _log(splits.probability(split)))
@@ -170,7 +154,6 @@ class Swap(_CascadeMove):
     """Exchange a parent and its children, or parts of them."""
 
     def proposals(self, state: Tree) -> Weighted:
-        """Return every swap of every inner node other than the root."""
         inner = np.flatnonzero(state.feature != LEAF)[1:]
         found: Weighted = [] if inner.size else [(_invalid(state), 1.0)]
         for node in map(int, inner):
@@ -231,7 +214,6 @@ class Regroup(_CascadeMove):
     """Nest some branches of a split under one of their own, or take that back."""
 
     def proposals(self, state: Tree) -> Weighted:
-        """Return every group that can be nested, and every nested split taken back."""
         inner = [int(node) for node in np.flatnonzero(state.feature != LEAF)]
         found: Weighted = []
         for node in inner:
@@ -277,7 +259,6 @@ class Graft(_CascadeMove):
     """Put a split above a subtree, or take it away."""
 
     def proposals(self, state: Tree) -> Weighted:
-        """Return every split above every inner node, and every one taken away."""
         inner = [int(node) for node in np.flatnonzero(state.feature != LEAF)]
         found: Weighted = [] if inner else [(_invalid(state), 1.0)]
         boxes = self.boxes(state)
@@ -290,9 +271,7 @@ class Graft(_CascadeMove):
             found.append((self._remove(state, node), 0.5 / len(inner)))
         return found
 
-    def _insert(
-        self, tree: Tree, node: int, splits: SplitProposals, split: Split, keep: int
-    ) -> Proposal[Tree]:
+    def _insert(self, tree, node, splits, split, keep):
         column, blocks = split
         subtree = self.nested(tree, node)
         if column in _columns_of(subtree):

@@ -13,6 +13,7 @@ factor of its one split.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import comb
 
 import numpy as np
@@ -33,16 +34,9 @@ Blocks = tuple[tuple[int, ...], ...]
 class SplitProposals:
     """The splits that may be proposed at a node.
 
-    Parameters
-    ----------
-    posterior : CascadePosterior
-        For the kinds of columns, the concentration and the number of branches.
-    ordered : mapping of int to tuple of int
-        For every column with two or more levels left: their codes in order of falling density,
-        ties by code (ordered columns: ascending).
-    cut_scores : mapping of int to (m - 1,) float64
-        For each such column, the score of the cut after each of the ordered levels; of (1,) the
-        score of its one split if every level goes its own way.
+    For every column with two or more levels left, `ordered` has their codes in order of falling
+    density, ties by code (ordered columns: ascending), and `cut_scores` the score of the cut after
+    each, or that of its one split if every level goes its own way.
     """
 
     posterior: CascadePosterior
@@ -152,9 +146,7 @@ class SplitProposals:
         return [j for j, codes in self.ordered.items() if len(codes) >= n_branches]
 
 
-def _log_bayes_factors(
-    weights: NDArray[np.float64], log_inside: NDArray[np.float64], alpha: float
-) -> NDArray[np.float64]:
+def _log_bayes_factors(weights, log_inside, alpha):
     """Return those of splits with b branches each, given as (n, b), but for the node's constant."""
     b = weights.shape[1]
     branches = gammaln(weights + alpha) - gammaln(alpha) + log_inside
@@ -163,14 +155,7 @@ def _log_bayes_factors(
     return bayes_factors
 
 
-def _log_inside(
-    posterior: CascadePosterior,
-    box: Sequence[tuple[int, ...]],
-    rows: NDArray[np.intp],
-    j: int,
-    partitions: Sequence[Blocks],
-    weights: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _log_inside(posterior, box, rows, j, partitions, weights):
     """Return what each branch of the splits of column `j` contributes as a leaf, (n, b) float64."""
     table, is_nominal = posterior.table, posterior.is_nominal
     blocks = [list(block) for partition in partitions for block in partition]
@@ -198,11 +183,7 @@ def _joint_counts(table: Table, rows: NDArray[np.intp], j: int, k: int) -> NDArr
     return counts.reshape(n_j, n_k).astype(np.float64)
 
 
+@cache
 def _stirling(m: int, b: int) -> int:
     """Return the number of partitions of `m` levels into `b` nonempty blocks."""
-    signs = ((-1) ** (b - k) * comb(b, k) * k**m for k in range(b + 1))
-    factorial = 1
-    for k in range(2, b + 1):
-        factorial *= k
-    total: int = sum(signs)
-    return total // factorial
+    return sum(len(blocks) == b for blocks in set_partitions(tuple(range(m))))

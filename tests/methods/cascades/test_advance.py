@@ -191,9 +191,8 @@ def test_work_spaces_left_longest_are_given_up(monkeypatch):
 
 
 def test_stored_states_are_checked():
-    """A checkpoint that was tampered with is refused, not run."""
-    posterior = LeafPosterior(MULTIWAY.table)
-    tree = MULTIWAY.trees[50]
+    """A checkpoint that was tampered with, or is another posterior's, is refused, not run."""
+    posterior, tree = LeafPosterior(MULTIWAY.table), MULTIWAY.trees[50]
     assert posterior.decode_state(posterior.encode_state(tree)) == tree
     flat = tree.to_flat()
     for forged in (
@@ -207,15 +206,11 @@ def test_stored_states_are_checked():
     ):
         with pytest.raises(ValueError, match="stored tree"):
             posterior.decode_state(forged)
-
-
-def test_stored_states_are_checked_against_the_options():
-    """A tree of another posterior has no density here, or none that the formula gives."""
-    subsets, levels = (LeafPosterior(LEVELS.table, partitions=p) for p in ("subsets", "levels"))
     two_ways = Tree.from_nested((0, [((0, 1), None), ((2,), None)]), LEVELS.nominal)
-    assert subsets.decode_state(subsets.encode_state(two_ways)) == two_ways
-    with pytest.raises(ValueError, match="every branch must hold a single level"):
-        levels.decode_state(levels.encode_state(two_ways))
-    bounded = LeafPosterior(LEVELS.table, max_leaves=2, partitions="levels")
-    with pytest.raises(ValueError, match="at most 2 leaves"):
-        bounded.decode_state(bounded.encode_state(LEVELS.trees[-1]))
+    for options, other, words in (
+        ({}, two_ways, "every branch must hold a single level"),
+        ({"max_leaves": 2}, LEVELS.trees[-1], "at most 2 leaves"),
+    ):
+        by_levels = LeafPosterior(LEVELS.table, partitions="levels", **options)
+        with pytest.raises(ValueError, match=words):
+            by_levels.decode_state(by_levels.encode_state(other))

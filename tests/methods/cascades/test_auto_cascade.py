@@ -18,10 +18,9 @@ from bayescascade.methods.cascades.tree import Tree
 from tests.methods.cascades.problems import Problem
 from tests.methods.cascades.slow_dependence import depth, log_sum
 
-BINARY = Problem("tiny", (3, 2), (True, False), 2, n_rows=9)
 TINY = Problem("tiny", (3, 2), (True, False), 3, n_rows=9)
+BINARY, LEVELS = replace(TINY, max_branches=2), replace(TINY, partitions="levels")
 ONE_SPLIT = {"partitions": "levels", "max_depth": 1}
-LEVELS = Problem("tiny", (3, 2), (True, False), 3, partitions="levels", n_rows=9)
 
 
 def chains_of(n_columns, n_rows, seed):
@@ -193,46 +192,35 @@ def test_a_fold_is_scored_whole_where_that_is_no_work():
 
 
 @pytest.mark.slow
-def test_what_is_chosen_is_that_cascade():
-    """Fitted by hand with the settings that are told, it scores rows alike."""
+def test_what_is_chosen_is_that_cascade_and_ties_are_named():
+    """Fitted by hand it scores alike; another that ties would be taken for a worse one."""
     frame = chains_of(4, 60, 2)
     model = AutoCascade("quick", random_state=0).fit(frame)
-    best = model._candidates[0]
+    best, other, *others = model._candidates
     kind = {"leaf": LeafCascade, "branch": BranchCascade}[best.model]
     by_hand = kind(**best.settings, search="exact", predictive="average").fit(frame)
     np.testing.assert_allclose(model.score_samples(frame), by_hand.score_samples(frame))
     assert model.candidates_.log_evidence[0] == pytest.approx(by_hand.exact_.log_evidence)
     assert model.candidates_.nats_behind[0] == 0
-
-
-@pytest.mark.slow
-def test_candidates_that_tie_are_named():
-    """Else the one that was found first would be taken for a better one."""
-    model = AutoCascade("quick", random_state=0).fit(chains_of(4, 60, 2))
     assert "tie for the best" not in str(model)
-    best, other, *others = model._candidates
     model._candidates = (best, replace(other, log_evidence=best.log_evidence), *others)
     assert "2 candidates tie for the best" in " ".join(str(model).split())
 
 
 @pytest.mark.parametrize(
-    "frame",
-    [
-        pd.DataFrame({"a": ["x"], "b": ["y"]}),
-        pd.DataFrame({"a": ["x", "y", "y"]}),
-        pd.DataFrame({"a": ["x"] * 9, "b": ["y"] * 9}),
-    ],
+    "cells",
+    [{"a": ["x"], "b": ["y"]}, {"a": ["x", "y", "y"]}, {"a": ["x"] * 9, "b": ["y"] * 9}],
     ids=["one row", "one column", "all equal"],
 )
-def test_small_tables_are_fitted_or_refused_in_words(frame):
+def test_small_tables_are_fitted_or_refused_in_words(cells):
     """One row, one column and equal rows are tables, too."""
+    frame = pd.DataFrame(cells)
     try:
         model = AutoCascade(random_state=0).fit(frame)
     except DataError as error:
         assert str(error)  # noqa: PT017 - which of them is up to the reader of tables
         return
-    total = math.exp(model.score_samples(frame)[0])
-    assert 0 < total <= 1
+    assert 0 < math.exp(model.score_samples(frame)[0]) <= 1
     assert str(model)
 
 

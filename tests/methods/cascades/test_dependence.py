@@ -1,31 +1,19 @@
 """Leaves averaged over all trees of dependences: evidence, density, edges, compiled code."""
 
-import math
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
-from bayescascade.base.errors import DataError
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.dependence import (
     DependentLeaf,
     edge_probabilities,
-    integrate_missing,
     pair_counts,
 )
 from bayescascade.methods.cascades.posterior import BranchPosterior
 from bayescascade.methods.cascades.tree import level_starts, pack_block, root_box
+from tests.methods.cascades import slow_dependence as slow
 from tests.methods.cascades.problems import Problem
-from tests.methods.cascades.slow_dependence import (
-    exact_tree_sum,
-    formula,
-    log_evidence,
-    log_evidences,
-    log_tree_sum,
-    spanning_trees,
-)
 from tests.methods.rules.lists import cells_of
 from tests.statistical.chi_square import fits
 
@@ -88,50 +76,18 @@ def cells_in(problem, kept):
 
 
 @boxes
-def test_evidence_is_the_mean_over_all_trees(problem, kept, a):
-    """Each of the k^(k-2) trees, its likelihood a product of Dirichlet-multinomials."""
+def test_evidence_and_densities_are_means_over_all_trees(problem, kept, a):
+    """Each of the k^(k-2) trees is a product; one more row multiplies by its predictive density."""
     leaf = leaf_of(problem, kept, a)
-    expected = log_evidence(box_of(problem, kept), problem.record, a)
+    expected = slow.log_evidence(box_of(problem, kept), problem.record, a)
     assert leaf.log_evidence == pytest.approx(expected, rel=1e-12, abs=1e-12)
-
-
-@pytest.mark.parametrize("wrong", [{"levels": "all"}, {"cells": "levels"}])
-def test_other_imagined_rows_are_noticed(wrong):
-    """Pseudocounts on levels not left, or not summing to those of columns, are other models."""
-    kept, a = {1: (0, 2), 4: (1, 2)}, 0.3
-    wrongly = log_evidence(box_of(FIVE, kept), FIVE.record, a, **wrong)
-    assert abs(leaf_of(FIVE, kept, a).log_evidence - wrongly) > 0.1
-
-
-@boxes
-def test_a_rows_density_is_a_ratio_of_evidences(problem, kept, a):
-    """Chain rule: seeing one more row multiplies the evidence by its predictive density."""
-    leaf = leaf_of(problem, kept, a)
-    cells, _ = cells_in(problem, kept)
-    ratios = [leaf_of(problem, kept, a, cell).log_evidence for cell in cells.T]
-    np.testing.assert_allclose(
-        leaf.score_codes(cells), np.array(ratios) - leaf.log_evidence, rtol=1e-10, atol=1e-10
-    )
-
-
-def test_the_best_tree_alone_is_not_the_average():
-    """The ratio of the best tree's evidences is noticed where trees are in doubt."""
-    cells, _ = cells_in(FIVE, {})
-    before = log_evidences(box_of(FIVE, {}), FIVE.record, 1.0)
-    best = max(before, key=before.get)
-    after = log_evidences(box_of(FIVE, {}), FIVE.record, 1.0, tuple(cells[:, 5]))
-    found = leaf_of(FIVE, {}, 1.0).score_codes(cells)[5]
-    assert abs(after[best] - before[best] - found) > 1e-3
-
-
-@boxes
-def test_densities_integrate_to_one_over_the_box(problem, kept, a):
-    """Also where levels are not left, and where they are of different widths."""
     cells, volumes = cells_in(problem, kept)
-    densities = np.exp(leaf_of(problem, kept, a).score_codes(cells))
-    assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-12)
-    if problem is BINS:
-        assert abs(densities.sum() - 1) > 0.01
+    scores = leaf.score_codes(cells)
+    ratios = [leaf_of(problem, kept, a, cell).log_evidence for cell in cells.T]
+    np.testing.assert_allclose(scores, np.array(ratios) - expected, rtol=1e-10, atol=1e-10)
+    assert np.dot(np.exp(scores), volumes) == pytest.approx(1.0, rel=1e-12)
+    if problem is BINS:  # whose widths differ
+        assert abs(np.exp(scores).sum() - 1) > 0.01
 
 
 @pytest.mark.parametrize("problem", [FIVE, BINS, PAIR, NO_ROWS])
@@ -165,25 +121,12 @@ def random_exponents(rng, k, largest):
     return np.triu(exponents, 1) + np.triu(exponents, 1).T
 
 
-@pytest.mark.parametrize("k", [0, 1, 2, 3, 6, 9])
-@pytest.mark.parametrize("largest", [1, 20, 4000])
-def test_sums_of_trees_are_exact_where_weights_differ_by_thousands_of_digits(rng, k, largest):
-    """Rational arithmetic says the same, to 13 digits of the log."""
-    exponents = random_exponents(rng, k, largest)
-    weights = [[Fraction(2) ** int(e) for e in row] for row in exponents]
-    value = exact_tree_sum(weights)
-    shift = value.numerator.bit_length() - value.denominator.bit_length()
-    expected = math.log(value / Fraction(2) ** shift) + shift * math.log(2)
-    found = float(log_tree_sum(exponents * math.log(2)))
-    assert found == pytest.approx(expected, rel=1e-13, abs=1e-12)
-
-
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("largest", [1, 3, 2000])
 def test_edge_probabilities_are_sums_over_trees(rng, k, largest):
     """The share of the trees' weight that has an edge; k - 1 edges in all."""
     logs = random_exponents(rng, k, largest) * 0.7
-    trees = list(spanning_trees(k))
+    trees = list(slow.spanning_trees(k))
     values = np.array([sum(logs[s, t] for s, t in edges) for edges in trees])
     shares = np.exp(values - values.max())
     expected = np.zeros((k, k))
@@ -216,7 +159,7 @@ def test_many_columns_of_huge_weights_do_not_overflow(rng, weight):
     log_range = np.ptp(leaf.log_weights)  # floats hold ratios of up to 700
     assert (weight < 2) == (log_range < 500)
     assert (weight > 30) == (log_range > 1400)
-    evidence, densities = formula(counts, schema.n_levels, codes, 1.0)
+    evidence, densities = slow.formula(counts, schema.n_levels, codes, 1.0)
     assert leaf.log_evidence == pytest.approx(evidence, rel=1e-9)
     tolerance = 1e-9 * max(1.0, 1e-3 * weight)  # a difference of numbers of that size
     np.testing.assert_allclose(leaf.score_codes(codes), densities, rtol=0, atol=tolerance)
@@ -274,11 +217,3 @@ def test_trees_are_drawn_in_proportion_where_weights_hardly_connect(rng):
     assert (drawn[0] == drawn[1]).all()
     assert (drawn[2] == drawn[3]).all()
     assert 0.35 < np.mean(drawn[0] == drawn[2]) < 0.65
-
-
-def test_too_many_missing_cells_are_refused():
-    """Rather than run for hours."""
-    columns = [Column(f"c{j}", "nominal", ("a", "b")) for j in range(17)]
-    codes = np.full((17, 1), -1, np.int32)
-    with pytest.raises(DataError, match=r"at most 65,536 ways .*, got 131,072 in row 0"):
-        integrate_missing(lambda rows: np.zeros(rows.shape[1]), Schema(tuple(columns)), codes)

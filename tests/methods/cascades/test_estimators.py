@@ -1,11 +1,14 @@
 """What is of cascades alone, of all that `tests/contracts` asks of an estimator."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from bayescascade import BranchCascade, DensityEstimationTree, LeafCascade
+import samplers
+from bayescascade import BranchCascade, DensityEstimationTree, LeafCascade, LeafPosterior, Table
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.methods.cascades.tree import Tree
+from bayescascade.model.search import SCHEDULE, Search
 from tests.methods.cascades.fits import DECLARED, ESTIMATORS, QUICK, fitted, people
 
 both = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.model_name)
@@ -68,14 +71,13 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(n, value) for n, many in BAD.items() for value in many]
-)
-def test_what_is_said_of_columns_and_files_is_checked(name, value):
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_said_of_columns_and_files_is_checked(name):
     """A wrong value should cost a message, not an hour of search."""
     rows = people(20).assign(fare=lambda frame: frame["fare"] // 20)
-    with pytest.raises(ParameterError, match=rf'{name}|(levels|edges) of column "(age|fare)"'):
-        LeafCascade(**{**QUICK, name: value}).fit(rows)
+    for value in BAD[name]:
+        with pytest.raises(ParameterError, match=rf'{name}|(levels|edges) of column "(age|fare)"'):
+            LeafCascade(**{**QUICK, name: value}).fit(rows)
 
 
 @both
@@ -96,11 +98,39 @@ def test_predictive_is_checked_when_scoring():
     """It may be set after the fit."""
     rows = people(20)[["sex", "crew"]]
     model = LeafCascade(n_steps=100, n_chains=1, search="anneal").fit(rows)
-    model.set_params(predictive="average")
-    for call in (lambda: model.score_samples(rows), lambda: model.sample(2)):
-        with pytest.raises(ParameterError, match="a model without draws"):
-            call()
-    model.set_params(predictive="median")
-    for call in (lambda: model.score_samples(rows), lambda: model.sample(2)):
-        with pytest.raises(ParameterError, match="predictive"):
-            call()
+    for predictive, words in (("average", "a model without draws"), ("median", "predictive")):
+        model.set_params(predictive=predictive)
+        for call in (lambda: model.score_samples(rows), lambda: model.sample(2)):
+            with pytest.raises(ParameterError, match=words):
+                call()
+
+
+N_ROWS, N_STEPS = 200, 20_000
+
+
+def wide() -> LeafPosterior:
+    """Return the posterior of few rows in many cells: six columns of six levels each."""
+    codes = np.random.default_rng(0).integers(6, size=(N_ROWS, 6))
+    frame = pd.DataFrame(codes).astype(str).rename(columns="c{}".format)
+    return LeafPosterior(Table.from_frame(frame))
+
+
+def test_trees_do_not_outgrow_the_rows():
+    """Hot ones have many times as many leaves; steps are then slow, and lost."""
+    posterior = wide()
+    assert posterior.table.n_distinct == N_ROWS
+    hot = samplers.anneal(
+        posterior, n_steps=N_STEPS, schedule=SCHEDULE, n_chains=1, seed=0, n_temperatures=200
+    )
+    search = Search("anneal", N_STEPS, 1, 1, 0, None, resume=False, progress=None)
+    cool = search.run(posterior, default_steps=N_STEPS)
+    assert hot.traces["n_leaves"].max() > 2 * N_ROWS
+    assert cool.traces["n_leaves"].max() < N_ROWS
+    assert cool.best_log_density >= hot.best_log_density
+    assert posterior.schedule == wide().schedule  # so that a run that is resumed cools as before
+
+
+def test_tables_that_hold_hot_trees_cool_from_as_hot_as_before():
+    """Their draws stay what they were: here every cell has a row."""
+    cells = pd.DataFrame({"a": ["x", "x", "y", "y"], "b": ["u", "v", "u", "v"]})
+    assert LeafPosterior(Table.from_frame(cells)).schedule == SCHEDULE

@@ -12,20 +12,12 @@ from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.counted_tree import CountedTree
 from bayescascade.methods.cascades.density import LearnedDensityTree
 from bayescascade.methods.cascades.tree import Tree
-from tests.methods.cascades.problems import (
-    BINS,
-    FRACTIONAL,
-    INDEPENDENT,
-    INDEPENDENT_BRANCH,
-    MULTIWAY,
-    ORDINAL,
-    each,
-)
+from tests.methods.cascades import problems as tiny
+from tests.methods.cascades.problems import each
 from tests.methods.cascades.test_density import DENSITIES, density_of
 from tests.methods.rules.lists import cells_of
-from tests.statistical.chi_square import fits
 
-independent = [INDEPENDENT, INDEPENDENT_BRANCH]
+independent = [tiny.INDEPENDENT, tiny.INDEPENDENT_BRANCH]
 
 WEATHER = Schema(
     (
@@ -75,7 +67,7 @@ def twin(problem, model, density, cell, empirical):
     return value
 
 
-@each(MULTIWAY, BINS, FRACTIONAL, ORDINAL, models=independent)
+@each(tiny.MULTIWAY, tiny.BINS, tiny.FRACTIONAL, tiny.ORDINAL, models=independent)
 @pytest.mark.parametrize("kind", DENSITIES)
 def test_densities_are_products_over_columns(problem, model, kind):
     """Posterior means of levels, or shares of the rows, over their widths."""
@@ -87,7 +79,7 @@ def test_densities_are_products_over_columns(problem, model, kind):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)
 
 
-@each(MULTIWAY, BINS, models=independent)
+@each(tiny.MULTIWAY, tiny.BINS, models=independent)
 def test_a_node_has_its_average_density(problem, model):
     """What is printed beside an independent leaf, and above it, is probability over volume."""
     density = density_of(problem, model, problem.trees[len(problem.trees) // 2])
@@ -97,16 +89,6 @@ def test_a_node_has_its_average_density(problem, model):
         inside = np.array([all(c in b for c, b in zip(cell, box, strict=True)) for cell in cells.T])
         average = np.dot(densities[inside], volumes[inside]) / volumes[inside].sum()
         assert np.exp(density.log_densities[node]) == pytest.approx(average, rel=1e-12)
-
-
-def test_draws_follow_the_levels_inside(rng):
-    """Not the widths of the levels: the synthetic rows would be those of a uniform leaf."""
-    density = weather({"wind": [0.7, 0.2, 0.1]}, {"rain": [0.1, 0.1, 0.3, 0.5]})
-    cells, volumes = cells_of(WEATHER)
-    drawn = np.ravel_multi_index(density.sample_codes(5000, rng), WEATHER.n_levels)
-    assert fits(drawn, np.exp(density.score_codes(cells)) * volumes)
-    uniform = LearnedDensityTree(WEATHER, density.tree, density.counts, density.probabilities, {})
-    assert not fits(drawn, np.exp(uniform.score_codes(cells)) * volumes)
 
 
 def test_evidence_keeps_the_share_of_the_levels():
@@ -154,33 +136,20 @@ def standouts(**inside):
     return [standout.words(WEATHER) for standout in weather(grey=inside).standouts(2)]
 
 
-def test_standouts_are_told_by_what_they_are_worth():
-    """A reader sees the few columns that make a leaf what it is, the most telling first."""
-    assert standouts() == []
-    assert standouts(wind=[0.4, 0.3, 0.3]) == []
+def test_standouts_are_few_levels_told_by_what_they_are_worth():
+    """A reader sees what makes a leaf what it is: most telling first, of ordered ones neighbors."""
+    assert standouts() == standouts(wind=[0.4, 0.3, 0.3]) == []
     assert standouts(rain=[0.4, 0.0, 0.6, 0.0]) == []  # [0, 1) is 8 times as likely, but not most
     assert standouts(wind=[0.05, 0.05, 0.9], town=[0.6, 0.1, 0.1, 0.1, 0.1]) == [
         "wind is gale 0.90",
         "town is Ayr 0.60",
     ]
-
-
-def test_standouts_of_ordered_columns_are_neighbors():
-    """Calm or gale is no range of winds."""
-    assert standouts(wind=[0.49, 0.01, 0.5]) == []
+    assert standouts(wind=[0.49, 0.01, 0.5]) == []  # calm or gale is no range of winds
     assert standouts(wind=[0.6, 0.39, 0.01]) == ["wind is calm, breeze 0.99"]
     assert standouts(rain=[0.45, 0.45, 0.1, 0.0]) == ["rain is in [0, 5) 0.90"]
-
-
-def test_standouts_of_nominal_columns_are_few_levels():
-    """A list of all levels but one would say nothing that can be remembered."""
     assert standouts(town=[0.5, 0.01, 0.48, 0.005, 0.005]) == ["town is Ayr, Crewe 0.98"]
-    assert standouts(town=[0.245, 0.245, 0.245, 0.245, 0.02]) == []
-
-
-def test_what_a_few_rows_have_in_common_does_not_stand_out():
-    """Two rows are alike in many columns by chance."""
-    inside = {"wind": [0.1, 0.1, 0.8]}
+    assert standouts(town=[0.245, 0.245, 0.245, 0.245, 0.02]) == []  # all but one say nothing
+    inside = {"wind": [0.1, 0.1, 0.8]}  # which two rows have by chance
     assert weather(grey=inside, counts=(30.0, 9.0)).standouts(2)
     assert not any(s.column == 1 for s in weather(grey=inside, counts=(30.0, 2.0)).standouts(2))
     assert weather(grey=inside, counts=(30.0, 0.0)).standouts(2) == []

@@ -75,12 +75,14 @@ def test_files_of_impossible_choices_are_refused(tmp_path):
             load(tmp_path / "forged.json")
 
 
-def test_exact_searches_choose_from_what_fits():
-    """Dependent leaves under grouped levels are not summed over; that is no reason to refuse."""
-    model = LeafCascade(leaf="auto", search="exact", random_state=0).fit(rows("dependent", 6))
-    assert set(model.leaf_choice_.best) == {"uniform", "independent"}
+def test_leaves_are_chosen_from_what_can_be():
+    """Dependent ones are not summed over grouped levels, nor have shares: no reason to refuse."""
+    frame = rows("dependent", 6)
+    for more in ({"search": "exact"}, {"density": "empirical"}):
+        model = LeafCascade(leaf="auto", random_state=0, **more).fit(frame)
+        assert set(model.leaf_choice_.best) == {"uniform", "independent"}
     with pytest.raises(TooLargeError):
-        LeafCascade(leaf="auto", search="exact", memory_limit=1e-9).fit(rows("dependent", 6))
+        LeafCascade(leaf="auto", search="exact", memory_limit=1e-9).fit(frame)
 
 
 @pytest.mark.slow
@@ -92,12 +94,6 @@ def test_searches_by_chains_choose_by_chains():
     for leaf in LEAVES[:2]:
         most_probable = LeafCascade(leaf=leaf, random_state=0).fit(rows("independent"))
         assert best[leaf] == pytest.approx(most_probable.log_posterior_, abs=1e-9)
-
-
-def test_shares_of_rows_say_nothing_of_dependent_leaves():
-    frame = rows("dependent", 6)
-    model = LeafCascade(leaf="auto", density="empirical", random_state=0).fit(frame)
-    assert set(model.leaf_choice_.best) == {"uniform", "independent"}
 
 
 def test_an_interrupted_choice_is_of_what_was_seen(monkeypatch):

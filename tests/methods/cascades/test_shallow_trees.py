@@ -3,7 +3,6 @@
 import itertools
 import math
 from dataclasses import replace
-from functools import cached_property
 from types import SimpleNamespace
 
 import numpy as np
@@ -31,19 +30,9 @@ def trees_of(problem, max_depth, temper=None, columns=None, **changed):
     return ShallowTrees(posterior, max_depth, temper, columns)
 
 
-class Parity(Problem):
-    """Three columns of which any two say nothing about the third, and both nearly everything."""
-
-    @cached_property
-    def record(self):
-        rows = list(itertools.product(range(2), repeat=3))
-        weights = [float(8 - 7 * (sum(row) % 2)) for row in rows]
-        widths = [column.widths.tolist() for column in self.columns]
-        told = {"n_levels": self.n_levels, "nominal": self.nominal, "widths": widths}
-        return {**told, "rows": rows, "weights": weights}
-
-
-BINARY = Parity("parity", (2, 2, 2), (True, True, True), 2, partitions="levels")
+# columns of which any two say nothing about the third, and both nearly everything
+PARITY = {row: float(8 - 7 * (sum(row) % 2)) for row in itertools.product(range(2), repeat=3)}
+BINARY = Problem("parity", (2, 2, 2), (True, True, True), 2, partitions="levels", given=PARITY)
 MIXED = Problem("mixed", (3, 2, 2, 1), (True, False, True, True), 3, partitions="levels", n_rows=9)
 BINS = Problem(
     "bins", (3, 2, 2), (False, True, True), 3, edges={0: (-1.0, -0.5, 1.5, 2.0)}, fractional=True,
@@ -71,14 +60,21 @@ def listed(problem, max_depth, row=None):
 
 
 @cases
-def test_the_evidence_sums_over_all_trees(problem, max_depth):
-    """Prior times likelihood of each tree that fixes no more columns on a path."""
+def test_evidence_best_tree_and_first_splits_are_those_of_all_trees(problem, max_depth):
+    """Of prior times likelihood of each tree that fixes no more columns on a path."""
     found = trees_of(problem, max_depth)
     trees, values = listed(problem, max_depth)
     assert found.log_normalizer == pytest.approx(log_sum(values), rel=1e-12)
     if len(trees) > 1:
         all_but_the_second = np.sort(values)[np.arange(len(values)) != len(values) - 2]
         assert abs(log_sum(all_but_the_second) - log_sum(values)) > 1e-4
+        assert values.min() < values.max() - 1e-6
+    best = dict(zip(trees, values, strict=True))[nested(found.tree, problem)]
+    assert best == pytest.approx(values.max(), rel=1e-12)
+    shares = np.zeros(len(problem.n_levels) + 1)  # the last of no split
+    for tree, share in zip(trees, np.exp(values - log_sum(values)), strict=True):
+        shares[-1 if tree is None else tree[0]] += share
+    assert found.first_splits == pytest.approx(shares, abs=1e-12)
 
 
 @pytest.mark.parametrize("columns", [[0, 2], [1], []])
@@ -103,18 +99,23 @@ def test_densities_are_averages_over_all_trees(problem, max_depth):
     found = trees_of(problem, max_depth)
     cells, volumes = cells_of(problem.table.schema)
     densities = np.exp(found.log_predictive(cells))
-    before = log_sum(listed(problem, max_depth)[1])
-    expected = [
-        math.exp(log_sum(listed(problem, max_depth, tuple(cell))[1]) - before) for cell in cells.T
-    ]
+    before = listed(problem, max_depth)[1]
+    after = np.array([listed(problem, max_depth, tuple(cell))[1] for cell in cells.T])
+    expected = [math.exp(log_sum(each) - log_sum(before)) for each in after]
     np.testing.assert_allclose(densities, expected, rtol=1e-9)
     assert np.dot(densities, volumes) == pytest.approx(1.0, rel=1e-9)
+    if (problem, max_depth) == CASES[0]:  # not that of the best tree, nor that of all alike
+        ratios = np.exp(after - before)
+        assert abs(ratios[:, before.argmax()] - densities).max() > 1e-4
+        assert abs(ratios.mean(axis=1) - densities).max() > 1e-3
 
 
 PROCESS = {"prior": "generative", "stop": 0.35}
 
 
-@cases
+@pytest.mark.parametrize(
+    ("problem", "max_depth"), [(BINARY, 1), (MIXED, 2), (BINS, 2), (NO_ROWS, 2)]
+)
 @pytest.mark.parametrize(
     "changed",
     [{"leaf": "uniform"}, {"leaf": "independent"}, {"leaf": "uniform", **PROCESS}, PROCESS],
@@ -173,29 +174,6 @@ def test_a_process_may_end_at_a_depth(problem, max_depth):
         state, counts = posterior.advance(rng, state, 2_000, 1.0)
         assert state.depth <= max_depth
         assert counts.best_log_density <= values.max() + 1e-9
-
-
-@pytest.mark.slow
-def test_the_average_is_not_that_of_the_best_tree():
-    """Nor that of all trees alike: what would be found if their weights were left out."""
-    cells, _ = cells_of(BINARY.table.schema)
-    densities = np.exp(trees_of(BINARY, 3).log_predictive(cells))
-    before = listed(BINARY, 3)[1]
-    after = np.array([listed(BINARY, 3, tuple(cell))[1] for cell in cells.T])
-    best = np.exp(after - before)[:, before.argmax()]
-    assert abs(best - densities).max() > 1e-4
-    even = np.exp(after - before).mean(axis=1)
-    assert abs(even - densities).max() > 1e-3
-
-
-@cases
-def test_the_most_probable_tree_is_the_largest_of_the_list(problem, max_depth):
-    """Empty boxes are split, too, where the prior has it so."""
-    found = trees_of(problem, max_depth).tree
-    trees, values = listed(problem, max_depth)
-    by_tree = dict(zip(trees, values, strict=True))
-    assert by_tree[nested(found, problem)] == pytest.approx(values.max(), rel=1e-12)
-    assert max_depth == 0 or values.min() < values.max() - 1e-6
 
 
 def nested(tree: Tree, problem):
@@ -268,27 +246,18 @@ def test_tempers_are_scored_together_as_one_by_one(problem, max_depth, monkeypat
 
 
 @pytest.mark.parametrize("limit", ["_ROWS_AT_ONCE", "_CELLS_AT_ONCE"])
-def test_how_much_is_done_at_once_is_of_no_effect(limit, monkeypatch):
-    """Rows, and boxes, that do not fit together are scored after each other."""
+def test_how_much_is_done_at_once_is_of_no_effect(limit, rng, monkeypatch):
+    """Rows and boxes that do not fit together are scored after each other, in any order."""
     cells, _ = cells_of(MIXED.table.schema)
     whole = trees_of(MIXED, 2)
     scores = whole.log_predictive(cells)
+    chosen = rng.integers(0, cells.shape[1], 30)
+    np.testing.assert_allclose(whole.log_predictive(cells[:, chosen]), scores[chosen], rtol=1e-12)
+    assert whole.log_predictive(cells[:, :0]).shape == (0,)
     monkeypatch.setattr(shallow_trees, limit, 30)
     parts = trees_of(MIXED, 2)
     assert parts.log_evidence == whole.log_evidence
     np.testing.assert_allclose(parts.log_predictive(cells), scores, rtol=1e-12)
-
-
-def test_rows_are_scored_one_by_one(rng):
-    """In any order, the same row twice, or none."""
-    posterior = trees_of(MIXED, 2)
-    cells, _ = cells_of(MIXED.table.schema)
-    all_scores = posterior.log_predictive(cells)
-    chosen = rng.integers(0, cells.shape[1], 30)
-    np.testing.assert_allclose(
-        posterior.log_predictive(cells[:, chosen]), all_scores[chosen], rtol=1e-12
-    )
-    assert posterior.log_predictive(cells[:, :0]).shape == (0,)
 
 
 def test_missing_cells_are_integrated_out():
@@ -304,17 +273,6 @@ def test_missing_cells_are_integrated_out():
         known = [w[code] for w, code in zip(widths, row, strict=True) if code >= 0]
         expected.append(masses[holds].sum() / np.prod(known))
     np.testing.assert_allclose(np.exp(posterior.log_predictive(rows)), expected, rtol=1e-9)
-
-
-def test_first_splits_are_shares_of_the_trees():
-    """By column; -1 where nothing is split."""
-    trees, values = listed(MIXED, 2)
-    shares = np.exp(values - log_sum(values))
-    expected = np.zeros(5)
-    for tree, share in zip(trees, shares, strict=True):
-        expected[-1 if tree is None else tree[0]] += share
-    found = trees_of(MIXED, 2).first_splits
-    assert found == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(

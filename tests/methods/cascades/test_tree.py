@@ -1,15 +1,18 @@
-"""Trees and blocks: one tree is one object, and every broken invariant is named."""
+"""Trees and blocks: one tree is one object, also of all with its leaves; invariants are named."""
 
 import json
+from collections import defaultdict
 
 import numpy as np
 import pytest
 
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
+from bayescascade.methods.cascades.posterior import BranchPosterior
 from bayescascade.methods.cascades.tree import Tree, block_codes, full_block, pack_block
 from tests import reference
-from tests.methods.cascades.problems import ORDINAL, TERNARY
+from tests.methods.cascades import problems as tiny
+from tests.methods.cascades.problems import Problem, each
 
 NOMINAL = [True, False]
 SCHEMA = Schema((Column("c0", "nominal", tuple("abc")), Column("c1", "ordinal", tuple("abcd"))))
@@ -22,18 +25,11 @@ def problems(tree):
 
 def test_flat_form_survives_json():
     """Saved models and checkpoints hold it; 64-level blocks need every bit."""
-    for tree in [*ORDINAL.trees[::50], Tree.from_nodes([0, -1, -1], [-1, 0, 0], [0, 1, 2**64 - 2])]:
+    for tree in [
+        *tiny.ORDINAL.trees[::50],
+        Tree.from_nodes([0, -1, -1], [-1, 0, 0], [0, 1, 2**64 - 2]),
+    ]:
         assert Tree.from_flat(json.loads(json.dumps(tree.to_flat()))) == tree
-
-
-def test_order_of_branches_does_not_matter():
-    """An unordered partition is one split, in whatever order it is written down."""
-    turned = (0, [((1,), None), ((2, 0), (1, [((1, 2, 3), None), ((0,), None)]))])
-    one, other = Tree.from_nested(NESTED, NOMINAL), Tree.from_nested(turned, NOMINAL)
-    assert one == other
-    assert hash(one) == hash(other)
-    assert one != Tree.root()
-    assert one != "a tree"
 
 
 def test_facts_of_a_tree():
@@ -57,11 +53,13 @@ def test_trees_cannot_be_changed():
 
 def test_boxes_are_those_of_the_twin():
     """Counts and volumes of the printed leaves come from them."""
-    root = [full_block(n, q) for n, q in zip(TERNARY.nominal, TERNARY.n_levels, strict=True)]
-    for nested, tree in zip(TERNARY.nested[::40], TERNARY.trees[::40], strict=True):
+    root = [
+        full_block(n, q) for n, q in zip(tiny.TERNARY.nominal, tiny.TERNARY.n_levels, strict=True)
+    ]
+    for nested, tree in zip(tiny.TERNARY.nested[::40], tiny.TERNARY.trees[::40], strict=True):
         boxes = tree.boxes(np.array(root, np.uint64))[tree.leaves]
         found = [tuple(block_codes(True, int(word)) for word in box) for box in boxes]
-        assert found == reference.leaves_of(nested, TERNARY.n_levels)
+        assert found == reference.leaves_of(nested, tiny.TERNARY.n_levels)
 
 
 VALID = {"feature": [0, 1, -1, -1, -1], "parent": [-1, 0, 1, 1, 0]}
@@ -99,20 +97,26 @@ def test_broken_invariants_are_named(field, value, words):
     assert words in found[0]
 
 
-def test_nodes_must_stand_in_preorder():
-    """Equal trees must be equal arrays, or a tree would be counted as two."""
+def test_equal_trees_are_equal_arrays():
+    """In whatever order branches are written; nodes out of preorder would be counted as two."""
+    turned = (0, [((1,), None), ((2, 0), (1, [((1, 2, 3), None), ((0,), None)]))])
+    one, other = Tree.from_nested(NESTED, NOMINAL), Tree.from_nested(turned, NOMINAL)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != Tree.root()
+    assert one != "a tree"
     breadth_first = Tree.from_nodes(
         [0, 1, -1, -1, -1], [-1, 0, 0, 1, 1], [0, 0b101, 0b010, 0 | 1 << 32, 1 | 4 << 32]
     )
     assert problems(breadth_first) == ["nodes must stand in preorder"]
 
 
-@pytest.mark.parametrize("value", [None, "0", [0.5], ["1"], [True], [None], [2**70], [[0]], {}])
 @pytest.mark.parametrize("field", ["feature", "parent", "block"])
-def test_flat_form_must_hold_integers(field, value):
+def test_flat_form_must_hold_integers(field):
     """Half a node is nothing to be rounded."""
-    with pytest.raises((KeyError, TypeError, ValueError, OverflowError)):
-        Tree.from_flat({**VALID, "block": BLOCKS, field: value})
+    for value in (None, "0", [0.5], ["1"], [True], [None], [2**70], [[0]], {}):
+        with pytest.raises((KeyError, TypeError, ValueError, OverflowError)):
+            Tree.from_flat({**VALID, "block": BLOCKS, field: value})
 
 
 def test_blocks_are_packed_and_unpacked():
@@ -123,3 +127,60 @@ def test_blocks_are_packed_and_unpacked():
     assert block_codes(False, full_block(False, 65_536)) == tuple(range(65_536))
     with pytest.raises(ValueError, match="contiguous"):
         pack_block(False, [1, 3])
+
+
+FOUR = (tiny.BINARY, tiny.MULTIWAY, tiny.ORDINAL, tiny.LEVELS)
+
+
+def leaves(problem, nested):
+    return frozenset(reference.leaves_of(nested, problem.n_levels))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [tiny.BINARY, tiny.MULTIWAY, tiny.BINS, tiny.FRACTIONAL]
+    + [pytest.param(problem, marks=pytest.mark.slow) for problem in (tiny.ORDINAL, tiny.LEVELS)],
+    ids=lambda p: p.name,
+)
+def test_same_leaves_same_tree(problem):
+    """Twenty searches that find the same leaves must print the same tree."""
+    posterior = tiny.LEAF.on(problem)
+    found = defaultdict(set)
+    for nested, tree in zip(problem.nested, problem.trees, strict=True):
+        canonical = posterior.canonical(tree)
+        found[leaves(problem, nested)].add(canonical)
+        assert leaves(problem, canonical.to_nested(problem.nominal)) == leaves(problem, nested)
+    assert all(len(trees) == 1 for trees in found.values())
+    assert len(found) < len(problem.trees)
+
+
+@each(*FOUR, models=[tiny.LEAF, tiny.INDEPENDENT])
+def test_canonical_trees_are_valid_and_as_probable(problem, model):
+    """What is printed must be a tree of the posterior, with the density that is printed."""
+    posterior = model.on(problem)
+    known = set(problem.trees)
+    for tree in problem.trees[::7]:
+        canonical = posterior.canonical(tree)
+        assert canonical in known
+        expected = posterior.log_density(tree)
+        assert posterior.log_density(canonical) == pytest.approx(expected, abs=1e-9)
+        assert posterior.canonical(canonical) == canonical
+
+
+def test_the_strongest_split_comes_first():
+    """A reader takes the first split for the most important one: rows, 3 to 10, not 9 to 4."""
+    weights = {(0, 0): 2.0, (0, 1): 1.0, (1, 0): 7.0, (1, 1): 3.0}
+    posterior = tiny.LEAF.on(Problem("strong", (2, 2), (True, True), 2, given=weights))
+    both = [((0,), None), ((1,), None)]
+    columns_first, rows_first = (
+        Tree.from_nested((first, [((k,), (1 - first, both)) for k in (0, 1)]), [True, True])
+        for first in (1, 0)
+    )
+    assert posterior.canonical(columns_first) == rows_first
+
+
+def test_branch_trees_stand_for_themselves():
+    """Their density depends on the order of the splits."""
+    posterior = tiny.BRANCH.on(tiny.BINARY)
+    assert isinstance(posterior, BranchPosterior)
+    assert all(posterior.canonical(tree) is tree for tree in tiny.BINARY.trees)

@@ -8,30 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
-from tests.methods.cascades.problems import (
-    BINARY,
-    BINS,
-    BOUNDED,
-    BRANCH,
-    CONSTANT,
-    FRACTIONAL,
-    GENERATIVE,
-    GENERATIVE_BOUNDED,
-    GENERATIVE_BRANCH,
-    GENERATIVE_UNIFORM,
-    INCLUSION,
-    INDEPENDENT,
-    INDEPENDENT_BRANCH,
-    LEAF,
-    MULTIWAY,
-    ORDINAL,
-    SIZE,
-    SIZE_BOUNDED,
-    SIZE_INDEPENDENT,
-    UNEVEN_LEVELS,
-    Model,
-    Problem,
-)
+from tests.methods.cascades import problems as tiny
+from tests.methods.cascades.problems import Model, Problem
 
 LEVELS = Problem("all-levels", (3, 2, 2), (True, False, True), 2, partitions="levels")
 WIDE_BINS = Problem(
@@ -40,32 +18,29 @@ WIDE_BINS = Problem(
 FRACTIONAL_BINS = Problem(
     "part-bins", (3, 2), (False, True), 2, edges={0: (0.0, 0.3, 4.0, 7.0)}, fractional=True
 )
-NO_DATA = replace(MULTIWAY, name="no-data", n_rows=0)
-CASES = [
-    (problem, model)
-    for problem, models in {
-        BINARY: (
-            LEAF, BRANCH, INCLUSION, INDEPENDENT, INDEPENDENT_BRANCH, BOUNDED, GENERATIVE_BOUNDED,
-            GENERATIVE_UNIFORM, SIZE_BOUNDED,
-        ),
-        MULTIWAY: (
-            LEAF, BRANCH, INCLUSION, INDEPENDENT, BOUNDED, GENERATIVE, GENERATIVE_UNIFORM, SIZE,
-        ),
-        ORDINAL: (BRANCH, BOUNDED, GENERATIVE_UNIFORM),
-        BINS: (LEAF, BRANCH, INDEPENDENT, GENERATIVE, GENERATIVE_BRANCH),
-        FRACTIONAL: (LEAF, BRANCH, INDEPENDENT_BRANCH, GENERATIVE_UNIFORM),
-        FRACTIONAL_BINS: (LEAF, INDEPENDENT, INDEPENDENT_BRANCH),
-        CONSTANT: (LEAF, BRANCH, INCLUSION, INDEPENDENT),
-        LEVELS: (
-            LEAF, BRANCH, INCLUSION, INDEPENDENT, INDEPENDENT_BRANCH, BOUNDED, GENERATIVE,
-            GENERATIVE_BRANCH, SIZE,
-        ),
-        UNEVEN_LEVELS: (SIZE_INDEPENDENT,),
-        WIDE_BINS: (LEAF, INDEPENDENT_BRANCH, GENERATIVE_UNIFORM),
-        NO_DATA: (LEAF, BRANCH, INCLUSION, INDEPENDENT, GENERATIVE, GENERATIVE_BRANCH, SIZE),
-    }.items()
-    for model in models
-]  # fmt: skip
+NO_DATA = replace(tiny.MULTIWAY, name="no-data", n_rows=0)
+
+
+def cases_of(models):
+    """Return pairs of problems and models, whose names stand by each problem."""
+    return [(one, tiny.BY_NAME[name]) for one, names in models.items() for name in names.split()]
+
+
+CASES = cases_of({
+    tiny.BINARY: "leaf branch inclusion independent bounded generative-bounded generative-uniform"
+    " size-bounded",
+    tiny.MULTIWAY: "leaf branch inclusion independent bounded generative size",
+    tiny.ORDINAL: "branch bounded generative-uniform",
+    tiny.BINS: "leaf branch independent generative generative-branch",
+    tiny.FRACTIONAL: "leaf branch independent-branch generative-uniform",
+    FRACTIONAL_BINS: "leaf independent independent-branch",
+    tiny.CONSTANT: "leaf inclusion independent",
+    LEVELS: "leaf branch inclusion independent independent-branch bounded generative"
+    " generative-branch size",
+    tiny.UNEVEN_LEVELS: "size-independent",
+    WIDE_BINS: "leaf independent-branch generative-uniform",
+    NO_DATA: "leaf branch inclusion generative-branch size",
+})  # fmt: skip
 
 
 def cases(*chosen, slow=()):

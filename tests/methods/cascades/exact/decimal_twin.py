@@ -141,13 +141,10 @@ class AllTrees:
                 found = [tuple((c,) for c in codes)]
             else:
                 found = (partitions if self.record["nominal"][j] else runs)(codes)
+            most = len(codes) if self.partitions == "levels" else self.max_branches
             for blocks in found:
-                if 2 <= len(blocks) <= (len(codes) if self.partitions == "levels" else self.most):
+                if 2 <= len(blocks) <= most:
                     yield j, [(*box[:j], block, *box[j + 1 :]) for block in blocks]
-
-    @cached_property
-    def most(self):
-        return self.max_branches
 
     def log_split(self, box, branches):
         """Return the log of what a split is worth, but for its branches."""

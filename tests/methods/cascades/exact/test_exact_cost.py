@@ -13,7 +13,6 @@ from bayescascade.methods.cascades.exact import recursion
 from bayescascade.methods.cascades.exact.cost import ExactCost
 from bayescascade.methods.cascades.exact.posterior import solve
 from tests.interrupts import interrupted
-from tests.methods.cascades.exact.brute_force import brute_force, cases
 from tests.methods.cascades.problems import BINARY, BRANCH, LEAF, MULTIWAY
 
 
@@ -27,18 +26,19 @@ def random_table(n_levels, n_rows=200, seed=5):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("posterior", "max_leaves"),
+    ("kind", "n_levels", "given", "max_leaves"),
     [
-        (BranchPosterior(random_table((2,) * 11)), None),
-        (BranchPosterior(random_table((3, 6, 2, 7))), None),
-        (LeafPosterior(random_table((2,) * 9)), 6),
-        (LeafPosterior(random_table((4, 4, 3, 4)), partitions="levels"), 40),
-        (LeafPosterior(random_table((3,) * 5), leaf="independent"), 4),
+        (BranchPosterior, (2,) * 11, {}, None),
+        (BranchPosterior, (3, 6, 2, 7), {}, None),
+        (LeafPosterior, (2,) * 9, {}, 6),
+        (LeafPosterior, (4, 4, 3, 4), {"partitions": "levels"}, 40),
+        (LeafPosterior, (3,) * 5, {"leaf": "independent"}, 4),
     ],
     ids=["branch", "multiway", "leaf", "levels", "independent"],
 )
-def test_memory_is_what_was_announced(posterior, max_leaves):
+def test_memory_is_what_was_announced(kind, n_levels, given, max_leaves):
     """A user who sets a limit must not run out of memory, nor be refused needlessly."""
+    posterior = kind(random_table(n_levels), **given)
     _ = solve(posterior, max_leaves=max_leaves).split_probabilities  # compiled, own arrays made
     gc.collect()
     tracemalloc.start()
@@ -51,54 +51,29 @@ def test_memory_is_what_was_announced(posterior, max_leaves):
     assert 0.5 * announced < peak < 1.2 * announced + 200_000
 
 
-@cases((BINARY, LEAF), (BINARY, BRANCH), (MULTIWAY, LEAF), (MULTIWAY, BRANCH))
-def test_terms_are_those_of_a_walk_over_all_boxes(problem, model):
-    """Work is announced by arithmetic: it must be what going through the boxes would count."""
-    cost = ExactCost.of(model.on(problem))
-    most, n_leaves = problem.max_branches, brute_force(problem, model).trees
-    cap = max(tree.n_leaves for tree in n_leaves)
-    n_boxes = pairs = products = 0
-    for box in np.ndindex(*[2**q - 1 for q in problem.n_levels]):
-        sizes = [int(mask + 1).bit_count() for mask in box]
-        n_boxes += 1
-        narrowed = sum(m < q for m, q in zip(sizes, problem.n_levels, strict=True))
-        n = cap - narrowed
-        joins = n * (n - 1) // 2 if model is LEAF else 1
-        dearest = int(np.argmax([(min(q, most) > 2, q) for q in problem.n_levels], axis=0)[1])
-        for j, m in enumerate(sizes):
-            below = pairs_of(m, most)
-            if min(problem.n_levels[j], most) > 2 and j != dearest:
-                continue
-            pairs += below * (joins > 0)
-            products += below * joins
-    scattered = problem.table.n_distinct
-    assert cost.n_boxes == n_boxes
-    n_terms = 4 * n_boxes + pairs + products // 8
-    assert cost.n_terms == n_terms // (1 if model is LEAF else 5) + scattered
-
-
-def pairs_of(size, most):
-    """First parts and rests joined for the sums over partitions into 2 .. most blocks."""
-    rests = [mask.bit_count() for mask in range(1, 2 ** (size - 1))]
-    return sum(min(most, rest + 1) - 1 for rest in rests)
+FORTY = {"expected_leaves": 40.0}
 
 
 @pytest.mark.parametrize(
-    "posterior",
+    ("kind", "n_levels", "given"),
     [
-        LeafPosterior(random_table((9,) * 100)),
-        BranchPosterior(random_table((9,) * 100)),
-        BranchPosterior(random_table((2,) * 100), feature_inclusion=0.4),
-        LeafPosterior(random_table((8,) * 100), 40.0, partitions="levels", leaf="independent"),
+        (LeafPosterior, (9,) * 100, {}),
+        (BranchPosterior, (9,) * 100, {}),
+        (BranchPosterior, (2,) * 12, {"feature_inclusion": 0.4}),
+        (LeafPosterior, (8,) * 100, {**FORTY, "partitions": "levels", "leaf": "independent"}),
     ],
     ids=["leaf", "branch", "inclusion", "levels"],
 )
-def test_too_large_is_refused_at_once(posterior, monkeypatch):
-    """A hundred columns must not fill the memory before anyone is told."""
+def test_too_large_is_refused_at_once(kind, n_levels, given, monkeypatch):
+    """A hundred columns must not fill the memory before it is told what is to blame."""
     monkeypatch.setattr("bayescascade.methods.cascades.exact.posterior.ExactPosterior", None)
+    posterior = kind(random_table(n_levels), **given)
     with pytest.raises(TooLargeError, match="what would fit: ") as refused:
         solve(posterior)
     assert refused.value.needed == ExactCost.of(posterior).words()
+    if "feature_inclusion" in given:
+        assert "feature_inclusion ties all splits together" in str(refused.value)
+        assert "feature_inclusion=None" in str(refused.value)
 
 
 def test_what_fits_does():
@@ -119,10 +94,11 @@ def test_what_fits_does():
 def test_a_work_limit_is_kept():
     """What is set to stop a long run must stop it."""
     posterior = BRANCH.on(BINARY)
-    terms = ExactCost.of(posterior).n_terms
-    assert solve(posterior, work_limit=terms).cost.n_terms == terms
+    cost = ExactCost.of(posterior)
+    assert cost.n_boxes == 3**3
+    assert solve(posterior, work_limit=cost.n_terms).cost == cost
     with pytest.raises(TooLargeError, match="terms"):
-        solve(posterior, work_limit=terms - 1)
+        solve(posterior, work_limit=cost.n_terms - 1)
 
 
 @pytest.mark.parametrize(
@@ -160,12 +136,3 @@ def test_interrupts_are_seen_between_pieces(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         solve(BranchPosterior(random_table((2,) * 12)))
     assert evaluate.n_calls == 3
-
-
-def test_what_ties_splits_together_is_named():
-    """Who asks for feature_inclusion should hear that it is what makes the table too large."""
-    posterior = BranchPosterior(random_table((2,) * 12), feature_inclusion=0.4)
-    with pytest.raises(TooLargeError, match="feature_inclusion ties all splits together") as error:
-        solve(posterior)
-    assert "feature_inclusion=None" in str(error.value)
-    assert solve(BranchPosterior(random_table((2,) * 4), feature_inclusion=0.4)).is_complete

@@ -1,7 +1,6 @@
 """When trees of more leaves may be left out: proved bounds, against a list of all trees."""
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,47 +16,23 @@ from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.rounding import PassRounding
 from bayescascade.methods.cascades.exact.shared import SharedBoxes
 from bayescascade.methods.cascades.exact.tail import Tail
+from tests.methods.cascades import problems as tiny
 from tests.methods.cascades.exact.brute_force import brute_force
 from tests.methods.cascades.exact.test_exact_cost import random_table
-from tests.methods.cascades.problems import (
-    GENERATIVE,
-    INDEPENDENT,
-    LEAF,
-    SIZE,
-    SIZE_INDEPENDENT,
-    Problem,
-)
+from tests.methods.cascades.problems import Problem
 
 
-@dataclass(frozen=True, eq=False)
-class Copied(Problem):
-    """Columns that copy the first, but for one row if `noise` has a weight."""
-
-    weight: float = 1.0
-    noise: float = 0.0
-
-    @cached_property
-    def record(self):
-        n_columns, n_levels = len(self.n_levels), self.n_levels[0]
-        rows = [(code,) * n_columns for code in range(n_levels)]
-        weights = [self.weight] * n_levels
-        if self.noise:
-            rows.append((0, *(1,) * (n_columns - 1)))
-            weights.append(self.noise)
-        widths = [column.widths.tolist() for column in self.columns]
-        return {
-            "n_levels": self.n_levels,
-            "nominal": self.nominal,
-            "widths": widths,
-            "rows": rows,
-            "weights": weights,
-            "max_branches": self.max_branches,
-            "partitions": self.partitions,
-        }
+def copied(problem, weight, noise=0.0):
+    """Return a problem of columns that copy the first, but for one row if `noise` has a weight."""
+    n = len(problem.n_levels)
+    weights = {(code,) * n: weight for code in range(problem.n_levels[0])}
+    return replace(problem, given=weights | ({(0, *(1,) * (n - 1)): noise} if noise else {}))
 
 
-LEVELS = Copied("by-levels", (4, 4), (True, True), 2, partitions="levels", weight=40.0)
-SUBSETS = Copied("by-subsets", (2, 2, 2), (True,) * 3, 2, weight=30.0)
+TWO = Problem("by-levels", (4, 4), (True, True), 2, partitions="levels")
+THREE = Problem("by-subsets", (2, 2, 2), (True,) * 3, 2)
+LEVELS, SUBSETS = copied(TWO, 40.0), copied(THREE, 30.0)
+HUGE, NEAR_SUBSETS = copied(TWO, 1e6, 2.0), copied(THREE, 30.0, 1.0)
 QUICK = ("copied", "huge", "near-subsets", "noise", "process", "huge-process", "huge-size")
 COPIES = [
     pytest.param(
@@ -67,20 +42,20 @@ COPIES = [
         marks=() if name in QUICK else pytest.mark.slow,
     )
     for name, problem, model, prior in (
-        ("copied", LEVELS, LEAF, {"expected_leaves": 0.1}),
-        ("near", replace(LEVELS, noise=3.0), LEAF, {"expected_leaves": 1.0}),
-        ("huge", replace(LEVELS, weight=1e6, noise=2.0), LEAF, {"expected_leaves": 0.1}),
-        ("many-leaves", replace(LEVELS, weight=2.0), LEAF, {"expected_leaves": 50.0}),
-        ("subsets", SUBSETS, LEAF, {"expected_leaves": 0.1}),
-        ("near-subsets", replace(SUBSETS, noise=1.0), INDEPENDENT, {"expected_leaves": 2.0}),
-        ("huge-subsets", replace(SUBSETS, weight=1e6, noise=1e3), LEAF, {"expected_leaves": 0.1}),
-        ("noise", replace(LEVELS, weight=0.5, noise=0.5), LEAF, {"expected_leaves": 0.1}),
-        ("process", LEVELS, GENERATIVE, {"stop": 0.99}),
-        ("huge-process", replace(LEVELS, weight=1e6, noise=2.0), GENERATIVE, {"stop": 0.1}),
-        ("process-subsets", replace(SUBSETS, noise=1.0), GENERATIVE, {"stop": 0.9}),
-        ("size", LEVELS, SIZE, {"expected_leaves": 0.1}),
-        ("huge-size", replace(LEVELS, weight=1e6, noise=2.0), SIZE, {"expected_leaves": 0.1}),
-        ("size-subsets", replace(SUBSETS, noise=1.0), SIZE_INDEPENDENT, {"expected_leaves": 2.0}),
+        ("copied", LEVELS, tiny.LEAF, {"expected_leaves": 0.1}),
+        ("near", copied(TWO, 40.0, 3.0), tiny.LEAF, {"expected_leaves": 1.0}),
+        ("huge", HUGE, tiny.LEAF, {"expected_leaves": 0.1}),
+        ("many-leaves", copied(TWO, 2.0), tiny.LEAF, {"expected_leaves": 50.0}),
+        ("subsets", SUBSETS, tiny.LEAF, {"expected_leaves": 0.1}),
+        ("near-subsets", NEAR_SUBSETS, tiny.INDEPENDENT, {"expected_leaves": 2.0}),
+        ("huge-subsets", copied(THREE, 1e6, 1e3), tiny.LEAF, {"expected_leaves": 0.1}),
+        ("noise", copied(TWO, 0.5, 0.5), tiny.LEAF, {"expected_leaves": 0.1}),
+        ("process", LEVELS, tiny.GENERATIVE, {"stop": 0.99}),
+        ("huge-process", HUGE, tiny.GENERATIVE, {"stop": 0.1}),
+        ("process-subsets", NEAR_SUBSETS, tiny.GENERATIVE, {"stop": 0.9}),
+        ("size", LEVELS, tiny.SIZE, {"expected_leaves": 0.1}),
+        ("huge-size", HUGE, tiny.SIZE, {"expected_leaves": 0.1}),
+        ("size-subsets", NEAR_SUBSETS, tiny.SIZE_INDEPENDENT, {"expected_leaves": 2.0}),
     )
 ]  # fmt: skip
 copies = pytest.mark.parametrize(("problem", "model"), COPIES)
@@ -155,10 +130,7 @@ def test_a_column_of_nine_levels_and_its_copy():
 
 @pytest.mark.slow
 def test_without_a_proof_there_is_no_exact_posterior():
-    """Thirty columns of nine levels have too many boxes to bound what lies beyond a few leaves.
-
-    Of ten, too, but for those that hold data.
-    """
+    """Thirty columns of nine levels have too many boxes to bound what lies beyond a few leaves."""
     assert solve(LeafPosterior(random_table((9,) * 10), partitions="levels")).is_complete
     table = random_table((9,) * 30)
     posterior = LeafPosterior(table, partitions="levels")

@@ -16,36 +16,16 @@ from bayescascade.methods.cascades.exact import Redraws, redraws
 from bayescascade.methods.cascades.exact.plan import SearchPlan
 from bayescascade.model.search import SAMPLED
 from tests.interrupts import interrupted
-from tests.methods.cascades.exact.brute_force import BruteForce, cases
+from tests.methods.cascades import problems as tiny
+from tests.methods.cascades.exact.brute_force import BruteForce, cases, cases_of
 from tests.methods.cascades.fits import people
-from tests.methods.cascades.problems import (
-    BINS,
-    BOUNDED,
-    BRANCH,
-    GENERATIVE,
-    GENERATIVE_BRANCH,
-    INCLUSION,
-    INDEPENDENT,
-    INDEPENDENT_BRANCH,
-    LEAF,
-    MULTIWAY,
-    SIZE,
-    UNEVEN_LEVELS,
-)
 from tests.statistical.chi_square import fits
 
-CORRECTED = (
-    (MULTIWAY, BOUNDED),
-    (MULTIWAY, INCLUSION),
-    (MULTIWAY, GENERATIVE),
-    (MULTIWAY, SIZE),
-)  # where w says something
-DRAWN = (
+CORRECTED = cases_of({tiny.MULTIWAY: "bounded inclusion generative size"})  # where w says something
+DRAWN = [
     *CORRECTED[:2],
-    (BINS, INDEPENDENT),
-    (UNEVEN_LEVELS, BRANCH),
-    (UNEVEN_LEVELS, GENERATIVE_BRANCH),
-)
+    *cases_of({tiny.BINS: "independent", tiny.UNEVEN_LEVELS: "branch generative-branch"}),
+]
 N_DRAWS, THINNED = 200, 12  # of the whole tree a redraw is often rejected
 
 
@@ -83,10 +63,7 @@ def log_rests(problem, model):
 
 @pytest.mark.slow
 def test_redraws_take_about_as_long_as_other_steps(monkeypatch):
-    """A table of six columns keeps nobody waiting for large boxes: those decide how long it takes.
-
-    Two million bytes of boxes take 0.01 seconds, as 2,500 other steps do, of which one redraws.
-    """
+    """Large boxes keep nobody waiting: of two million bytes one in 2,500 steps takes as long."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({f"x{q}{k}": rng.integers(q, size=600).astype(str)
                           for k, q in enumerate((4, 5, 10, 5, 5, 3))})  # fmt: skip
@@ -108,8 +85,9 @@ def test_redraws_take_about_as_long_as_other_steps(monkeypatch):
     assert max(sizes) < 1e8 < own.size(whole)
 
 
-@cases((MULTIWAY, LEAF), (MULTIWAY, BRANCH), (BINS, INDEPENDENT), (BINS, INDEPENDENT_BRANCH),
-       (MULTIWAY, GENERATIVE), (BINS, GENERATIVE_BRANCH))  # fmt: skip
+@cases((tiny.MULTIWAY, tiny.LEAF), (tiny.MULTIWAY, tiny.BRANCH), (tiny.BINS, tiny.INDEPENDENT),
+       (tiny.BINS, tiny.INDEPENDENT_BRANCH), (tiny.MULTIWAY, tiny.GENERATIVE),
+       (tiny.BINS, tiny.GENERATIVE_BRANCH))  # fmt: skip
 def test_powers_of_densities_are_summed(problem, model):
     """All of it is raised to the power, widths and what is read from tables alike."""
     log_parts = model.reference(problem) - log_rests(problem, model)
@@ -131,7 +109,7 @@ def flows_of(problem, model, seed, power):
     twin.
     """
     everything, own = BruteForce(problem, model), redrawing(problem, model).redraws
-    unbounded = {"max_leaves": np.inf} if model is BOUNDED else {}
+    unbounded = {"max_leaves": np.inf} if model is tiny.BOUNDED else {}
     log_parts = power * (model.reference(problem, **unbounded) - log_rests(problem, model))
     probabilities = softmax(power * everything.log_densities)
     members = defaultdict(list)  # trees that differ in what is redrawn alone
@@ -189,7 +167,7 @@ def test_redrawn_trees_have_the_posterior_probabilities(problem, model, rng):
     assert not (fits(drawn, flat) and fits(drawn, other))
 
 
-@cases((MULTIWAY, BRANCH), (MULTIWAY, BOUNDED))
+@cases((tiny.MULTIWAY, tiny.BRANCH), (tiny.MULTIWAY, tiny.BOUNDED))
 def test_polished_trees_are_better(problem, model):
     """Where all boxes fit, the best there is without what says so of all leaves or columns."""
     everything, posterior = BruteForce(problem, model), redrawing(problem, model)
@@ -203,14 +181,14 @@ def test_polished_trees_are_better(problem, model):
             assert end == start or posterior.log_density(end) > posterior.log_density(start)
             ends.append(posterior.log_density(end))
     assert max(ends) == pytest.approx(best)
-    if model is BRANCH:
+    if model is tiny.BRANCH:
         assert min(ends) == pytest.approx(best)
 
 
 @pytest.mark.slow
 def test_runs_depend_on_their_seed_alone(tmp_path):
     """Not on threads, on what boxes were kept before, nor on an interruption."""
-    posterior = redrawing(MULTIWAY, BOUNDED)
+    posterior = redrawing(tiny.MULTIWAY, tiny.BOUNDED)
     how = {"n_steps": 200, "n_draws": 40, "n_chains": 2, "seed": 3}
     run = samplers.metropolis(posterior, **how)
     assert run.proposed["redraw"].sum() > 20
@@ -218,7 +196,7 @@ def test_runs_depend_on_their_seed_alone(tmp_path):
     path = tmp_path / "run"
     broken = samplers.metropolis(posterior, checkpoint=path, progress=interrupted(2), **how)
     assert broken.interrupted
-    fresh = redrawing(MULTIWAY, BOUNDED)
+    fresh = redrawing(tiny.MULTIWAY, tiny.BOUNDED)
     assert run == samplers.metropolis(fresh, checkpoint=path, resume=True, **how)
     fresh.redraws.largest += 1
     with pytest.raises(samplers.CheckpointError):

@@ -20,39 +20,27 @@ from bayescascade.methods.cascades.exact.recursion import Recursion
 from bayescascade.methods.cascades.exact.shared import SharedBoxes
 from bayescascade.methods.cascades.exact.tree_choices import choose_trees
 from tests.interrupts import interrupted
-from tests.methods.cascades.exact.brute_force import (
-    LEVELS,
-    WIDE_BINS,
-    assert_bounds_hold,
-    assert_splits_are_those_of_all_trees,
-    brute_force,
-    cases,
-    drawn_indices,
-)
+from tests.methods.cascades import problems as tiny
+from tests.methods.cascades.exact import brute_force as listed
+from tests.methods.cascades.exact.brute_force import LEVELS, WIDE_BINS, cases
 from tests.methods.cascades.exact.test_exact_cost import random_table
-from tests.methods.cascades.exact.test_exact_tail import LEVELS as COPIED
-from tests.methods.cascades.problems import (
-    BRANCH,
-    GENERATIVE,
-    GENERATIVE_BRANCH,
-    GENERATIVE_UNIFORM,
-    INDEPENDENT,
-    INDEPENDENT_BRANCH,
-    LEAF,
-    UNEVEN_LEVELS,
-)
+from tests.methods.cascades.exact.test_exact_tail import HUGE as HUGE_COPIES, LEVELS as COPIED
 from tests.statistical.chi_square import fits
 
 CLOSE = {"rtol": 0.0, "atol": 1e-9}
-HUGE = replace(COPIED, name="huge", weight=1e6, noise=2.0)
+HUGE = replace(HUGE_COPIES, name="huge")
 NO_DATA = replace(LEVELS, name="no-levels", n_rows=0)
 ONE_ROW = replace(LEVELS, name="one-level", n_rows=1)
-BY_BRANCHES = cases(
-    *((problem, BRANCH) for problem in (LEVELS, UNEVEN_LEVELS, WIDE_BINS, COPIED, HUGE, NO_DATA)),
-    (LEVELS, INDEPENDENT_BRANCH), (UNEVEN_LEVELS, INDEPENDENT_BRANCH), (ONE_ROW, BRANCH),
-    (UNEVEN_LEVELS, GENERATIVE_UNIFORM), (HUGE, GENERATIVE_UNIFORM), (LEVELS, GENERATIVE_BRANCH),
-    (NO_DATA, GENERATIVE_BRANCH),
-)  # fmt: skip
+_MODELS = {
+    LEVELS: "branch independent-branch generative-branch",
+    tiny.UNEVEN_LEVELS: "branch independent-branch generative-uniform",
+    WIDE_BINS: "branch",
+    COPIED: "branch",
+    HUGE: "branch generative-uniform",
+    NO_DATA: "branch generative-branch",
+    ONE_ROW: "branch",
+}
+BY_BRANCHES = cases(*listed.cases_of(_MODELS))
 
 
 @pytest.fixture
@@ -66,7 +54,7 @@ def are_held(monkeypatch):
 @pytest.mark.usefixtures("are_held")
 def test_all_trees_are_summed_and_the_best_is_found(problem, model):
     """A box taken for another would be seen in no single tree, but in the evidence."""
-    everything, found = brute_force(problem, model), solve(model.on(problem))
+    everything, found = listed.brute_force(problem, model), solve(model.on(problem))
     assert isinstance(found._sums, SharedBoxes)
     close = {"rtol": 1e-13, "atol": 1e-9}  # of millions of rows
     shares = 1e-9 if problem is not HUGE else 1e-8  # the twin's rounding
@@ -75,34 +63,35 @@ def test_all_trees_are_summed_and_the_best_is_found(problem, model):
     assert_allclose(prior, everything.log_prior_normalizer, **close)
     assert_allclose(found.log_density, everything.log_densities.max(), **close)
     assert_allclose(found.posterior.log_density(found.tree), found.log_density, **close)
-    assert_splits_are_those_of_all_trees(found, everything, shares)
+    listed.assert_splits_are_those_of_all_trees(found, everything, shares)
     assert found.is_complete
 
 
-@cases((LEVELS, LEAF), (UNEVEN_LEVELS, LEAF), (UNEVEN_LEVELS, INDEPENDENT), (HUGE, LEAF),
-       (UNEVEN_LEVELS, GENERATIVE), (HUGE, GENERATIVE))  # fmt: skip
+@cases((LEVELS, tiny.LEAF), (tiny.UNEVEN_LEVELS, tiny.LEAF), (tiny.UNEVEN_LEVELS, tiny.INDEPENDENT),
+       (HUGE, tiny.LEAF), (tiny.UNEVEN_LEVELS, tiny.GENERATIVE),
+       (HUGE, tiny.GENERATIVE))  # fmt: skip
 @pytest.mark.usefixtures("are_held")
 def test_tilts_tell_of_all_trees(problem, model):
     """Bounds must hold however boxes are kept."""
-    everything, found = brute_force(problem, model), solve_by_tilts(model.on(problem), rng=0)
+    everything, found = listed.brute_force(problem, model), solve_by_tilts(model.on(problem), rng=0)
     assert isinstance(found._passes.boxes, SharedBoxes)
-    assert_bounds_hold(found, everything)
+    listed.assert_bounds_hold(found, everything)
 
 
-@cases((LEVELS, BRANCH), (UNEVEN_LEVELS, INDEPENDENT_BRANCH), (LEVELS, LEAF))
+@cases((LEVELS, tiny.BRANCH), (tiny.UNEVEN_LEVELS, tiny.INDEPENDENT_BRANCH), (LEVELS, tiny.LEAF))
 @pytest.mark.usefixtures("are_held")
 def test_draws_have_the_posterior_probabilities(problem, model, rng):
     """Broken twins: worths of boxes that hold data, or of those that do not, are off."""
-    everything = brute_force(problem, model)
-    if model is LEAF:
+    everything = listed.brute_force(problem, model)
+    if model is tiny.LEAF:
         found = solve_by_tilts(model.on(problem), rng=0)
-        assert fits(drawn_indices(found, everything, rng), everything.probabilities)
+        assert fits(listed.drawn_indices(found, everything, rng), everything.probabilities)
         return
     found = solve(model.on(problem))
-    assert fits(drawn_indices(found, everything, rng), everything.probabilities)
+    assert fits(listed.drawn_indices(found, everything, rng), everything.probabilities)
     for numbers in (found._sums._values, found._sums._outside):
         numbers.mantissa[1::2] *= 2
-        assert not fits(drawn_indices(found, everything, rng), everything.probabilities)
+        assert not fits(listed.drawn_indices(found, everything, rng), everything.probabilities)
         numbers.mantissa[1::2] /= 2
 
 

@@ -13,45 +13,29 @@ from bayescascade.methods.cascades.exact.passes import Passes
 from bayescascade.methods.cascades.posterior import BranchPosterior, LeafPosterior
 from samplers import CheckpointError
 from tests.interrupts import interrupted
-from tests.methods.cascades.exact.brute_force import (
-    FRACTIONAL_BINS,
-    LEVELS,
-    NO_DATA,
-    assert_bounds_hold,
-    brute_force,
-    cases,
-    drawn_indices,
-)
+from tests.methods.cascades import problems as tiny
+from tests.methods.cascades.exact import brute_force as listed
+from tests.methods.cascades.exact.brute_force import FRACTIONAL_BINS, LEVELS, NO_DATA, cases
 from tests.methods.cascades.exact.test_exact_cost import random_table
 from tests.methods.cascades.exact.test_exact_tail import copies
-from tests.methods.cascades.problems import (
-    BINARY,
-    BINS,
-    CONSTANT,
-    FRACTIONAL,
-    GENERATIVE,
-    INDEPENDENT,
-    LEAF,
-    MULTIWAY,
-    SIZE,
-    SIZE_INDEPENDENT,
-)
 from tests.statistical.chi_square import fits
 
 ALL = cases(
-    (BINARY, LEAF), (BINARY, INDEPENDENT), (MULTIWAY, LEAF), (BINS, LEAF), (FRACTIONAL, LEAF),
-    (FRACTIONAL_BINS, INDEPENDENT), (CONSTANT, LEAF), (LEVELS, LEAF), (NO_DATA, LEAF),
-    (MULTIWAY, GENERATIVE), (LEVELS, GENERATIVE), (NO_DATA, GENERATIVE),
-    (MULTIWAY, SIZE), (LEVELS, SIZE), (NO_DATA, SIZE), (BINS, SIZE_INDEPENDENT),
+    (tiny.BINARY, tiny.LEAF), (tiny.BINARY, tiny.INDEPENDENT), (tiny.MULTIWAY, tiny.LEAF),
+    (tiny.BINS, tiny.LEAF), (tiny.FRACTIONAL, tiny.LEAF), (FRACTIONAL_BINS, tiny.INDEPENDENT),
+    (tiny.CONSTANT, tiny.LEAF), (LEVELS, tiny.LEAF), (NO_DATA, tiny.LEAF),
+    (tiny.MULTIWAY, tiny.GENERATIVE), (LEVELS, tiny.GENERATIVE), (NO_DATA, tiny.GENERATIVE),
+    (tiny.MULTIWAY, tiny.SIZE), (LEVELS, tiny.SIZE), (NO_DATA, tiny.SIZE),
+    (tiny.BINS, tiny.SIZE_INDEPENDENT),
 )  # fmt: skip
 
 
 @ALL
 def test_tilts_tell_of_all_trees(problem, model):
     """A bound that does not hold would be a false certificate."""
-    everything = brute_force(problem, model)
+    everything = listed.brute_force(problem, model)
     tilted = solve_by_tilts(model.on(problem), rng=0)
-    assert_bounds_hold(tilted, everything)
+    listed.assert_bounds_hold(tilted, everything)
     assert tilted.error < 1e-6
     assert tilted.gap < 2.0
 
@@ -59,8 +43,8 @@ def test_tilts_tell_of_all_trees(problem, model):
 @copies
 def test_bounds_hold_under_extreme_priors_and_weights(problem, model):
     """Where leaf counts have several humps, far apart, a bound is needed most."""
-    everything = brute_force(problem, model)
-    assert_bounds_hold(solve_by_tilts(model.on(problem), rng=0), everything)
+    everything = listed.brute_force(problem, model)
+    listed.assert_bounds_hold(solve_by_tilts(model.on(problem), rng=0), everything)
 
 
 @pytest.mark.parametrize(
@@ -79,24 +63,29 @@ def test_what_sums_by_leaves_say_tilts_say(expected):
     assert not fits(others, np.roll(exact.leaf_count_probabilities, 1))  # broken: a leaf more
 
 
-@cases((BINARY, LEAF), (MULTIWAY, INDEPENDENT), (BINARY, GENERATIVE), (MULTIWAY, SIZE))
+@cases(
+    (tiny.BINARY, tiny.LEAF),
+    (tiny.MULTIWAY, tiny.INDEPENDENT),
+    (tiny.BINARY, tiny.GENERATIVE),
+    (tiny.MULTIWAY, tiny.SIZE),
+)
 def test_draws_have_the_posterior_probabilities(problem, model, rng, monkeypatch):
     """Draws of a tilt alone, the broken twin, have other numbers of leaves."""
-    everything = brute_force(problem, replace(model))
+    everything = listed.brute_force(problem, replace(model))
     tilted = solve_by_tilts(model.on(problem), rng=0)
-    observed = drawn_indices(tilted, everything, rng)
+    observed = listed.drawn_indices(tilted, everything, rng)
     assert fits(observed, everything.probabilities)
     found = tilted._sum.mixture
     outer = np.argmax(np.abs(found.tilts - found.tilts.mean()))
     broken = replace(found, shares=np.eye(found.tilts.size)[outer])
     monkeypatch.setattr(tilted, "_sum", replace(tilted._sum, mixture=broken))
-    assert not fits(drawn_indices(tilted, everything, rng), everything.probabilities)
+    assert not fits(listed.drawn_indices(tilted, everything, rng), everything.probabilities)
 
 
-@cases((MULTIWAY, LEAF))
+@cases((tiny.MULTIWAY, tiny.LEAF))
 def test_trees_kept_on_the_way_are_draws_too(problem, model, monkeypatch):
     """They save passes of their own; the broken twin takes those of one tilt for those of all."""
-    everything = brute_force(problem, replace(model))
+    everything = listed.brute_force(problem, replace(model))
     index = {tree: i for i, tree in enumerate(everything.trees)}
 
     def drawn():
@@ -117,20 +106,20 @@ def test_trees_kept_on_the_way_are_draws_too(problem, model, monkeypatch):
     assert not fits(drawn(), everything.probabilities)
 
 
-@cases((BINARY, LEAF))
+@cases((tiny.BINARY, tiny.LEAF))
 def test_draws_are_right_where_no_error_is_proved(problem, model, rng, monkeypatch):
     """What all trees come to at most says nothing of what is negligible; the twin takes it so."""
-    everything, expand = brute_force(problem, replace(model)), Expansion.expanded
+    everything, expand = listed.brute_force(problem, replace(model)), Expansion.expanded
     monkeypatch.setattr(Expansion, "expanded", lambda *args: (expand(*args)[0] + 20.0, np.inf))
     tilted = solve_by_tilts(model.on(problem), rng=0)
     assert tilted.error == np.inf
-    assert fits(drawn_indices(tilted, everything, rng), everything.probabilities)
+    assert fits(listed.drawn_indices(tilted, everything, rng), everything.probabilities)
     monkeypatch.setattr(Expansion, "_at_least", lambda _, log_sum, __: log_sum)
     broken = solve_by_tilts(model.on(problem), rng=0)
-    assert not fits(drawn_indices(broken, everything, rng), everything.probabilities)
+    assert not fits(listed.drawn_indices(broken, everything, rng), everything.probabilities)
 
 
-@cases((BINARY, LEAF))
+@cases((tiny.BINARY, tiny.LEAF))
 def test_a_hopeless_mixture_is_given_up(problem, model, monkeypatch):
     """Even a single draw must not take for ever."""
     tilted = solve_by_tilts(model.on(problem), rng=0)
