@@ -66,16 +66,6 @@ def test_it_is_one_density_of_complete_and_incomplete_rows():
 
 
 @pytest.mark.slow
-def test_weights_are_repeated_rows():
-    """A table of counts must be the table that it counts."""
-    weights = np.random.default_rng(1).integers(0, 4, len(days()))
-    repeated = days().loc[np.repeat(days().index, weights)]
-    one = CascadeMixture(kind="cascade", random_state=0).fit(days(), sample_weight=weights)
-    other = CascadeMixture(kind="cascade", random_state=0).fit(repeated)
-    assert_allclose(one.score_samples(days()), other.score_samples(days()), rtol=1e-12)
-
-
-@pytest.mark.slow
 def test_mixtures_that_are_best_by_chance_do_not_win():
     """Each of two is ahead in one fold alone: chosen by the other folds, neither is ahead."""
     table = Table.from_frame(days())

@@ -100,9 +100,7 @@ class Regrow:
                 yield Proposal(tree, log_ratio), chance / n_nodes
             yield _invalid(state), max(0.0, 1.0 - sum(chances.values())) / n_nodes
 
-    def _subtrees(
-        self, tree: BudgetTree, leaf: int, room: int
-    ) -> Iterator[tuple[tuple[int, ...], float]]:
+    def _subtrees(self, tree, leaf, room):
         """Yield each subtree of up to `room` leaves for a leaf, with its probability."""
         candidates = range(self._posterior.candidates.n_candidates)
         choices = {LEAF: tree, **{c: tree.grown(leaf, c) for c in candidates}}

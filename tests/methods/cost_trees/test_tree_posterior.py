@@ -10,9 +10,7 @@ import samplers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.methods.cost_trees.posterior import BudgetTreePosterior
 from bayescascade.methods.cost_trees.tree import BudgetTree, SplitCandidates
-from tests.methods.cost_trees.problems import GROUPED, PROBLEMS, THREE_CLASSES, TWO, WEIGHED, each
-
-# -- density ---------------------------------------------------------------------------------------
+from tests.methods.cost_trees.problems import GROUPED, PROBLEMS, THREE_CLASSES, TWO, each
 
 
 @each(*PROBLEMS)
@@ -22,25 +20,6 @@ def test_density_is_the_formula(problem):
     for tree, expected in zip(problem.trees, problem.log_densities(), strict=True):
         assert posterior.log_density(tree) == pytest.approx(expected, abs=1e-9)
         assert posterior.log_prior(tree) + posterior.log_likelihood(tree) == pytest.approx(expected)
-
-
-@each(GROUPED, WEIGHED)
-def test_one_more_unit_of_mean_cost_is_so_many_nats(problem):
-    """The scale of the tradeoff, which users choose."""
-    cheap, dear = problem.posterior(tradeoff=0.0), problem.posterior(tradeoff=3.0)
-    for tree in problem.trees:
-        loss = cheap.log_prior(tree) - dear.log_prior(tree)
-        assert loss == pytest.approx(3.0 * dear.expected_cost(tree), abs=1e-9)
-
-
-def test_features_of_a_path_are_paid_for_once():
-    """Acquired is acquired: by itself, and by its group."""
-    X = np.repeat([[0, 0], [0, 1], [1, 0], [2, 1]], 2, axis=0)
-    posterior = BudgetTreePosterior(X, [0, 1] * 4, costs=[4.0, 1.0])
-    assert posterior.candidates.thresholds.tolist() == [0.5, 1.5, 0.5]
-    assert posterior.expected_cost(BudgetTree()) == 0.0
-    assert posterior.expected_cost(BudgetTree((0, -1, 1, -1, -1))) == 4.0
-    assert posterior.expected_cost(BudgetTree((0, 2, -1, -1, 1, -1, -1))) == 4.5
 
 
 @each(TWO)
@@ -63,9 +42,6 @@ def test_rows_without_weight_count_for_nothing():
     assert weighed.fingerprint() == without.fingerprint()
 
 
-# -- candidates ------------------------------------------------------------------------------------
-
-
 def test_thresholds_are_halfway_between_values():
     """Rows go left at a candidate exactly when their value is at most its threshold."""
     X = np.array([[3.0, 1.0], [1.0, 1.0], [2.0, 1.0], [1.0, 1.0]], np.float32)
@@ -75,6 +51,10 @@ def test_thresholds_are_halfway_between_values():
     assert candidates.columns.tolist() == [0, 0]
     assert candidates.codes[0].tolist() == [2, 0, 1, 0]
     assert np.exp(candidates.log_probabilities()).tolist() == [0.5, 0.5]
+    # one more candidate parts missing cells from all others
+    candidates = SplitCandidates.of(np.float32([[1.0], [np.nan], [2.0]]), 8)
+    assert candidates.thresholds.tolist() == [1.5, np.finfo(np.float32).max]
+    assert candidates.codes[0].tolist() == [0, 2, 1]
 
 
 def test_many_values_have_thresholds_evenly_among_rows(rng):
@@ -85,16 +65,6 @@ def test_many_values_have_thresholds_evenly_among_rows(rng):
     np.testing.assert_allclose(shares, 0.1, atol=0.001)
     heavy = SplitCandidates.of(np.repeat(np.float32([[0], [1], [2], [3]]), [97, 1, 1, 1], 0), 2)
     assert heavy.thresholds.tolist() == [0.5]
-
-
-def test_missing_cells_go_right():
-    """Where there are any, one more candidate parts them from all others."""
-    candidates = SplitCandidates.of(np.float32([[1.0], [np.nan], [2.0]]), 8)
-    assert candidates.thresholds.tolist() == [1.5, np.finfo(np.float32).max]
-    assert candidates.codes[0].tolist() == [0, 2, 1]
-
-
-# -- forests and files -----------------------------------------------------------------------------
 
 
 def test_draws_predict_the_posterior_predictive():
@@ -149,23 +119,14 @@ def test_forged_states_are_refused(encoded, message):
 def test_fingerprints_tell_problems_apart():
     """A checkpoint of other rows, labels, costs or priors must not be resumed."""
     rows, labels, weights = TWO.rows
-    posteriors = [
-        TWO.posterior(),
-        GROUPED.posterior(),
-        TWO.posterior(tradeoff=0.1),
-        TWO.posterior(costs=[1.0, 3.0]),
-        TWO.posterior(concentration=0.1),
-        TWO.posterior(split_probability=0.1),
-        TWO.posterior(max_leaves=3),
-        TWO.posterior(min_leaf_weight=3),
-        TWO.posterior(n_thresholds=1),
-        BudgetTreePosterior(rows, labels[::-1], weights),
-        BudgetTreePosterior(rows, [f"class {label}" for label in labels[::-1]], weights),
-    ]
+    changes = [
+        {}, {"tradeoff": 0.1}, {"costs": [1.0, 3.0]}, {"concentration": 0.1},
+        {"split_probability": 0.1}, {"max_leaves": 3}, {"min_leaf_weight": 3}, {"n_thresholds": 1},
+    ]  # fmt: skip
+    posteriors = [GROUPED.posterior(), *(TWO.posterior(**changed) for changed in changes)]
+    for others in (labels[::-1], [f"class {label}" for label in labels[::-1]]):
+        posteriors.append(BudgetTreePosterior(rows, others, weights))
     assert len({posterior.fingerprint() for posterior in posteriors}) == len(posteriors)
-
-
-# -- what is refused -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -197,10 +158,6 @@ def test_unusable_rows_are_refused(X, y, message):
     """Kernels look at no bounds."""
     with pytest.raises(ValueError, match=message):
         BudgetTreePosterior(X, y)
-
-
-def test_one_class_of_positive_weight_is_refused():
-    """There would be nothing to tell apart."""
     with pytest.raises(DataError, match="sample_weight must be > 0 for rows of at least two cl"):
         BudgetTreePosterior([[1.0], [2.0], [3.0]], [0, 0, 2], [1.0, 1.0, 0.0])
 

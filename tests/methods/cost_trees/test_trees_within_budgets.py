@@ -13,7 +13,7 @@ from bayescascade.methods.forests.base import ForestClassifier
 from tests.interrupts import interrupted
 from tests.methods.forests.test_buying_nothing import is_worth_it, table
 
-QUICK = {"n_steps": 200, "n_chains": 1, "random_state": 0}
+QUICK = {"n_steps": 200, "n_chains": 1, "n_jobs": 1, "random_state": 0}
 
 
 @pytest.fixture(autouse=True)
