@@ -86,7 +86,8 @@ class _Nodes:
         """Return a node's tilt, and the log of the integrand in t without its sum over trees."""
         t = self._center + place * self._step
         u = float(np.exp(t))
-        return -self._alpha * u, t + (self._n - 1.0) * float(np.log(-np.expm1(-u)))
+        log_share = float(np.log(-np.expm1(-u))) if u > 0.0 else t  # of light rows u underflows
+        return -self._alpha * u, t + (self._n - 1.0) * log_share
 
     def tilts_and_logs(self) -> tuple[list[float], Floats]:
         """Return the tilts, largest contribution first, and the logs of their coefficients.
