@@ -50,7 +50,7 @@ def deviations(rounds, n_repetitions):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("rounds", "n_repetitions"), [(PLAIN, 40), (REPLICAS, 20)], ids=["plain", "replicas"]
+    ("rounds", "n_repetitions"), [(PLAIN, 60), (REPLICAS, 20)], ids=["plain", "replicas"]
 )
 def test_draws_have_the_enumerated_posterior_wherever_chains_stop(rounds, n_repetitions):
     """What a page quotes as a posterior share would be off by when the search stopped."""
@@ -62,5 +62,5 @@ def test_draws_have_the_enumerated_posterior_wherever_chains_stop(rounds, n_repe
 @pytest.mark.slow
 def test_the_comparison_sees_chains_that_stop_when_they_please():
     """The test above must be able to fail."""
-    found, _ = deviations(TillItPleases(plain=4), 40)
+    found, _ = deviations(TillItPleases(plain=4), 60)
     assert np.abs(found).max() > 4.0
