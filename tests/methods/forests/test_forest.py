@@ -198,16 +198,13 @@ def test_trees_cut_at_the_root_do_not_outvote_the_others(case):
     np.testing.assert_allclose(left.predict_proba(X), alone, rtol=1e-12)
 
 
-def assert_equal_forests(one, other):
-    for name in ("tree_starts", "feature", "threshold", "right", "missing_left", "counts"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), strict=True)
-
-
 def test_a_record_comes_back_the_same(case):
     """To the last bit: thresholds decide where rows go."""
     _, forest, X = case
     record = json.loads(json.dumps(forest.to_dict(), allow_nan=False))
-    assert_equal_forests(Forest.from_dict(record, X.shape[1], forest.n_classes), forest)
+    again = Forest.from_dict(record, X.shape[1], forest.n_classes)
+    for name in ("tree_starts", "feature", "threshold", "right", "missing_left", "counts"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(forest, name), strict=True)
 
 
 RECORD = {

@@ -1,6 +1,7 @@
 """A gate that asks where it pays: the game, its bounds, streams in parts, and bad input."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -226,15 +227,11 @@ def test_ctrl_c_keeps_the_rounds(rng):
 
 def test_the_former_name_of_the_expensive_model_warns():
     """Code that was written for it goes on."""
-
-    class Known:
-        def predict(self, rows):
-            return [int(rows[0][1] == 1)]
-
     rows, _ = stream(np.random.default_rng(0), 30)
-    new = gate_of().play(rows, expensive_model=Known())
+    known = SimpleNamespace(predict=lambda row: [int(row[0][1] == 1)])
+    new = gate_of().play(rows, expensive_model=known)
     with pytest.warns(FutureWarning, match="dear is now expensive_model"):
-        old = gate_of().play(rows, dear=Known())
+        old = gate_of().play(rows, dear=known)
     np.testing.assert_array_equal(old.predictions, new.predictions)
 
 
