@@ -72,23 +72,15 @@ CHAINS = {
 }
 DEPENDENT = {"leaf": "dependent", "leaf_concentration": 100.0}  # else one leaf would do
 COSTS = {"sex": 1.0, "crew": 2.0, "age": 5.0, "fare": 0.5}
-GATED = {"costs": COSTS, "full_share": 0.3, "random_state": 0}
+PRICED = {"costs": COSTS, "random_state": 0}
+LIMITED = {**PRICED, "budget": 6.0}
+GATED = {**PRICED, "full_share": 0.3}
 
 
 class Case(NamedTuple):
-    """How an estimator is listed.
+    """How an estimator is listed: what makes it, with quick parameters, and what it learns from.
 
-    Parameters
-    ----------
-    make : type
-    parameters : mapping
-        Quick ones; whatever is random has a seed.
-    is_labeled : bool
-        Whether it learns from labels, too.
-    is_binary : bool
-        Whether of two classes alone.
-    others : callable or None
-        Of a frame: what else it learns from, such as outcomes and arms, where that is no label.
+    That is a frame, and labels, maybe of two classes alone; or others of a frame, such as arms.
     """
 
     make: Callable[..., Any]
@@ -153,8 +145,6 @@ def _forest() -> RandomForestClassifier:
     return RandomForestClassifier(5, max_depth=3, random_state=0)
 
 
-_PRUNED = {"forest": _forest(), "costs": COSTS, "random_state": 0}
-
 ESTIMATORS = {
     "leaf": Case(LeafCascade, CHAINS | DECLARED),
     "leaf exact": Case(
@@ -175,80 +165,43 @@ ESTIMATORS = {
         CascadeMixture, {"n_components": 3, "kind": "dependent", "random_state": 0} | DECLARED
     ),
     "mixture auto": Case(CascadeMixture, {"kind": "cascade", "random_state": 0} | DECLARED),
-    "forest": Case(
-        BudgetedForestClassifier,
-        {"costs": COSTS, "max_trees": 4, "budget": 6.0, "n_jobs": 1, "random_state": 0},
-        True,
-    ),
-    "selected": Case(
-        SelectedForestClassifier,
-        {"costs": COSTS, "n_trees": 4, "budget": 6.0, "n_jobs": 1, "random_state": 0},
-        True,
-    ),
-    "prune": Case(BudgetPruneClassifier, {**_PRUNED, "budget": 5.0}, True),
+    "forest": Case(BudgetedForestClassifier, LIMITED | {"max_trees": 4, "n_jobs": 1}, True),
+    "selected": Case(SelectedForestClassifier, LIMITED | {"n_trees": 4, "n_jobs": 1}, True),
+    "prune": Case(BudgetPruneClassifier, LIMITED | {"forest": _forest(), "budget": 5.0}, True),
     "tree": Case(BudgetTreeClassifier, {"costs": COSTS, **CHAINS}, True),
-    "classifiers": Case(
-        SubmodularTreeClassifier, {"costs": COSTS, "budget": 6.0, "random_state": 0}, True
-    ),
-    "cstc": Case(
-        CostSensitiveTreeClassifier, {"costs": COSTS, "tradeoff": 0.05, "random_state": 0}, True
-    ),
+    "classifiers": Case(SubmodularTreeClassifier, LIMITED, True),
+    "cstc": Case(CostSensitiveTreeClassifier, PRICED | {"tradeoff": 0.05}, True),
     "l1": Case(CostWeightedLogisticClassifier, {"costs": COSTS, "penalty": 0.02}, True),
     "margins": Case(
         MarginNeighborsClassifier,
-        {
-            "estimator": LogisticRegression(),
-            "costs": COSTS,
-            "budget": 6.0,
-            "n_neighbors": 9,
-            "random_state": 0,
-        },
+        LIMITED | {"estimator": LogisticRegression(), "n_neighbors": 9},
         True,
     ),
     "policies": Case(
-        MarginNeighborsClassifier,
-        {"neighborhood": "boxes", "costs": COSTS, "tradeoff": 0.02, "random_state": 0},
-        True,
+        MarginNeighborsClassifier, PRICED | {"neighborhood": "boxes", "tradeoff": 0.02}, True
     ),
     "gate": Case(
-        AdaptiveClassifier, {"n_trees": 5, "learner": "linear", "budget": 6.0, **GATED}, True
+        AdaptiveClassifier, GATED | {"n_trees": 5, "learner": "linear", "budget": 6.0}, True
     ),
     "boosted gate": Case(
         AdaptiveClassifier,
-        {"n_trees": 5, "n_boosted": 6, "tradeoff": 0.005, "budget": 5.0, **GATED},
+        GATED | {"n_trees": 5, "n_boosted": 6, "tradeoff": 0.005, "budget": 5.0},
         True,
     ),
     "least squares gate": Case(
         AdaptiveClassifier,
-        {"estimator": _forest(), "learner": "linear", "distance": "log_odds", **GATED},
+        GATED | {"estimator": _forest(), "learner": "linear", "distance": "log_odds"},
         True,
     ),
-    "miser": Case(
-        GreedyMiserClassifier,
-        {"costs": COSTS, "n_boosted": 6, "budget": 6.0, "random_state": 0},
-        True,
-    ),
+    "miser": Case(GreedyMiserClassifier, LIMITED | {"n_boosted": 6}, True),
     "auto budget": Case(
-        AutoBudgetClassifier,
-        {
-            "costs": COSTS,
-            "methods": ("l1",),
-            "budget": 6.0,
-            "time_limit": None,
-            "random_state": 0,
-        },
-        True,
+        AutoBudgetClassifier, LIMITED | {"methods": ("l1",), "time_limit": None}, True
     ),
     "group lasso": Case(
         AdaptiveClassifier,
-        {
-            "estimator": _forest(),
-            "learner": "linear",
-            "selection": "group_lasso",
-            "tradeoff": 0.005,
-            "cut": -1.0,
-            **GATED,
-        },
+        GATED
+        | {"estimator": _forest(), "learner": "linear", "selection": "group_lasso"}
+        | {"tradeoff": 0.005, "cut": -1.0},
         True,
         True,
     ),
@@ -267,11 +220,7 @@ ESTIMATORS = {
     "causal svm": Case(
         CausalSVM, {"length_scale": 2.0, "penalty": 1e-2, "random_state": 0}, others=_trial
     ),
-    "sensors": Case(
-        GatedSensorsClassifier,
-        {"costs": COSTS, "budget": 6.0, "n_steps": 60, "random_state": 0},
-        True,
-    ),
+    "sensors": Case(GatedSensorsClassifier, LIMITED | {"n_steps": 60}, True),
     "always sensors": Case(
         GatedSensorsClassifier,
         {
@@ -293,6 +242,21 @@ ESTIMATORS = {
     ),
     "told effects": Case(EffectRules, {"kind": "tree", "random_state": 0}, others=_gains),
 }
+
+
+REPEATED = {
+    "dependent exact",  # "dependent" as "leaf exact" finds it
+    "leaf auto",  # one of the other leaves
+    "mixture auto",  # "mixture" of another number
+    "least squares gate",
+    "group lasso",
+    "boxes, pooled",
+    "always sensors",
+}
+"""Those that another of the same class prints and answers like, though it learns otherwise."""
+
+SHOWN = [name for name in ESTIMATORS if name not in REPEATED]
+"""One of each kind of page, file and answer."""
 
 
 @cache

@@ -23,6 +23,7 @@ densities = pytest.mark.parametrize("name", DENSITIES)
 searched = pytest.mark.parametrize("name", SEARCHED)
 of_one_leaf = pytest.mark.parametrize("name", [name for name in DENSITIES if "auto" not in name])
 """Once chosen, leaves are one of the others, and what follows is their code."""
+one_of_a_class = pytest.mark.parametrize("name", ["leaf", "rules", "det", "histogram", "mixture"])
 predicting = pytest.mark.parametrize("predictive", ["map", "average"])
 
 
@@ -52,7 +53,7 @@ def test_fitted_attributes(name):
     assert max(learned.counts) <= 150
 
 
-@of_one_leaf
+@one_of_a_class
 def test_frames_arrays_and_tables_give_one_model(name):
     """However the rows come, they are the same rows."""
     case, model = ESTIMATORS[name], fitted(name)
@@ -116,7 +117,6 @@ def test_average_is_over_the_draws(name):
 @of_one_leaf
 @predicting
 def test_samples_look_like_the_rows(name, predictive):
-    """Types and levels are those of the data; the same seed gives the same rows."""
     model = predicted(name, predictive)
     frame = model.sample(500, random_state=1)
     assert list(frame.columns) == ["sex", "crew", "age", "fare"]
@@ -144,7 +144,7 @@ def test_conditioning_and_explaining(name):
         model.explain(frame[:2])
 
 
-@pytest.mark.parametrize("name", [name for name in SEARCHED if name != "leaf auto"])
+@pytest.mark.parametrize("name", ["leaf exact", "dependent exact", "rules"])
 def test_refitting_forgets(name):
     """Draws and proofs of an earlier fit must not score the rows of a later one."""
     case = ESTIMATORS[name]
@@ -159,8 +159,13 @@ def test_refitting_forgets(name):
     assert not hasattr(model, "exact_")
 
 
-@pytest.mark.parametrize("name", [name for name in DRAWN if name != "leaf auto"])
-@pytest.mark.parametrize("search", ["anneal+metropolis", "anneal", "metropolis", "tempering"])
+@pytest.mark.parametrize(
+    ("name", "search"),
+    [
+        *(("leaf", search) for search in ("anneal+metropolis", "anneal", "metropolis")),
+        *((name, "tempering") for name in DRAWN if name != "leaf auto"),
+    ],
+)
 def test_every_search_finds_something(name, search):
     """All of them are offered; the best is the best visited, and better than nothing."""
     model = ESTIMATORS[name].fit(search=search, predictive="map")
@@ -173,7 +178,6 @@ def test_every_search_finds_something(name, search):
 
 @densities
 def test_nothing_works_before_fit(name):
-    """Say so, rather than fail on an attribute."""
     model = ESTIMATORS[name].make()
     codes = np.zeros((4, 1), np.int32)
     for call in (
@@ -191,15 +195,13 @@ def test_nothing_works_before_fit(name):
 
 @pytest.mark.parametrize("name", ["det", "histogram"])
 def test_without_a_posterior_nothing_is_offered_of_one(name):
-    """What makes no sense is absent, and completion does not offer it."""
     absent = {"posterior_", "run_", "exact_", "summary_", "plot_posterior", "to_inference_data"}
     absent |= {"credible_interval", "predictive", "log_posterior_", "n_chains"}
     assert absent.isdisjoint(dir(fitted(name)))
     assert not any(hasattr(fitted(name), each) for each in absent)
 
 
-@searched
+@pytest.mark.parametrize("name", ["leaf", "leaf exact", "rules"])
 def test_seeds_differ(name):
-    """Another seed is another run; a generator is a seed as well."""
     run = ESTIMATORS[name].fit(random_state=np.random.default_rng(5)).run_
     assert run != fitted(name).run_

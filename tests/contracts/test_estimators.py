@@ -17,8 +17,7 @@ from sklearn.metrics import confusion_matrix
 import bayescascade
 from bayescascade import BayesCascadeError, DataError, ParameterError
 from bayescascade.model import record as saved
-from bayescascade.model.readable_model import ReadableModel
-from bayescascade.model.roles import Classifier, Density, Predicted
+from bayescascade.model.roles import Classifier, Density, Predicted, Shown
 from samplers import CheckpointError
 from tests.benchmarks.pruning_baselines import TruncatedForest
 from tests.commands import command
@@ -26,28 +25,20 @@ from tests.contracts.listed import ESTIMATORS, answers, fitted, rows
 
 CHAINED = [n for n, c in ESTIMATORS.items() if "checkpoint" in c.make().get_params()]
 GATES = ("gate", "group lasso", "boosted gate", "least squares gate", "miser")
-UNWEIGHTED = (
-    "forest",
-    "prune",
-    "selected",
-    "neighbors",
-    "rado",
-    "cstc",
-    "classifiers",  # whose rows to choose by are drawn
-    "effects",
-    "causal svm",
-    "told effects",
-    "margins",  # whose folds are
-    *GATES,
-    "sensors",
-    "always sensors",
-    "sensors of numbers",
-    "auto budget",  # whose folds are drawn, too
-)
-WEIGHTED = [
-    pytest.param(name, marks=pytest.mark.slow if name in ("auto", "mixture auto") else ())
-    for name in ESTIMATORS
-    if name not in UNWEIGHTED
+WEIGHTED = [  # of others rows are drawn, as those that choose or as folds
+    "leaf", "branch", "dependent", "rules", "labels", "det", "histogram", "mixture", "tree", "l1",
+    "policies", "boxes", "fast boxes",
+]  # fmt: skip
+WEIGHTED += [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in (
+        "auto",
+        "mixture auto",
+        "leaf auto",
+        "leaf exact",
+        "dependent exact",
+        "boxes, pooled",
+    )
 ]
 
 
@@ -60,10 +51,7 @@ def told(model):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_fitting_follows_scikit_learn(name):
-    """Clones, pickles and grid searches know nothing of our classes, and workers change nothing.
-
-    Rows are the user's, and so are parameters: they stay as they were.
-    """
+    """Clones know nothing of our classes; workers change nothing, and rows stay as they were."""
     case, frame = ESTIMATORS[name], rows().copy()
     unfitted = case.make(**case.parameters)
     assert repr(unfitted).startswith(case.make.__name__)
@@ -85,16 +73,21 @@ def test_fitting_follows_scikit_learn(name):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_completion_offers_what_users_call(name):
-    """Parameters, methods and what fit learned, also of what is learned."""
+def test_what_users_call_is_there_and_completion_offers_it(name):
+    """Parameters, methods and what fit learned; `to_dict` is plain data, `to_dot` is of trees."""
     model = fitted(name)
     shown = set(dir(model))
+    assert isinstance(model, Shown)
+    assert model.to_dict()
+    assert not hasattr(model, "to_dot") or model.to_dot().startswith("digraph")
     assert {"fit", "page", "to_dict", *model.get_params(deep=False)} <= shown
     assert ("score" in shown) == isinstance(model, Classifier | Density | RegressorMixin)
     assert {n for n in vars(model) if n.endswith("_") and not n.startswith("_")} <= shown
     for learned in ("tree_", "rules_"):
         if learned in shown and name not in ("tree", "classifiers", "l1", "cstc"):
             assert "plot" in dir(getattr(model, learned))
+            assert isinstance(getattr(model, learned), Shown)
+            assert getattr(model, learned).plot() is not None
 
 
 @pytest.mark.slow
@@ -119,7 +112,6 @@ def test_completion_of_the_package_offers_its_names():
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_columns_are_matched_by_name(name):
-    """Files come with columns in any order, and more of them."""
     shuffled = rows()[["fare", "age", "sex", "crew"]].assign(more=1)
     np.testing.assert_array_equal(answers(fitted(name), shuffled), answers(fitted(name), rows()))
     with pytest.raises(DataError, match="fare"):
@@ -175,7 +167,6 @@ def test_importances_of_forests_are_those_of_scikit_learn():
 
 @pytest.mark.parametrize("name", WEIGHTED)
 def test_weights_are_repeated_rows(name):
-    """A table of counts is as good as one of rows."""
     case = ESTIMATORS[name]
     weights = np.arange(len(rows())) % 3
     repeated = rows().loc[np.repeat(rows().index, weights)]
@@ -190,7 +181,6 @@ def test_weights_are_repeated_rows(name):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_pages_fit_a_terminal_and_a_notebook(name):
-    """Lines of at most 80 columns without color, and the same page as HTML."""
     model = fitted(name)
     lines = str(model).splitlines()
     assert lines
@@ -205,9 +195,9 @@ LABELED = [name for name in ESTIMATORS if ESTIMATORS[name].is_labeled]
 
 
 @pytest.mark.parametrize("name", LABELED)
-def test_errors_are_weighed_alike_by_every_classifier(name, tmp_path):
+def test_errors_are_weighed_alike_by_every_classifier(name):
     """Who must miss nobody says so when predicting, and needs no other model for that."""
-    model, labels = fitted(name), ESTIMATORS[name].labels()
+    model = fitted(name)
     probabilities, classes = model.predict_proba(rows()), model.classes_.tolist()
     costs = np.random.default_rng(0).uniform(1, 9, (len(classes), len(classes)))
     best = model.classes_[(probabilities @ costs).argmin(axis=1)]
@@ -233,10 +223,15 @@ def test_errors_are_weighed_alike_by_every_classifier(name, tmp_path):
             model.predict(rows(), threshold=1.5)
         with pytest.raises(ParameterError, match="class_costs must be None where threshold"):
             model.predict(rows(), threshold=0.3, class_costs=costs)
-    path, data = tmp_path / "model.json", tmp_path / "rows.csv"
+
+
+@pytest.mark.parametrize("name", ["labels", "boxes"])  # blocks of rows of tables, and of matrices
+def test_commands_weigh_errors_as_their_models_do(name, tmp_path):
+    model, labels = fitted(name), ESTIMATORS[name].labels()
+    path, data, classes = tmp_path / "model.json", tmp_path / "rows.csv", model.classes_
     model.save(path)
     rows().assign(label=labels).to_csv(data, index=False)
-    first = str(labels[labels == classes[0]].iloc[0])
+    first = str(classes[0])
     lines = command("predict", path, data, "--class-costs", f"{first}=7.5")
     named = pd.read_csv(io.StringIO(lines))["predicted"].to_numpy()
     expected = model.predict(rows(), class_costs={classes[0]: 7.5})
@@ -268,7 +263,7 @@ def test_every_row_of_many_is_explained(name, tmp_path):
     if hasattr(model, "explain"):
         for row, because in enumerate(told["because"]):
             assert model.explain(asked.iloc[row]).startswith(because)
-    if not isinstance(model, ReadableModel):
+    if name not in ("leaf", "labels", "forest"):  # the command is the same for all
         return
     path, data = tmp_path / "model.json", tmp_path / "rows.csv"
     model.save(path)
@@ -295,12 +290,13 @@ def test_predict_tells_numbers_too(tmp_path, monkeypatch):
             assert intervals > explain
             assert unknown.n_rows == 0
             told = {"high_95": (3 * cells["fare"]).tolist()}
-            return Predicted(told, values=2 * cells["fare"].to_numpy(float))
+            costs = np.array([0.1 + 0.2, 7.0])  # written without the rounding of sums
+            return Predicted(told, values=2 * cells["fare"].to_numpy(float), costs=costs)
 
     monkeypatch.setattr(saved, "load", lambda _: Double())
     (tmp_path / "rows.csv").write_text("fare\n1\n2.5\n")
     told = command("predict", tmp_path / "model.json", tmp_path / "rows.csv")
-    assert told == "row,predicted,high_95\n1,2.0,3.0\n2,5.0,7.5\n"
+    assert told == "row,predicted,cost,high_95\n1,2.0,0.3,3.0\n2,5.0,7,7.5\n"
     assert "score needs a density, got " in command("score", "m.json", tmp_path / "rows.csv")
 
 
@@ -316,8 +312,10 @@ class InterruptedAt:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("name", [n for n in CHAINED if "exact" not in n])
-@pytest.mark.parametrize("n", [1, 6])
+@pytest.mark.parametrize(
+    ("name", "n"),
+    [("leaf", 1), ("neighbors", 1), *((name, 6) for name in CHAINED if "exact" not in name)],
+)
 def test_interrupted_fits_are_models_and_go_on(name, n, tmp_path, monkeypatch):
     """What was paid for is kept, and the result is the same file, byte for byte."""
     case, file = ESTIMATORS[name], tmp_path / "run.json"

@@ -41,7 +41,7 @@ ASIDE = COLUMNS | {"progress"}  # what is no number and no choice is checked whe
 
 
 @pytest.mark.parametrize("make", DECLARING)
-def test_every_parameter_is_declared_with_its_default(make) -> None:
+def test_every_parameter_is_declared_with_its_default(make):
     """One that is not has no check and no option; another default would be shown than is used."""
     taken = {k: v.default for k, v in inspect.signature(make).parameters.items()}
     declared = {name: each.default for name, each in make.declares.declared().items()}
@@ -49,8 +49,7 @@ def test_every_parameter_is_declared_with_its_default(make) -> None:
 
 
 @pytest.mark.parametrize("make", DECLARING)
-def test_the_docstring_says_what_is_declared(make) -> None:
-    """Another type or default in it would be believed."""
+def test_the_docstring_says_what_is_declared(make):
     for name, declared in make.declares.declared().items():
         entry = re.search(rf"^{name} : (.+), default (.+)$", make.__doc__, re.M)
         if entry is None:  # as in another estimator, which the docstring names
@@ -61,8 +60,7 @@ def test_the_docstring_says_what_is_declared(make) -> None:
 
 
 @pytest.mark.parametrize("make", DECLARING)
-def test_what_is_out_of_range_is_refused_before_rows_are_read(make) -> None:
-    """By name, rule and value, whatever the declaration allows."""
+def test_what_is_out_of_range_is_refused_before_rows_are_read(make):
     given, data = OF_PAIRS.get(make), [range(40), range(40)]
     if given is None:
         case = ESTIMATORS[LISTED[make]]
@@ -84,28 +82,9 @@ def out_of_range(declares):
         yield from ((name, value) for value in wrong)
 
 
-@pytest.mark.parametrize(
-    ("command", "models", "names"),
-    [
-        (fit, MODELS, {name: each.made() for name, each in FITTED.items()}),
-        (classify, LISTS, {"": RuleListClassifier}),
-    ],
-)
-def test_commands_have_an_option_for_each_and_say_its_default(command, models, names) -> None:
-    options = {param.name: param for param in command.params}
-    for model, declares in models.items():
-        assert declares is names[model].declares
-        for name, declared in declares.declared().items():
-            option = options[name]
-            assert option.opts == [declared.option]
-            assert option.is_flag == isinstance(declared, Flag)
-            words = declared.words_of(declared.in_commands)
-            defaults = option.help.rpartition(". [")[2]
-            assert words in defaults
-            assert model in defaults or all(name in m.declared() for m in models.values())
-
-
-SOME = [
+OPTIONS = [
+    (fit, MODELS, {name: each.made() for name, each in FITTED.items()}),
+    (classify, LISTS, {"": RuleListClassifier}),
     (causal, DIRECTIONS, dict(zip(DIRECTIONS, OF_PAIRS, strict=True))),
     (compress, COMPRESSED, {"": NeighborCompressionClassifier}),
     (rados.fit, rados.LEARNED, {"": RadoBoostClassifier}),
@@ -114,7 +93,7 @@ SOME = [
         (
             application.commands[listed.name],
             {each.name: each.parameters for each in listed.learners},
-            {each.name: type(each.made()) for each in listed.learners},
+            {each.name: each.made() for each in listed.learners},
         )
         for listed in COMMANDS
     ),
@@ -122,21 +101,32 @@ SOME = [
 
 
 @pytest.mark.parametrize(
-    ("command", "models", "names"), SOME, ids=lambda one: getattr(one, "name", "")
+    ("command", "models", "names"), OPTIONS, ids=lambda one: getattr(one, "name", "")
 )
-def test_commands_that_have_some_of_them_say_what_is_declared(command, models, names) -> None:
+def test_options_of_commands_are_what_is_declared(command, models, names) -> None:
     """An option of their own would have another range, default or meaning some day."""
-    options = {param.name: param for param in command.params}
-    seen = set()
+    options, seen = {param.name: param for param in command.params}, set()
+    has_all = command in (fit, classify)
     for model, declares in models.items():
-        assert model not in names or issubclass(names[model].declares, declares)
+        made = names.get(model)
+        assert made is None or issubclass(made.declares, declares)
+        assert not has_all or made.declares is declares
         for name, declared in declares.declared().items():
-            if name in options and name not in seen:
-                seen.add(name)
-                assert options[name].opts == [declared.option]
-                assert options[name].help.startswith(declared.about)
-                words = declared.words_of(declared.in_commands)
-                assert words in options[name].help.rpartition(" [")[2]
+            if name not in options and not has_all:
+                continue
+            option, is_first = options[name], name not in seen
+            seen.add(name)
+            assert option.opts == [declared.option]
+            assert option.is_flag == isinstance(declared, Flag)
+            if is_first or has_all:
+                words, defaults = (
+                    declared.words_of(declared.in_commands),
+                    option.help.rpartition(" ["),
+                )
+                assert words in defaults[2]
+                assert not is_first or option.help.startswith(declared.about)
+            if has_all:
+                assert model in defaults[2] or all(name in m.declared() for m in models.values())
     assert len(seen) >= 5
 
 
@@ -152,9 +142,7 @@ BOUNDED = {"edge_bounds": (0, 9), "classes": (0, 1), "epsilon": 1.0, "delta": 1e
         (Rados.sample_gaussian, GaussianParameters, BOUNDED),
     ],
 )
-def test_functions_have_the_defaults_and_the_ranges_that_are_declared(
-    function, declares, given
-) -> None:
+def test_functions_have_the_defaults_and_the_ranges_that_are_declared(function, declares, given):
     """Or no default: a command's is then nobody else's."""
     taken = inspect.signature(function).parameters
     for name, declared in declares.declared().items():
@@ -166,7 +154,7 @@ def test_functions_have_the_defaults_and_the_ranges_that_are_declared(
 
 
 @pytest.mark.parametrize("listed", [*DENSITIES.values(), *BUDGET_LEARNERS.values()])
-def test_what_is_listed_is_made_by_what_it_declares(listed) -> None:
+def test_what_is_listed_is_made_by_what_it_declares(listed):
     """A name of the list that leads to another estimator would learn what nobody asked for."""
     model = listed.made(random_state=1, no_such_parameter=2)
     assert (type(model).__name__, type(model).declares) == (listed.estimator, listed.parameters)
@@ -176,7 +164,7 @@ def test_what_is_listed_is_made_by_what_it_declares(listed) -> None:
 
 
 @pytest.mark.parametrize("make", [make for make in LISTED if make._former_parameters])
-def test_files_with_parameters_that_are_no_more_load(make) -> None:
+def test_files_with_parameters_that_are_no_more_load(make):
     """What was learned would be lost with an option that nobody needed."""
     record = fitted(LISTED[make]).to_record()
     older = {**record["parameters"], **dict.fromkeys(make._former_parameters, 1)}
@@ -186,7 +174,7 @@ def test_files_with_parameters_that_are_no_more_load(make) -> None:
 
 
 @pytest.mark.parametrize("make", DECLARING)
-def test_few_classes_stand_above_an_estimator(make) -> None:
+def test_few_classes_stand_above_an_estimator(make):
     """Whoever looks for what a method does reads up to seven classes, and no more."""
     ours = [one for one in make.__mro__[1:] if one.__module__.startswith("bayescascade.")]
     assert 1 <= len(ours) <= 7

@@ -1,7 +1,5 @@
 """Whatever has a picture draws it where it is told, and it can be read."""
 
-import subprocess
-import sys
 from itertools import combinations
 
 import numpy as np
@@ -14,11 +12,10 @@ from sklearn.exceptions import NotFittedError
 import bayescascade
 from bayescascade import DensityRuleList, RuleListClassifier
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.model.roles import Shown
-from tests.contracts.listed import ESTIMATORS, fitted, rows
+from tests.contracts.listed import ESTIMATORS, SHOWN, fitted, rows
 
-PLOTTED = [name for name, case in ESTIMATORS.items() if hasattr(case.make, "plot")]
-SAMPLED = [name for name, case in ESTIMATORS.items() if hasattr(case.make, "plot_posterior")]
+PLOTTED = [name for name in SHOWN if hasattr(ESTIMATORS[name].make, "plot")]
+SAMPLED = [name for name in SHOWN if hasattr(ESTIMATORS[name].make, "plot_posterior")]
 
 
 def boxes(texts):
@@ -41,9 +38,9 @@ def assert_readable(ax):
 
 
 def test_trees_lists_and_forests_have_pictures():
-    others = {name for name, case in ESTIMATORS.items() if case.others is not None}
-    assert set(ESTIMATORS) - set(PLOTTED) - others == {"neighbors", "rado"}
-    assert set(SAMPLED) == {name for name in ESTIMATORS if hasattr(fitted(name), "run_")}
+    others = {name for name in SHOWN if ESTIMATORS[name].others is not None}
+    assert set(SHOWN) - set(PLOTTED) - others == {"neighbors", "rado"}
+    assert set(SAMPLED) == {name for name in SHOWN if hasattr(fitted(name), "run_")}
 
 
 @pytest.mark.parametrize("name", PLOTTED)
@@ -111,30 +108,3 @@ def test_trees_of_forests_are_drawn_one_by_one():
         model.plot(tree=99)
     of_costs = fitted("tree").to_dot()
     assert 'label="everyone\\n150 rows' in of_costs
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_plain_data_and_graphviz_have_one_name_each(name):
-    """`to_dict` is what ``show --json`` prints; trees have `to_dot`."""
-    model = fitted(name)
-    assert isinstance(model, Shown)
-    assert model.to_dict()
-    if hasattr(model, "to_dot"):
-        assert model.to_dot().startswith("digraph")
-    for learned in ("tree_", "rules_"):
-        if learned in dir(model) and name not in ("tree", "classifiers", "l1", "cstc"):
-            assert isinstance(getattr(model, learned), Shown)
-            assert getattr(model, learned).plot() is not None
-
-
-@pytest.mark.slow
-def test_matplotlib_is_imported_when_something_is_drawn():
-    """It takes half a second, which nobody wants to wait for to score a row."""
-    code = (
-        "import sys, pandas as pd, bayescascade as b;"
-        "f = pd.DataFrame({'a': ['x', 'y'] * 9, 'b': list('uv') * 9});"
-        "m = b.DensityEstimationTree().fit(f);"
-        "m.score_samples({'a': 'x', 'b': 'u'}); m.tree_.to_dict(); str(m);"
-        "assert not any(name.startswith('matplotlib') for name in sys.modules), 'too early'"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -24,7 +24,7 @@ from bayescascade.model.sentences import doubt_sentences, held_out_told
 from bayescascade.model.solution import Certificate
 from tests.cli.conftest import assert_error
 from tests.commands import run
-from tests.contracts.listed import COSTS, ESTIMATORS, fitted, rows
+from tests.contracts.listed import COSTS, ESTIMATORS, SHOWN, fitted, rows
 from tests.report.test_folding import VOTES
 from tests.report.test_model_text import model as model_of
 from tests.report.trees import random_density
@@ -140,19 +140,21 @@ def evil(name):
     return case.make(**{**case.parameters, **changed}).fit(evil_rows(), *beside)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", SHOWN)
 def test_names_and_levels_stay_text(name, tmp_path):
     """Whoever names a column runs nothing in the browser of whoever reads of it."""
-    model = evil(name)
-    model.report(tmp_path / "report.html", title=EVIL)
+    model, is_labeled = evil(name), ESTIMATORS[name].is_labeled
+    held_out = (evil_rows(), evil_labels(name)) if is_labeled else None
+    model.report(tmp_path / "report.html", title=EVIL, held_out=held_out)
     told = read(tmp_path / "report.html")
     assert told.text.count(EVIL) >= 3
+    assert (f"{EVIL}True: area" in told.text or f"{EVIL}1: area" in told.text) == is_labeled
     assert "<script" not in model._repr_html_()
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_rows_held_out_are_scored(name, tmp_path):
-    """A density tells how much more probable they are than by chance, a classifier who is right."""
+    """A density by how probable they are, a classifier by who is right and whom it finds."""
     case, model, path = ESTIMATORS[name], fitted(name), tmp_path / "report.html"
     labels = case.labels()
     if case.others is not None:
@@ -162,34 +164,24 @@ def test_rows_held_out_are_scored(name, tmp_path):
             model.report(path, held_out=rows())
         return
     model.report(path, held_out=(rows(), labels) if case.is_labeled else rows())
-    told = read(path).text
+    outline = read(path)
+    told = outline.text
     assert "tried on 150 rows, given as held-out rows" in told
     if case.is_labeled:
         right = 100 * float((model.predict(rows()) == labels).mean())
         assert f"predicts the right class for {right:.1f} " in told
         assert "area under the ROC curve is 0." in told
-        assert "predicted" in told
+        assert outline.tags.count("svg") == 2
+        assert "Calibration" in told
+        assert ("ROC curves, each against the rest" in told) != case.is_binary
+        assert told.count(": area ") == (1 if case.is_binary else labels.nunique())
+        if case.is_binary:
+            area = roc_auc_score(labels, model.predict_proba(rows())[:, 1])
+            assert f"True: area {area:.3f}" in told
         with pytest.raises(ParameterError, match=r"held_out must be \(rows, labels\)"):
             model.report(path, held_out=rows())
     else:
         assert f"{model.score_samples(rows()).mean():.4f} nats a row" in told
-
-
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if ESTIMATORS[name].is_labeled])
-def test_every_classifier_shows_whom_it_finds_and_whether_it_is_right(name, tmp_path):
-    """Who is to act on probabilities has to see curves, whatever family gives them."""
-    case, path = ESTIMATORS[name], tmp_path / "report.html"
-    model, labels = evil(name), evil_labels(name)
-    model.report(path, held_out=(evil_rows(), labels))
-    told = read(path)
-    assert told.tags.count("svg") == 2
-    title = "ROC curve " if case.is_binary else "ROC curves, each against the rest"
-    assert title in told.text
-    assert "Calibration" in told.text
-    area = roc_auc_score(labels, model.predict_proba(evil_rows())[:, 1]) if case.is_binary else None
-    assert told.text.count(": area ") == (1 if case.is_binary else labels.nunique())
-    if area is not None:
-        assert f"{EVIL}True: area {area:.3f}" in told.text
 
 
 def test_impossible_rows_are_told_apart():
@@ -217,29 +209,27 @@ def test_a_report_is_deterministic_and_replaced_whole(tmp_path):
 
 
 def test_the_command_writes_the_same_report(tmp_path):
-    """Who has the file of a model needs no Python."""
-    model, path = fitted("labels"), tmp_path / "model.json"
-    model.save(path)
-    with words_of_commands():
-        model.report(tmp_path / "python.html")
-    assert run("show", path, "--html", tmp_path / "shown.html").stdout == ""
-    assert (tmp_path / "shown.html").read_bytes() == (tmp_path / "python.html").read_bytes()
-    for name in ("labels", "forest", "leaf"):
-        model, data, case = fitted(name), tmp_path / "rows.csv", ESTIMATORS[name]
-        model.save(path)
-        labels = case.labels() if case.is_labeled else None
-        rows().assign(**({} if labels is None else {"boat": labels})).to_csv(data, index=False)
-        held_out = rows() if labels is None else (rows(), labels)
+    path, data, html = (tmp_path / name for name in ("model.json", "rows.csv", "shown.html"))
+    labels = ESTIMATORS["labels"].labels()
+    rows().assign(boat=labels).to_csv(data, index=False)
+    for name, held_out, options in (
+        ("labels", None, ()),
+        ("labels", (rows(), labels), ("--held-out", data, "--target", "boat")),
+        ("leaf", rows(), ("--held-out", data)),
+    ):
+        fitted(name).save(path)
         with words_of_commands():
-            model.report(tmp_path / "python.html", held_out=held_out)
-        target = () if labels is None else ("--target", "boat")
-        options = ("show", path, "--html", tmp_path / "shown.html", "--held-out", data)
-        assert run(*options, *target).stdout == ""
-        assert (tmp_path / "shown.html").read_bytes() == (tmp_path / "python.html").read_bytes()
-    assert_error(run("show", path, "--held-out", data), "--held-out needs --html, got none")
-    assert_error(run("show", path, "--html", path), "--html must be another file")
-    assert_error(run("show", path, "--html", tmp_path / "x", "--json"), "exclude each other")
-    assert_error(run("show", path, "--html", tmp_path / "x", "--given", "sex=male"), "--given")
+            fitted(name).report(tmp_path / "python.html", held_out=held_out)
+        assert run("show", path, "--html", html, *options).stdout == ""
+        assert html.read_bytes() == (tmp_path / "python.html").read_bytes()
+    before = path.read_bytes()
+    for options, message in (
+        (("--held-out", data), "--held-out needs --html, got none"),
+        (("--html", path), "--html must be another file than MODEL.json"),
+        (("--html", html, "--given", "sex=male"), "--given"),
+    ):
+        assert_error(run("show", path, *options), message)
+    assert path.read_bytes() == before
 
 
 def test_doubt_is_told_in_plain_words():

@@ -11,11 +11,13 @@ import pytest
 
 import bayescascade
 from bayescascade import ModelFileError
+from bayescascade.base.files import json_ready
 from bayescascade.base.texts import with_article
 from bayescascade.base.typed_words import words_of_commands
+from bayescascade.cli import rows as blocks
 from bayescascade.model.roles import Classifier, Density, Graphed, HasPicture, Predictor
 from tests.commands import command
-from tests.contracts.listed import ESTIMATORS, answers, fitted, rows
+from tests.contracts.listed import ESTIMATORS, SHOWN, answers, fitted, rows
 
 SAVED = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name].make, "save")]
 
@@ -82,7 +84,6 @@ LATER = {"choice", "prior", "first_features", "n_rows"}  # fields that files of 
 
 @pytest.mark.parametrize("name", SAVED)
 def test_forged_files_are_refused_in_one_line(name, tmp_path):
-    """Every field is needed; of another kind, a file is refused, too."""
     record = fitted(name).to_record()
     path = tmp_path / "forged.json"
     for field in record.keys() - LATER:
@@ -96,24 +97,27 @@ def test_forged_files_are_refused_in_one_line(name, tmp_path):
             bayescascade.load(path)
 
 
-@pytest.mark.parametrize("name", SAVED)
-def test_commands_do_what_the_model_can(name, tmp_path):
+@pytest.mark.parametrize("name", SHOWN)
+def test_commands_do_what_the_model_can(name, tmp_path, monkeypatch):
     """Whatever is saved is shown; what else a command does depends on roles, not on names."""
+    monkeypatch.setattr(blocks, "_CHUNK_ROWS", 40)
     model, path, data = fitted(name), tmp_path / "model.json", tmp_path / "rows.csv"
     labels = ESTIMATORS[name].labels()
     model.save(path)
     rows().assign(label=labels).to_csv(data, index=False)
     with words_of_commands():
-        text = f"{model}\n"
+        text, record = f"{model}\n", bayescascade.load(path).to_dict()
     assert command("show", path) == text
-    assert json.loads(command("show", path, "--json"))
+    assert json.loads(command("show", path, "--json")) == json.loads(json.dumps(json_ready(record)))
     is_density = isinstance(model, Density)
     given, drawn = command("show", path, "--given", "sex=male"), command("show", path, "--dot")
     sampled = command("sample", path, "--rows", 3, "--seed", 0)
     assert is_density == ("needs a density" not in given) == ("needs a density" not in sampled)
-    assert isinstance(model, Graphed) == drawn.startswith("digraph")
-    pictured = command("show", path, "--png", tmp_path / "model.png")
-    assert isinstance(model, HasPicture) == (tmp_path / "model.png").exists() == (pictured == "")
+    assert drawn == model.to_dot() if isinstance(model, Graphed) else "--dot needs a " in drawn
+    picture = tmp_path / "model.png"
+    pictured = command("show", path, "--png", picture)
+    assert isinstance(model, HasPicture) == picture.exists() == (pictured == "")
+    assert not picture.exists() or picture.read_bytes().startswith(b"\x89PNG")
     assert is_density == (sampled.splitlines()[0] == "sex,crew,age,fare")
     is_classifier = isinstance(model, Classifier)
     target = ["--target", "label"] if is_classifier else []
@@ -132,8 +136,11 @@ def test_commands_do_what_the_model_can(name, tmp_path):
     assert scored["rows"] == len(rows())
     if is_density:
         predicted = command("predict", path, data, "--target", "sex")
-        lines = pd.read_csv(io.StringIO(predicted))
+        lines, shares = pd.read_csv(io.StringIO(predicted)), model.predict_proba(rows(), "sex")
+        assert list(lines) == ["row", "predicted", *(f"P({level})" for level in shares)]
+        assert lines["row"].tolist() == list(range(1, len(rows()) + 1))
         assert lines["predicted"].tolist() == model.predict(rows(), "sex").tolist()
+        np.testing.assert_allclose(lines.iloc[:, 2:], shares, rtol=1e-12)
         return
     predicted = command("predict", path, data)
     if not isinstance(model, Predictor):

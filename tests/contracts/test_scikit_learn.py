@@ -35,11 +35,9 @@ ESTIMATORS = [
     BudgetTreeClassifier(n_steps=50, **CHAIN),
     GatedSensorsClassifier(n_steps=5, tradeoff=0.1, random_state=0),
     GatedSensorsRegressor(n_steps=5, tradeoff=0.1, random_state=0),
-    GreedyMiserClassifier(n_boosted=3, tradeoff=0.01, random_state=0),
-    NeighborCompressionClassifier(max_iter=2, n_jobs=1),
+    NeighborCompressionClassifier(max_iter=2, prior_scale=1.0, n_jobs=1),
     RadoBoostClassifier(random_state=0),
     RuleListClassifier(n_steps=30, n_chains=1, n_jobs=1, concentration=0.1, max_size=2),
-    SelectedForestClassifier(n_trees=3, n_jobs=1, random_state=0),
 ]
 OF_RARE_CLASSES = [
     BoxClassifier(search="exact", likelihood="gibbs", n_boxes=1, side_cost=0.5),
@@ -49,6 +47,9 @@ OF_RARE_CLASSES = [
 OTHER_WAYS = [
     AutoBudgetClassifier(methods=("prune",), n_trees=2, time_limit=None, random_state=0),
     AdaptiveClassifier(n_trees=3, learner="linear", full_share=0.3, random_state=0),
+    GreedyMiserClassifier(n_boosted=3, tradeoff=0.01, random_state=0),
+    NeighborCompressionClassifier(max_iter=2, n_jobs=1),
+    SelectedForestClassifier(n_trees=3, n_jobs=1, random_state=0),
     *(RadoBoostClassifier(learner=one, random_state=0) for one in ("map", "moments")),
     RuleListClassifier(
         n_steps=100, n_chains=1, predictive="average", missing="level", unknown="ignore"
@@ -74,7 +75,6 @@ def _own_faults(estimator: Any) -> dict[str, str]:
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=_own_faults)
 def test_conventions(estimator, check):
-    """Whatever scikit-learn's tools rely on, they may rely on."""
     check(estimator)
 
 
@@ -89,7 +89,7 @@ def test_conventions_of_rare_classes(estimator, check):
 @pytest.mark.slow
 @parametrize_with_checks(OTHER_WAYS, expected_failed_checks=_own_faults)
 def test_conventions_of_other_ways(estimator, check):
-    """The same of other learners and averages, which share nearly all of their code."""
+    """Of other learners and averages, whose `fit` and answers are those of a class above."""
     check(estimator)
 
 

@@ -166,61 +166,6 @@ def test_hostile_names_and_levels(make, leaf):
         make(**options).fit(nul).to_sql()
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
-@pytest.mark.parametrize(
-    ("missing", "unknown"),
-    [("error", "error"), ("level", "error"), ("error", "ignore"), ("level", "ignore")],
-)
-def test_lists_of_labels_take_cells_as_the_model_does(missing, unknown):
-    """What is no error for `predict` has its answer in SQL, and what is one has none."""
-    frame, labels = hostile(rows()).astype({HOSTILE[1]: object}), ESTIMATORS["labels"].labels()
-    labels = labels.map({1: "it's", 2: 'the "2nd"', 3: "--"})
-    if missing == "level":
-        frame.loc[::7, HOSTILE[0]] = None
-    options = {"search": "anneal", "n_steps": 2000, "random_state": 0, "unknown": unknown}
-    model = RuleListClassifier(missing=missing, **options).fit(frame, labels)
-    new = pd.concat([frame[:40], frame[:4], frame[:2], frame[:1]], ignore_index=True)
-    for place, name in enumerate(HOSTILE):
-        new[name] = new[name].astype(object)
-        new.loc[40 + place, name] = None
-    new.loc[44, HOSTILE[0]], new.loc[45, HOSTILE[2]], new.loc[46, HOSTILE[3]] = "new", "new", 1e9
-    new = new.astype({HOSTILE[3]: float})
-    told = asked(new, *(model.to_sql(label) for label in model.classes_.tolist()))
-    for place in range(len(new)):
-        try:
-            expected = model.predict_proba(new.iloc[[place]])[0]
-        except DataError:
-            assert told.iloc[place].isna().all()
-        else:
-            assert_allclose(told.iloc[place], expected, atol=1e-12)
-    assert asked(frame, model.to_sql())["answer_0"].tolist() == model.predict(frame).tolist()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", [BudgetTreeClassifier, TruncatedForest])
-def test_trees_route_numbers_and_missing_cells_as_the_model_does(make, rng):
-    """Numbers are rounded to float32 first: a row beside a threshold must not change sides."""
-    values = rng.normal(size=400).astype(np.float32).astype(float)
-    frame = pd.DataFrame({HOSTILE[0]: values, "kind": rng.choice(list("abcd"), 400)})
-    frame["kind"] = frame["kind"].where(rng.random(400) > 0.1, None)
-    frame.loc[rng.random(400) < 0.2, HOSTILE[0]] = np.nan
-    frame["flag"] = rng.random(400) < 0.5
-    labels = (frame[HOSTILE[0]] > 0.3) ^ (frame["kind"] == "c") ^ frame["flag"]
-    if make is TruncatedForest:
-        model = make(forest=RandomForestClassifier(5, random_state=0)).fit(frame, labels, frame)
-    else:
-        model = make(n_steps=2000, n_chains=2, random_state=0).fit(frame, labels)
-    forest = model.forest_
-    thresholds = forest.threshold[forest.feature == 0]
-    beside = [t for t in thresholds for _ in range(7)]
-    steps = np.tile([-1e-7, -1e-8, -1e-16, 0.0, 1e-16, 1e-8, 1e-7], len(thresholds))
-    close = pd.DataFrame({HOSTILE[0]: np.array(beside) * (1 + steps), "kind": "a", "flag": True})
-    new = pd.concat([frame, close], ignore_index=True)
-    told = asked(new, *(model.to_sql(label) for label in (False, True)))
-    assert_allclose(told, model.predict_proba(new), atol=1e-12)
-
-
 def mixed(rng, n=300):
     """Return columns of every kind, of which some cells are missing."""
     frame = pd.DataFrame({
@@ -253,44 +198,70 @@ def row_by_row(model, rows):
         try:
             expected[place] = model.predict_proba(rows.iloc[[place]])[0]
         except DataError:
-            assert model.unknown == "error"
-    assert np.isnan(expected).any() == (model.unknown == "error")
+            continue
+    is_strict = model.unknown == "error" or getattr(model, "missing", None) == "error"
+    assert np.isnan(expected).any() == is_strict
     return expected
+
+
+SEARCH = {"search": "anneal", "n_steps": 1000, "random_state": 0}
+FEW_NODES = {"max_depth": 2, "node_budget": 3.0, "prune": False}
+MIXED = {
+    "tree": lambda **how: SubmodularTreeClassifier(leaf="logistic", **FEW_NODES, **how),
+    "least squares": lambda **how: SubmodularTreeClassifier(
+        leaf="least_squares", **FEW_NODES, **how
+    ),
+    "list": lambda **how: RuleListClassifier(missing="error", **SEARCH, **how),
+    "list with gaps": lambda **how: RuleListClassifier(missing="level", **SEARCH, **how),
+    "boxes": lambda **how: FastBoxes(n_clusters=1, expansion=1.0, **how),
+}
 
 
 @pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
 @pytest.mark.parametrize("unknown", ["error", "ignore"])
 @pytest.mark.parametrize(
-    "leaf", ["logistic", pytest.param("least_squares", marks=pytest.mark.slow)]
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "tree")) for n in MIXED]
 )
-def test_trees_of_classifiers_take_cells_as_the_model_does(unknown, leaf, rng):
-    """Every kind of column is a term of a score."""
+def test_classifiers_take_cells_as_the_model_does(name, unknown, rng):
+    """What is no error for `predict` has its answer in SQL, and what is one has none."""
     frame, labels = mixed(rng)
-    model = SubmodularTreeClassifier(
-        unknown=unknown, leaf=leaf, max_depth=2, node_budget=3.0, prune=False
-    ).fit(frame, labels)
-    assert model.tree_.has.any(axis=0).sum() > 4
+    model = MIXED[name](unknown=unknown)
+    learned = frame.dropna() if name == "list" else frame
+    model.fit(learned, labels.loc[learned.index].map({True: "it's", False: 'the "2nd"'}))
     new = with_holes(frame)
-    told = asked(new, *(model.to_sql(label) for label in (False, True)))
+    told = asked(new, *(model.to_sql(label) for label in model.classes_.tolist()))
     assert_allclose(told, row_by_row(model, new), atol=1e-12)
-    assert asked(frame, model.to_sql())["answer_0"].tolist() == model.predict(frame).tolist()
+    assert asked(learned, model.to_sql())["answer_0"].tolist() == model.predict(learned).tolist()
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayescascade.UnknownLevelWarning")
-@pytest.mark.parametrize("unknown", ["error", "ignore"])
-def test_boxes_take_cells_as_the_model_does(unknown, rng):
-    """Numbers, ranks and levels, missing when learned or never seen to be; in two databases."""
+def test_any_boxes_are_those_of_the_model(rng):
+    """Of any sides, which a fit would not have; in two databases."""
     frame, labels = mixed(rng)
-    model = FastBoxes(n_clusters=1, expansion=1.0, unknown=unknown).fit(frame, labels)
-    new = with_holes(frame)
-    for _ in range(8):  # boxes of any sides, which a fit would not have
+    model = FastBoxes(n_clusters=1, expansion=1.0, unknown="ignore").fit(frame, labels)
+    for _ in range(8):
         ends = np.sort(rng.choice([-0.5, 0.3, 0.5, 0.7, 1.5], (2, 2, 11)), axis=0)
         ends[0][rng.random((2, 11)) < 0.8], ends[1][rng.random((2, 11)) < 0.8] = -np.inf, np.inf
         model._best = replace(model._best, union=BoxUnion(*ends))
-        expected = row_by_row(model, new)
-        told = asked(new, *(model.to_sql(label) for label in (False, True)))
+        expected = model.predict_proba(frame)
+        told = asked(frame, *(model.to_sql(label) for label in (False, True)))
         assert_allclose(told, expected, atol=1e-12)
-        in_sqlite = np.array(asked_sqlite(new, model.to_sql(True)), float)
-        assert_allclose(in_sqlite, expected[:, 1], atol=1e-12)
-    assert asked(frame, model.to_sql())["answer_0"].tolist() == model.predict(frame).tolist()
+        assert_allclose(np.array(asked_sqlite(frame, model.to_sql(True)), float), expected[:, 1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [BudgetTreeClassifier, TruncatedForest])
+def test_numbers_are_routed_as_the_model_does(make, rng):
+    """They are rounded to float32 first: a row beside a threshold must not change sides."""
+    frame, labels = mixed(rng)
+    if make is TruncatedForest:
+        model = make(forest=RandomForestClassifier(5, random_state=0)).fit(frame, labels, frame)
+    else:
+        model = make(n_steps=2000, n_chains=2, random_state=0).fit(frame, labels)
+    thresholds = model.forest_.threshold[model.forest_.feature == 0]
+    steps = [-1e-7, -1e-8, -1e-16, 0.0, 1e-16, 1e-8, 1e-7]
+    beside = [threshold * (1 + step) for threshold in thresholds for step in steps]
+    close = frame.iloc[np.zeros(len(beside), int)].assign(**{HOSTILE[0]: beside})
+    new = pd.concat([frame, close], ignore_index=True)
+    told = asked(new, *(model.to_sql(label) for label in (False, True)))
+    assert_allclose(told, model.predict_proba(new), atol=1e-12)

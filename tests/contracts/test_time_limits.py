@@ -23,17 +23,7 @@ OF_FOREST = (4_000, 12, 4)
 
 
 class Long(NamedTuple):
-    """A search of a listed estimator that takes far longer.
-
-    Parameters
-    ----------
-    name : str
-        In `ESTIMATORS`.
-    changed : mapping
-        Parameters.
-    shape : (int, int, int)
-        Rows, columns, and levels of each.
-    """
+    """A search of a listed estimator that takes far longer: its parameters, and rows and levels."""
 
     name: str
     changed: Mapping[str, Any]
