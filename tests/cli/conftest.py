@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unittest import mock
 
 import pytest
@@ -28,7 +28,7 @@ class Fitted(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
+def fitted(tmp_path_factory):
     """Return a leaf cascade of the Titanic."""
     return _written(
         tmp_path_factory, "fit", TITANIC, "--drop", "survived", "--ordinal", "age:child,adult",
@@ -37,7 +37,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
 
 
 @pytest.fixture(scope="session")
-def listed(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
+def listed(tmp_path_factory):
     """Return a density rule list of the Titanic."""
     return _written(
         tmp_path_factory, "fit", TITANIC, "--model", "rules", "--drop", "survived", "--ordinal",
@@ -46,7 +46,7 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
 
 
 @pytest.fixture(scope="session")
-def classified(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
+def classified(tmp_path_factory):
     """Return a rule-list classifier of tic-tac-toe."""
     return _written(
         tmp_path_factory, "classify", TIC_TAC_TOE, "--target", "outcome", "--max-size", 3,
@@ -55,14 +55,14 @@ def classified(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
 
 
 @pytest.fixture(params=["fitted", "listed"])
-def density(request: pytest.FixtureRequest) -> Fitted:
+def density(request):
     """Return each of the densities in turn: what works with trees works with lists."""
     found: Fitted = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture(scope="session")
-def forest(tmp_path_factory: pytest.TempPathFactory) -> str:
+def forest(tmp_path_factory):
     """Return the path of a budgeted forest of the clinic."""
     out = tmp_path_factory.mktemp("forest") / "forest.json"
     found = run(
@@ -71,12 +71,6 @@ def forest(tmp_path_factory: pytest.TempPathFactory) -> str:
     )  # fmt: skip
     assert found.exit_code == 0
     return str(out)
-
-
-def parts_of(record: Any) -> Any:
-    """Return what a printed model says of its tree or list, as `to_dict` has it."""
-    names = ("n_leaves", "tree") if "tree" in record else ("n_rules", "rules", "else")
-    return {name: record[name] for name in names}
 
 
 def _written(tmp_path_factory: pytest.TempPathFactory, *arguments: object) -> Fitted:

@@ -7,13 +7,8 @@ import pandas as pd
 import pytest
 
 from bayescascade import load
-from tests.commands import run
-
-
-def command(*arguments):
-    """Return what a command prints, errors included."""
-    result = run(*arguments)
-    return result.stdout + result.stderr
+from tests.cli.conftest import assert_error
+from tests.commands import command, run
 
 
 @pytest.fixture
@@ -33,7 +28,6 @@ EXACT = ("--method", "exact", "--boxes", "1", "--side-cost", "0.5")
 
 
 def test_exact_boxes_are_printed_and_saved(data, tmp_path):
-    """And predict afterwards."""
     out = tmp_path / "m.json"
     text = command("boxes", data, "--target", "kind", *EXACT, "--out", out)
     assert "exact: no union of up to 1 box has a higher objective" in text
@@ -44,30 +38,25 @@ def test_exact_boxes_are_printed_and_saved(data, tmp_path):
     assert "width is at least" in command("predict", out, data, "--explain")
 
 
-@pytest.mark.slow
-def test_fast_and_averaged_boxes(data):
-    """By the same command."""
-    assert "fast boxes" in command("boxes", data, "--target", "kind", *FAST)
-    text = command(
-        "boxes", data, "--target", "kind", "--likelihood", "beta", "--steps", "500", "--seed", "0"
-    )
-    assert "likelihood beta" in text
-
-
-def test_paths_are_tables(data):
-    """A line for each weight, between two of headings and two of the key."""
-    text = command("boxes", data, "--target", "kind", "--method", "path", *EXACT[2:])
-    lines = text.splitlines()
-    assert len(lines) == 14
-    assert lines[-1].startswith("at most: ")
-
-
-@pytest.mark.parametrize("how", [FAST, ("--method", "path", *EXACT[2:])])
-def test_pictures_are_drawn(data, tmp_path, how):
-    """Of boxes, and of a path's curve."""
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (FAST, "fast boxes"),
+        (("--method", "path", *EXACT[2:]), "\nat most: "),
+        pytest.param(
+            ("--likelihood", "beta", "--steps", "500", "--seed", "0"),
+            "likelihood beta",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_other_methods_are_printed_and_drawn(data, tmp_path, how, words):
     plot = tmp_path / "boxes.png"
-    command("boxes", data, "--target", "kind", *how, "--plot", plot)
+    text = command("boxes", data, "--target", "kind", *how, "--plot", plot)
+    assert words in text
     assert plot.read_bytes().startswith(b"\x89PNG")
+    if "path" in how:  # a line for each weight, between two of headings and two of the key
+        assert len(text.splitlines()) == 14
 
 
 @pytest.mark.parametrize(
@@ -85,8 +74,4 @@ def test_pictures_are_drawn(data, tmp_path, how):
     ],
 )
 def test_what_is_refused(data, given, told):
-    """An unknown label, and options that do not go together: in one line, with 2."""
-    result = run("boxes", data, "--target", "kind", *given)
-    assert result.exit_code == 2
-    assert told in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+    assert_error(run("boxes", data, "--target", "kind", *given), told)

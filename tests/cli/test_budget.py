@@ -1,7 +1,5 @@
 """``budget`` learns within each budget, and tells what the rows that it has not seen cost."""
 
-import csv
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +22,7 @@ PRUNED = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2, "-
 QUICK = (*PRUNED, "--method", "forest")
 
 
-def test_a_line_for_a_budget() -> None:
-    """What the command is called for, by ascending budget whatever the order asked."""
+def test_a_line_for_a_budget():
     found = run("budget", CLINIC, *QUICK, "--budgets", "12,8")
     assert (found.exit_code, found.stderr) == (0, "")
     lines = found.stdout.splitlines()
@@ -41,9 +38,7 @@ def test_a_line_for_a_budget() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", BUDGET_LEARNERS)
-def test_few_rows_choose_by_cross_validation(
-    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_rows_choose_by_cross_validation(method, tmp_path, monkeypatch):
     """On noise, budgets bought forests that erred more than the commonest class."""
     monkeypatch.setattr(cost_trees, "_NATS", (100.0,))
     monkeypatch.setattr(cost_trees, "_STEPS", 50)
@@ -77,8 +72,7 @@ def test_few_rows_choose_by_cross_validation(
     assert point["choice"]["rows"] == "rows in 5-fold cross-validation"
 
 
-def test_buying_nothing_is_said() -> None:
-    """No splits must not look learned."""
+def test_buying_nothing_is_said():
     found = run("budget", CLINIC, *PRUNED, "--budgets", "0.5,12")
     assert "budget-pruned forest" in found.stdout.splitlines()[0]
     assert found.stderr.startswith("note: budget 0.5 buys nothing, and the cheapest first feature ")
@@ -86,8 +80,7 @@ def test_buying_nothing_is_said() -> None:
 
 
 @pytest.mark.slow
-def test_features_are_selected_for_each_budget() -> None:
-    """Each its own, and a budget below every price is said to be too low."""
+def test_features_are_selected_for_each_budget():
     options = (*PRUNED, "--method", "select", "--budgets", "0.5,3,12", "--json")
     found = run("budget", CLINIC, *options)
     points = json.loads(found.stdout)["points"]
@@ -97,8 +90,7 @@ def test_features_are_selected_for_each_budget() -> None:
     assert "--budgets must be >= 1, the cost of the cheapest feature, got 0.5" in found.stderr
 
 
-def test_json_has_every_digit(tmp_path: Path) -> None:
-    """Scripts read it, and the model saved must be the one that was measured."""
+def test_json_has_every_digit(tmp_path):
     out = tmp_path / "model.json"
     found = run("budget", CLINIC, *QUICK, "--budgets", 8, "--json", "--out", out)
     record = json.loads(found.stdout)
@@ -114,7 +106,7 @@ def test_json_has_every_digit(tmp_path: Path) -> None:
     assert abs(point["cost"] - point["validation_cost"]) < 5 * point["cost_error"]
 
 
-def test_without_a_seed_the_json_says_which_was_used() -> None:
+def test_without_a_seed_the_json_says_which_was_used():
     """Else no result could be had again."""
     options = ("--target", "outcome", "--budgets", 3, "--trees", 1, "--method", "prune", "--json")
     first = json.loads(run("budget", CLINIC, *options).stdout)
@@ -122,7 +114,7 @@ def test_without_a_seed_the_json_says_which_was_used() -> None:
     assert first == again
 
 
-def test_test_rows_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_test_rows_are_not_learned_from(monkeypatch):
     """Else the error would be too small."""
     seen = []
     fit = BudgetedForestClassifier.fit
@@ -145,7 +137,7 @@ def test_test_rows_are_not_learned_from(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
-def test_one_price_list_does_for_any_columns(tmp_path: Path) -> None:
+def test_one_price_list_does_for_any_columns(tmp_path):
     """Also for the labels, and for a group that is left out, or some of its members."""
     prices = tmp_path / "prices.csv"
     prices.write_text(Path(COSTS).read_text() + "outcome,5,\n")
@@ -168,9 +160,10 @@ def test_one_price_list_does_for_any_columns(tmp_path: Path) -> None:
     [
         ("name,cost\nagee,2\n", "costs must be of the columns 'age', "),
         ("name,cost,group\nagee,,blood\n", "groups['blood'] must be of the columns 'age', "),
+        ("name,cost,group\nage,nan,\n", "nan"),
     ],
 )
-def test_a_wrong_price_list_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_a_wrong_price_list_is_named(tmp_path, text, message):
     prices = tmp_path / "prices.csv"
     prices.write_text(text)
     told = run("budget", CLINIC, "--target", "outcome", "--budgets", 3, "--costs", prices)
@@ -179,8 +172,7 @@ def test_a_wrong_price_list_is_named(tmp_path: Path, text: str, message: str) ->
 
 
 @pytest.mark.slow
-def test_a_picture(tmp_path: Path) -> None:
-    """In the format that the name says."""
+def test_a_picture(tmp_path):
     data = tmp_path / "rows.csv"
     data.write_text("a,b,c\n" + "".join(f"{i % 2},{i % 3},{'xy'[i % 2]}\n" for i in range(90)))
     options = ("--target", "c", "--seed", 0, "--trees", 1, "--budgets", "1,2", "--method", "prune")
@@ -188,29 +180,6 @@ def test_a_picture(tmp_path: Path) -> None:
         plot = tmp_path / f"p.{suffix}"
         assert run("budget", data, *options, "--plot", plot).exit_code == 0
         assert plot.read_bytes().startswith(start)
-
-
-def test_a_saved_forest_predicts_and_tells_costs(forest: str) -> None:
-    """The command and the library must say the same of a row."""
-    found = run("predict", forest, CLINIC)
-    rows = list(csv.DictReader(io.StringIO(found.stdout)))
-    frame = pd.read_csv(CLINIC)
-    model = bayescascade.load(forest)
-    assert [row["predicted"] for row in rows] == model.predict(frame).tolist()
-    np.testing.assert_allclose(
-        [float(row["cost"]) for row in rows], model.acquisition_cost(frame), rtol=1e-11
-    )
-    assert max(len(row["cost"]) for row in rows) <= len("12.34"), "sums without their rounding"
-    np.testing.assert_array_equal(
-        [float(row["P(die)"]) for row in rows], model.predict_proba(frame)[:, 0]
-    )
-    assert rows[0]["row"] == "1"
-
-
-def test_a_saved_forest_is_shown(forest: str) -> None:
-    """As it prints in Python, and as it is in its file."""
-    assert run("show", forest).stdout == str(bayescascade.load(forest)) + "\n"
-    assert json.loads(run("show", forest, "--json").stdout) == json.loads(Path(forest).read_text())
 
 
 @pytest.mark.parametrize(
@@ -223,32 +192,20 @@ def test_a_saved_forest_is_shown(forest: str) -> None:
         (("--budgets", "1", "--test-share", "0.5"), "--test-share must be a finite number > 0 and"),
         (("--budgets", "1", "--drop", "age,x"), 'drop names the unknown column "x"'),
         (("--budgets", "1", "--costs", "none.csv"), "cannot read none.csv: No such file"),
+        (("--budgets", "1", "--target", "x"), '--target names the unknown column "x"'),
     ],
 )
-def test_wrong_options_are_named(options: tuple[str, ...], message: str) -> None:
-    """At once, not after the learning."""
+def test_wrong_options_are_named(options, message):
     assert_error(run("budget", CLINIC, *QUICK, *options), message)
 
 
-def test_wrong_data_are_named(tmp_path: Path) -> None:
-    """By column and row."""
-    assert_error(
-        run("budget", CLINIC, "--target", "x", "--budgets", 1),
-        '--target names the unknown column "x"',
-    )
-    (tmp_path / "one.csv").write_text("a,b\n" + "1,x\n" * 30)
-    told = run("budget", tmp_path / "one.csv", "--target", "b", "--budgets", 1)
-    assert_error(told, 'column "b" must have at least two classes, got one class, "x"')
+def test_rows_that_are_too_few_are_an_error(tmp_path):
     (tmp_path / "few.csv").write_text("a,b\n1,x\n2,y\n")
     told = run("budget", tmp_path / "few.csv", "--target", "b", "--budgets", 1)
     assert_error(told, "--test-share must leave rows for each part, got 0.25 of 2 rows")
-    (tmp_path / "gap.csv").write_text("a,b\n1,x\n2,\n")
-    told = run("budget", tmp_path / "gap.csv", "--target", "b", "--budgets", 1)
-    assert_error(told, 'column "b" must not have missing labels, got a missing cell (NaN) in row 2')
 
 
-def test_a_budget_below_everything_is_told(tmp_path: Path) -> None:
-    """The least feasible one is what a person needs to know."""
+def test_a_budget_below_everything_is_told(tmp_path):
     rows = "".join(f"{i % 2},{'xy'[i % 2]}\n" for i in range(2000))
     (tmp_path / "rows.csv").write_text("a,b\n" + rows)
     options = ("--target", "b", "--seed", 0, "--trees", 1, "--method", "forest")
@@ -262,7 +219,7 @@ def test_a_budget_below_everything_is_told(tmp_path: Path) -> None:
     assert "0.00 %" in told.stdout
 
 
-def test_ctrl_c_prints_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_prints_what_was_finished(monkeypatch):
     """Minutes of learning would be lost."""
     fit, calls = BudgetedForestClassifier.fit, []
 
@@ -279,7 +236,7 @@ def test_ctrl_c_prints_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [line.split()[0] for line in found.stdout.splitlines()[5:6]] == ["8"]
 
 
-def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch):
     """What a fit kept when it was stopped is not the forest of that budget."""
     fit = BudgetedForestClassifier.fit
 
@@ -294,8 +251,7 @@ def test_ctrl_c_within_a_fit_is_no_finished_fit(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_single_trees_are_sampled_for_each_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of several tradeoffs, the one that errs least within the budget."""
+def test_single_trees_are_sampled_for_each_budget(monkeypatch):
     monkeypatch.setattr(cost_trees, "_NATS", (20.0, 1e5))
     monkeypatch.setattr(cost_trees, "_STEPS", 200)
     found = run("budget", CLINIC, *QUICK, "--method", "tree", "--budgets", "0,25", "--json")
@@ -306,7 +262,7 @@ def test_single_trees_are_sampled_for_each_budget(monkeypatch: pytest.MonkeyPatc
     assert some["error"] < none["error"]
 
 
-def test_a_forest_is_pruned_for_each_budget(tmp_path: Path) -> None:
+def test_a_forest_is_pruned_for_each_budget(tmp_path):
     """One forest is fitted for all; each pruning must be what its budget alone would give."""
     out = tmp_path / "pruned.json"
     found = run("budget", CLINIC, *PRUNED, "--budgets", "8,14,25", "--json")
@@ -324,7 +280,7 @@ def test_a_forest_is_pruned_for_each_budget(tmp_path: Path) -> None:
     )
 
 
-def test_ways_to_spend_a_budget_are_compared_by_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ways_to_spend_a_budget_are_compared_by_labels(monkeypatch):
     """On digits, one forest of few columns a split erred 22 % without them and 12 % with them."""
     fit, given = BudgetPruneClassifier.fit, []
 
@@ -337,8 +293,7 @@ def test_ways_to_spend_a_budget_are_compared_by_labels(monkeypatch: pytest.Monke
     assert [len(rows) for rows in given] == [751, 751, 375, 375]
 
 
-def test_ctrl_c_keeps_prunings_that_were_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Likewise of a path of prunings."""
+def test_ctrl_c_keeps_prunings_that_were_finished(monkeypatch):
     within = Frontier.within
 
     def stop(self, amount):

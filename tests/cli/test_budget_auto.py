@@ -1,9 +1,7 @@
 """``budget`` without ``--method``: each budget has the method that suits it, and says which."""
 
 import json
-from collections.abc import Iterator
 from io import StringIO
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -17,12 +15,12 @@ ASKED = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2)
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch):
     """Two methods in place of all."""
     monkeypatch.setattr(estimators, "IN_TURN", ("l1", "prune"))
 
 
-def test_each_budget_says_its_method() -> None:
+def test_each_budget_says_its_method():
     """And how long that may take before it starts."""
     found = run("budget", CLINIC, *ASKED, "--budgets", "5,20")
     assert found.exit_code == 0
@@ -38,7 +36,7 @@ def test_each_budget_says_its_method() -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_a_budget_that_buys_nothing_names_no_method() -> None:
+def test_a_budget_that_buys_nothing_names_no_method():
     """One that is named would seem to have learned something."""
     lines = run("budget", CLINIC, *ASKED, "--budgets", "0.5,20").stdout.splitlines()
     assert lines[5].split()[-1] == "none"
@@ -46,15 +44,16 @@ def test_a_budget_that_buys_nothing_names_no_method() -> None:
     assert "budget 0.5: nothing is bought" in lines
 
 
-def test_a_limit_is_repeated() -> None:
+def test_a_limit_is_repeated():
     told = run("budget", CLINIC, *ASKED, "--budgets", 5, "--time-limit", 30).stderr
     assert told.startswith("note: up to 2 methods are tried within 30 s (--time-limit)")
     told = run("budget", CLINIC, *ASKED, "--budgets", 5, "--time-limit", "no limit").stderr
     assert told.startswith("note: 2 methods are tried, without a limit of time")
+    wrong = run("budget", CLINIC, *ASKED, "--budgets", 5, "--time-limit", 0)
+    assert_error(wrong, "--time-limit must be a finite number > 0")
 
 
-def test_the_chosen_model_is_saved_and_used(tmp_path: Path) -> None:
-    """Other commands ask for no method, either."""
+def test_the_chosen_model_is_saved_and_used(tmp_path):
     out = tmp_path / "model.json"
     found = run("budget", CLINIC, *ASKED, "--budgets", 20, "--json", "--out", out)
     record, model = json.loads(found.stdout), bayescascade.load(out)
@@ -67,15 +66,11 @@ def test_the_chosen_model_is_saved_and_used(tmp_path: Path) -> None:
     said = pd.read_csv(StringIO(run("predict", out, CLINIC).stdout))
     assert said["predicted"].tolist() == model.predict(frame).tolist()
     assert run("score", out, CLINIC, "--target", "outcome").exit_code == 0
-    assert run("show", out).stdout == f"{model}\n"
 
 
-def test_ctrl_c_prints_and_saves_the_best_so_far(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who has seen enough keeps what there is."""
+def test_ctrl_c_prints_and_saves_the_best_so_far(tmp_path, monkeypatch):
 
-    def stop(*_: object) -> Iterator[object]:
+    def stop(*_):
         raise KeyboardInterrupt
         yield
 
@@ -89,22 +84,3 @@ def test_ctrl_c_prints_and_saves_the_best_so_far(
     monkeypatch.setattr(estimators, "IN_TURN", ("prune", "l1"))
     found = run("budget", CLINIC, *ASKED, "--budgets", 20)
     assert (found.exit_code, found.stdout) == (130, "")
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        (("--target", "x"), '--target names the unknown column "x"'),
-        (("--budgets", "-1"), "--budgets must be a finite number >= 0, got -1"),
-        (("--time-limit", "0"), "--time-limit must be a finite number > 0"),
-    ],
-)
-def test_wrong_options_are_named(changed: tuple[str, ...], message: str) -> None:
-    assert_error(run("budget", CLINIC, *ASKED, "--budgets", 5, *changed), message)
-
-
-def test_wrong_costs_are_named(tmp_path: Path) -> None:
-    prices = tmp_path / "prices.csv"
-    prices.write_text("name,cost,group\nage,nan,\n")
-    told = run("budget", CLINIC, "--target", "outcome", "--budgets", 3, "--costs", prices)
-    assert_error(told, "prices.csv")

@@ -12,6 +12,7 @@ from bayescascade import RuleListClassifier
 from tests.cli.conftest import TIC_TAC_TOE, TITANIC, assert_error, run
 
 FEW = ("--steps", 200, "--chains", 2, "--seed", 1, "--cv", 0)
+EXACT = ("--search", "exact", "--trace", "t.nc")
 TWICE = ("--cv", 2)  # fits twice more; the last of two wins
 
 
@@ -45,7 +46,7 @@ def without_source(path: Path) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("name", "cv"), [("t.csv", TWICE), pytest.param("t.parquet", (), marks=pytest.mark.slow)]
 )
-def test_the_same_model_as_in_python(tmp_path: Path, name: str, cv: tuple[object, ...]) -> None:
+def test_the_same_model_as_in_python(tmp_path, name, cv):
     """What pandas reads and the estimator learns must be what the command learns."""
     frame = people()
     if name.endswith("parquet"):
@@ -72,8 +73,7 @@ def test_the_same_model_as_in_python(tmp_path: Path, name: str, cv: tuple[object
 
 
 @pytest.mark.parametrize("labels", [[0, 1], [True, False], ["x", "y"], [10, 2, 3]], ids=str)
-def test_labels_keep_their_type(tmp_path: Path, labels: list[object]) -> None:
-    """A CSV file's numbers are numbers, sorted as such, and text is text."""
+def test_labels_keep_their_type(tmp_path, labels):
     frame = people(60).drop(columns=["cabin", "fate"])
     frame["y"] = [labels[i % len(labels)] for i in range(60)]
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -85,8 +85,7 @@ def test_labels_keep_their_type(tmp_path: Path, labels: list[object]) -> None:
 
 
 @pytest.mark.slow
-def test_json_and_quiet(tmp_path: Path) -> None:
-    """Programs need the numbers that text rounds."""
+def test_json_and_quiet(tmp_path):
     out = tmp_path / "m.json"
     found = run(
         "classify", TIC_TAC_TOE, "--target", "outcome", *FEW, *TWICE, "--quiet", "--json",
@@ -105,7 +104,7 @@ def test_json_and_quiet(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_option_reaches_the_estimator(tmp_path: Path) -> None:
+def test_every_option_reaches_the_estimator(tmp_path):
     """An option that is parsed but not used would give another model silently."""
     people().to_csv(tmp_path / "t.csv", index=False)
     found = run(
@@ -134,7 +133,6 @@ def test_every_option_reaches_the_estimator(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--target", "fate"], '--target names the unknown column "fate"; columns: class, sex,'),
         ([], "Missing option '--target' (see bayescascade classify --help)"),
         (["--target", "age", "--drop", "age"], "--drop must not name the column of the labels"),
         (["--target", "age", "--continuous", "age:2"], "--continuous must not name the column"),
@@ -142,13 +140,11 @@ def test_every_option_reaches_the_estimator(tmp_path: Path) -> None:
         (["--target", "age", "--drop", "class,sex,survived"], "column must be used, got none"),
         (["--target", "age", "--columns", "age"], "one column besides age must be used, got none"),
         (["--target", "age", "--min-support", "0.9"], "--min-support must be at most 0.786, the"),
-        (["--target", "age", "--min-support", "1"], "must be a finite number >= 0 and < 1, got 1"),
-        (["--target", "age", "--memory-limit", "1e-9"], "increase --memory-limit"),
-        (["--target", "age", "--model", "rules"], "No such option"),
         (["--target", "age", "--cv", "1"], "--cv must be 0, or an integer >= 2, got 1"),
+        (["--target", "age", *EXACT], "--trace needs a --search that draws lists"),
     ],
 )  # fmt: skip
-def test_wrong_options(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_options(options, message, monkeypatch):
     """An option is never ignored, and never only noticed when the search is over."""
     monkeypatch.setattr("samplers.chains.run_chains", None)
     assert_error(run("classify", TITANIC, *options), message)
@@ -165,23 +161,17 @@ def test_wrong_options(options: list[str], message: str, monkeypatch: pytest.Mon
             ["--missing", "error"],
             'column "a" has a missing cell (NaN) in row 1: fill it, drop',
         ),
-        ("a,b\n,1\n,2\n", [], 'column "a" has only missing cells: drop it'),
-        ("a,b\n1,1\ninf,2\n", [], 'column "a" must hold finite numbers, got inf in row 2'),
         ("a,b,w\nx,1,0\ny,2,1\n", ["--weights", "w"], 'two classes, got one class, "2"'),
     ],
 )  # fmt: skip
-def test_data_that_cannot_be_used(
-    tmp_path: Path, content: str | None, options: list[str], message: str
-) -> None:
-    path = tmp_path / "rows.csv"
-    if content is not None:
-        path.write_text(content)
-    out = tmp_path / "m.json"
+def test_data_that_cannot_be_used(tmp_path, content, options, message):
+    path, out = tmp_path / "rows.csv", tmp_path / "m.json"
+    path.write_text(content)
     assert_error(run("classify", path, "--target", "b", *options, "--out", out, *FEW), message)
     assert not out.exists()
 
 
-def test_one_column_is_enough(tmp_path: Path) -> None:
+def test_one_column_is_enough(tmp_path):
     """Of a rule's two conditions there is one, and nobody need say so."""
     (tmp_path / "one.csv").write_text("a,b\n" + "x,1\ny,2\n" * 9)
     path = tmp_path / "m.json"
@@ -192,7 +182,7 @@ def test_one_column_is_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_many_columns_are_no_warning(tmp_path: Path) -> None:
+def test_many_columns_are_no_warning(tmp_path):
     """There is a warning of pandas for frames that got over a hundred columns one by one."""
     rng = np.random.default_rng(0)
     names = [f"c{j}" for j in range(120)]
@@ -205,7 +195,7 @@ def test_many_columns_are_no_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_begins_with_rows_held_out(tmp_path: Path) -> None:
+def test_the_page_begins_with_rows_held_out(tmp_path):
     """The figures are the seed's alone, are saved, and are left out only where a line says why."""
     path = tmp_path / "m.json"
     options = ("classify", TIC_TAC_TOE, "--target", "outcome", *FEW[:-2])

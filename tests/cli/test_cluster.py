@@ -6,8 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ CHAINS = ("--search", "anneal+metropolis", "--steps", 3000, "--chains", 2, "--se
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def address():
     """Return the address of a scheduler with two worker processes."""
     with two_workers() as cluster:
         yield cluster.scheduler_address
@@ -54,7 +53,7 @@ def n_transitions(address: str) -> int:
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_a_cluster_gives_the_same(arguments: tuple[object, ...], address: str) -> None:
+def test_a_cluster_gives_the_same(arguments, address):
     """Where work is done must not be seen in what is found."""
     here, n_before = run(*arguments, "--json"), n_transitions(address)
     there = run(*arguments, "--json", "--cluster", address)
@@ -62,7 +61,7 @@ def test_a_cluster_gives_the_same(arguments: tuple[object, ...], address: str) -
     assert there.exit_code == 0, there.stderr
     assert said(there.stderr) == said(here.stderr)
 
-    def told(stdout: str) -> object:
+    def told(stdout):
         record = json.loads(stdout)
         for outcome in (one for table in record.get("tables", ()) for one in table["outcomes"]):
             del outcome["seconds"]
@@ -75,7 +74,7 @@ def test_a_cluster_gives_the_same(arguments: tuple[object, ...], address: str) -
     assert told(there.stdout) == told(here.stdout)
 
 
-def test_ctrl_c_prints_and_saves_what_was_found(address: str, tmp_path: Path) -> None:
+def test_ctrl_c_prints_and_saves_what_was_found(address, tmp_path):
     """A search on many machines is lost as little as one on this."""
     out, checkpoint = tmp_path / "model.json", tmp_path / "checkpoint"
     process = subprocess.Popen(
@@ -96,9 +95,7 @@ def test_ctrl_c_prints_and_saves_what_was_found(address: str, tmp_path: Path) ->
     assert bayescascade.load(out).summary_.interrupted
 
 
-def test_clusters_that_cannot_be_used(
-    address: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_clusters_that_cannot_be_used(address, monkeypatch, caplog):
     """The reason is one line, and nothing is computed before."""
     caplog.set_level("CRITICAL")
     monkeypatch.setattr(cluster_module, "PATIENCE", 0.5)
@@ -125,13 +122,8 @@ def deadly(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_work_that_takes_every_worker_down_is_told(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A table too large for the workers' memory must not be sent round for ever.
-
-    Dask gives a part up after some deaths, here one: a process that takes its place takes seconds.
-    """
+def test_work_that_takes_every_worker_down_is_told(address, monkeypatch):
+    """A table too large for the workers' memory must not be sent round for ever."""
     on_scheduler(address, lambda scheduler: setattr(scheduler, "allowed_failures", 0))
     monkeypatch.setattr(samplers.chains, "_run_on_cluster", deadly)
     found = run("fit", TITANIC, *CHAINS, "--cluster", address)

@@ -75,7 +75,6 @@ def test_the_prior_is_chosen_or_given(data, tmp_path):
 
 
 def test_cells_may_be_missing(data):
-    """The command says what was made of them."""
     rows = pd.read_csv(data)
     rows.loc[7, "v"] = np.nan
     rows.to_csv(data, index=False)

@@ -1,8 +1,6 @@
 """``predict`` and ``impute`` of a density: any column predicted, missing cells filled."""
 
 import signal
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,8 +8,7 @@ import pytest
 
 import bayescascade
 from bayescascade.cli import rows
-from tests.cli.conftest import TIC_TAC_TOE, TITANIC, Fitted, assert_error, run
-from tests.commands import read_written
+from tests.cli.conftest import assert_error, run
 
 GAPS = """id,class,sex,age,note
 007,1st,female,,"a,b"
@@ -22,7 +19,7 @@ GAPS = """id,class,sex,age,note
 
 
 @pytest.fixture(scope="module")
-def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def numbers(tmp_path_factory):
     """Return the folder of a table of all kinds of columns, with gaps, and of its model."""
     folder = tmp_path_factory.mktemp("numbers")
     rng = np.random.default_rng(0)
@@ -50,28 +47,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_any_column_of_a_density_is_predicted(
-    density: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is written is what the model says, block by block, and needs no column of answers."""
-    model, frame = bayescascade.load(density.model), pd.read_csv(TITANIC).drop(columns="class")
-    data, out = tmp_path / "rows.csv", tmp_path / "p.csv"
-    frame.to_csv(data, index=False)
-    monkeypatch.setattr(rows, "_CHUNK_ROWS", 999)
-    found = run("predict", density.model, data, "--target", "class", "--out", out)
-    assert (found.exit_code, found.stdout, found.stderr) == (0, "", "")
-    written = read_written(out)
-    shares = model.predict_proba(frame, "class")
-    assert list(written) == ["row", "predicted", *(f"P({level})" for level in shares)]
-    np.testing.assert_array_equal(written["predicted"], model.predict(frame, "class"))
-    np.testing.assert_allclose(written.iloc[:, 2:], shares, rtol=1e-12)
-    assert written["row"].tolist() == list(range(1, len(frame) + 1))
-    shown = run("predict", density.model, data, "--target", "class").stdout
-    assert shown == out.read_text()
-
-
-@pytest.mark.slow
-def test_numbers_bins_and_gaps_are_predicted(numbers: Path) -> None:
+def test_numbers_bins_and_gaps_are_predicted(numbers):
     """Bins have their edges as headings, a level for missing cells is never what is predicted."""
     model, frame = (
         bayescascade.load(numbers / "m.json"),
@@ -94,30 +70,26 @@ def test_numbers_bins_and_gaps_are_predicted(numbers: Path) -> None:
 
 
 @pytest.mark.slow
-def test_only_what_is_missing_is_filled(
-    density: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_missing_is_filled(fitted, tmp_path, monkeypatch):
     """A table is filled as the model does; ids keep their zeros, notes their commas."""
     data, out = tmp_path / "gaps.csv", tmp_path / "filled.csv"
     data.write_text(GAPS)
     before = pd.read_csv(data, dtype=str)
-    expected = bayescascade.load(density.model).impute(before)
+    expected = bayescascade.load(fitted.model).impute(before)
     assert not expected[["class", "sex", "age"]].isna().any(axis=None)
     for chunk_rows in (100, 1):
         monkeypatch.setattr(rows, "_CHUNK_ROWS", chunk_rows)
-        found = run("impute", density.model, data, "--out", out)
+        found = run("impute", fitted.model, data, "--out", out)
         assert (found.exit_code, found.stdout, found.stderr) == (0, "", "")
         pd.testing.assert_frame_equal(pd.read_csv(out, dtype=str), expected)
-        assert run("impute", density.model, data).stdout == out.read_text()
+        assert run("impute", fitted.model, data).stdout == out.read_text()
     assert out.read_text().splitlines()[1].endswith(',"a,b"')
     pd.testing.assert_frame_equal(expected[["id", "note"]], before[["id", "note"]])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["rows.csv", "rows.parquet"])
-def test_filled_columns_keep_their_types(
-    source: str, numbers: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_filled_columns_keep_their_types(source, numbers, monkeypatch):
     """Whole numbers stay whole and dates dates, also where a block of rows is full of gaps."""
     model, frame = bayescascade.load(numbers / "m.json"), pd.read_parquet(numbers / "rows.parquet")
     expected, out = model.impute(frame), numbers / "filled.parquet"
@@ -137,7 +109,7 @@ def test_filled_columns_keep_their_types(
             pd.testing.assert_series_equal(written[name], frame[name], check_dtype=False)
 
 
-def test_unknown_numbers_stay_what_they_are(numbers: Path) -> None:
+def test_unknown_numbers_stay_what_they_are(numbers):
     """Whole numbers of Parquet have no room for 2.5, which must not become 2."""
     data, out = numbers / "unknown.csv", numbers / "unknown_filled.csv"
     data.write_text("size,weight,kind,sold\n2.5,1,large,True\n")
@@ -148,7 +120,7 @@ def test_unknown_numbers_stay_what_they_are(numbers: Path) -> None:
     assert not (numbers / "unknown.parquet").exists()
 
 
-def test_values_are_spelled_as_the_file_does(tmp_path: Path) -> None:
+def test_values_are_spelled_as_the_file_does(tmp_path):
     """Whoever wrote true and 007 must not find True and 7 beside them."""
     data, gaps, out = tmp_path / "rows.csv", tmp_path / "gaps.csv", tmp_path / "filled.csv"
     data.write_text("flag,id\n" + "true,007\nfalse,010\n" * 30)
@@ -160,29 +132,26 @@ def test_values_are_spelled_as_the_file_does(tmp_path: Path) -> None:
     assert out.read_text() == "id,flag,note\n007,true,1\n007,true,\n010,false,2\n010,false,\n"
 
 
-def test_draws_are_repeated_by_their_seed(density: Fitted, tmp_path: Path) -> None:
-    """Multiple imputation: another seed, another table; the same one, the same."""
+def test_draws_are_repeated_by_their_seed(fitted, tmp_path):
     data = tmp_path / "gaps.csv"
     data.write_text("class,sex,age\n" + ",,\n" * 60)
     first, again, other = (
-        run("impute", density.model, data, "--how", "draw", "--seed", seed).stdout
+        run("impute", fitted.model, data, "--how", "draw", "--seed", seed).stdout
         for seed in (1, 1, 2)
     )
     assert first == again != other
-    drawn = bayescascade.load(density.model).impute(pd.read_csv(data, dtype=str), "draw", 1)
+    drawn = bayescascade.load(fitted.model).impute(pd.read_csv(data, dtype=str), "draw", 1)
     assert first == drawn.to_csv(index=False, lineterminator="\n")
 
 
-def test_ctrl_c_keeps_the_rows_that_are_filled(
-    fitted: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_keeps_the_rows_that_are_filled(fitted, tmp_path, monkeypatch):
     """Whole blocks, in a whole file, and it is told that there were more."""
     data, out = tmp_path / "gaps.csv", tmp_path / "filled.csv"
     data.write_text("class,sex,age\n" + "1st,,adult\n" * 9)
     monkeypatch.setattr(rows, "_CHUNK_ROWS", 2)
     impute = bayescascade.LeafCascade.impute
 
-    def pressed(self: bayescascade.LeafCascade, *arguments: Any, **more: Any) -> pd.DataFrame:
+    def pressed(self, *arguments, **more):
         if more["first_row"] == 3:
             signal.raise_signal(signal.SIGINT)
         return impute(self, *arguments, **more)
@@ -209,13 +178,7 @@ def test_ctrl_c_keeps_the_rows_that_are_filled(
         (["impute", "--seed", "1"], "--seed needs --how draw, got mode"),
     ],
 )
-def test_wrong_options_and_rows(
-    fitted: Fitted,
-    tmp_path: Path,
-    arguments: list[str],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_wrong_options_and_rows(fitted, tmp_path, arguments, message, monkeypatch):
     """One line says what is wrong, a row by its number in the file, and no file is left."""
     monkeypatch.setattr(rows, "_CHUNK_ROWS", 2)
     data, out = tmp_path / "gaps.csv", tmp_path / "filled.csv"
@@ -224,14 +187,3 @@ def test_wrong_options_and_rows(
     found = run(command, fitted.model, data, *options, "--unknown", "error", "--out", out)
     assert_error(found, message)
     assert not out.exists()
-
-
-@pytest.mark.slow
-def test_classifiers_have_one_target_and_fill_nothing(classified: Fitted) -> None:
-    for arguments, needed in (
-        (("predict", classified.model, TIC_TAC_TOE, "--target", "outcome"), "--target"),
-        (("predict", classified.model, TIC_TAC_TOE, "--how", "mean"), "--how"),
-        (("impute", classified.model, TIC_TAC_TOE), "impute"),
-    ):
-        found = run(*arguments)
-        assert_error(found, f"{needed} needs a density, got {classified.model}, a rule list")

@@ -11,7 +11,7 @@ import pytest
 from bayescascade import DataError
 from bayescascade.base.seals import is_damaged
 from bayescascade.model.trace import read_trace
-from tests.cli.conftest import TITANIC, Fitted, assert_error, run
+from tests.cli.conftest import TITANIC, assert_error, run
 from tests.documents import ENVIRONMENT
 
 
@@ -24,7 +24,7 @@ from tests.documents import ENVIRONMENT
         ("classified", "tic_tac_toe.csv   rule list classifier   "),
     ],
 )
-def test_it_says_what_fit_said(name: str, begins: str, request: pytest.FixtureRequest) -> None:
+def test_it_says_what_fit_said(name, begins, request):
     """R-hat, sizes and columns must not depend on where they are read; lists have no leaves."""
     fitted = request.getfixturevalue(name)
     text = run("diagnose", fitted.trace).stdout
@@ -42,15 +42,6 @@ def test_it_says_what_fit_said(name: str, begins: str, request: pytest.FixtureRe
     assert record["acceptance"] == rates  # null for a move that was never proposed
 
 
-@pytest.mark.slow
-def test_plots(fitted: Fitted, tmp_path: Path) -> None:
-    folder = tmp_path / "a" / "b"
-    assert run("diagnose", fitted.trace, "--plots", folder).exit_code == 0
-    names = sorted(path.name for path in folder.iterdir())
-    assert names == ["ranks.png", "sizes.png", "traces.png"]
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in folder.iterdir())
-
-
 @pytest.mark.parametrize(
     ("path", "message"),
     [
@@ -58,7 +49,7 @@ def test_plots(fitted: Fitted, tmp_path: Path) -> None:
         ("no/such.nc", "no such file: no/such.nc"),
     ],
 )
-def test_what_is_no_trace(path: str, message: str) -> None:
+def test_what_is_no_trace(path, message):
     assert_error(run("diagnose", path), message)
 
 
@@ -77,7 +68,7 @@ for path in sys.argv[1:]:
 
 
 @pytest.mark.slow
-def test_of_damaged_files_one_line_each_is_said(fitted: Fitted, tmp_path: Path) -> None:
+def test_of_damaged_files_one_line_each_is_said(fitted, tmp_path):
     """In a process of its own: half-opened files complain when the interpreter collects them."""
     paths = [tmp_path / f"{i}.nc" for i in range(len(DAMAGED))]
     for path, (how, where, is_sealed) in zip(paths, DAMAGED, strict=True):
@@ -96,7 +87,7 @@ def test_of_damaged_files_one_line_each_is_said(fitted: Fitted, tmp_path: Path) 
         assert "is not a trace file" in line or "is damaged: its checksum" in line
 
 
-def test_every_flipped_byte_is_noticed(fitted: Fitted, tmp_path: Path) -> None:
+def test_every_flipped_byte_is_noticed(fitted, tmp_path):
     """HDF5 might hang, or read other draws; without the seal it reads most of these files."""
     content, bad = Path(fitted.trace).read_bytes(), tmp_path / "t.nc"
     body = len(content.split(b"\nbayescascade sha256")[0])
@@ -116,14 +107,13 @@ def _damaged(content: bytes, how: str, where: float) -> bytes:
     return content[:place] + (rest if how == "flip" else b"")
 
 
-def test_plots_need_a_folder(fitted: Fitted, tmp_path: Path) -> None:
+def test_plots_need_a_folder(fitted, tmp_path):
     (tmp_path / "file").write_text("")
     assert_error(run("diagnose", fitted.trace, "--plots", tmp_path / "file"), "File exists")
 
 
 @pytest.mark.slow
-def test_an_annealing_is_traced_too(tmp_path: Path) -> None:
-    """It has no draws, but a path."""
+def test_an_annealing_is_traced_too(tmp_path):
     trace = tmp_path / "t.nc"
     few = ("--drop", "survived", "--steps", 2_000, "--chains", 1, "--seed", 0)
     assert run("fit", TITANIC, *few, "--search", "anneal", "--trace", trace).exit_code == 0

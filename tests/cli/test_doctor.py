@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from tests.cli.test_processes import COMMAND, environment
 
 
 @pytest.mark.slow
-def test_a_report_has_what_a_defect_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_has_what_a_defect_is_asked_for(monkeypatch):
     """It is pasted into reports, and read by people and programs."""
     record = json.loads(run("doctor", "--json").stdout)
     assert record["python"] == sys.version.split()[0]
@@ -27,9 +26,7 @@ def test_a_report_has_what_a_defect_is_asked_for(monkeypatch: pytest.MonkeyPatch
         assert f"\n{label} " in text
 
 
-def test_what_is_wrong_comes_with_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_is_wrong_comes_with_what_to_do(monkeypatch, tmp_path):
     """Whoever waits a minute for each start should hear of the cache, not of kernels."""
     packages = {"numpy": {"version": "1.26.4", "least": "2.0"}, "rich": {"version": None}}
     monkeypatch.setattr(doctor_module, "_packages", lambda: packages)
@@ -61,7 +58,7 @@ def test_what_is_wrong_comes_with_what_to_do(
         (["score", "model.json", "rows.csv", "--out", "s"], "compopt -o default"),
     ],
 )
-def test_bash_completes(words: list[str], expected: str, tmp_path: Path) -> None:
+def test_bash_completes(words, expected, tmp_path):
     """A command of a hundred options is learned by its completion."""
     script = tmp_path / "bayescascade"
     script.write_text(f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n')
@@ -83,22 +80,5 @@ def test_bash_completes(words: list[str], expected: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_scripts_are_those_of_the_shells(shell: str) -> None:
+def test_scripts_are_those_of_the_shells(shell):
     assert f"_BAYESCASCADE_COMPLETE={shell}_complete" in run("completion", shell).stdout
-
-
-def test_completing_imports_nothing_heavy() -> None:
-    """It runs at every press of a key."""
-    code = (
-        "import sys; from bayescascade.cli import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'pandas', 'numba', 'sklearn', 'rich', 'joblib', 'scipy', 'pyarrow'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
-    )
-    completing = {"_BAYESCASCADE_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
-        env={**environment(), **completing, "COMP_WORDS": "bayescascade fit --conc"},
-    )  # fmt: skip
-    assert found.stdout == "plain,--concentration\n"
-    assert found.stderr == "[]\n"

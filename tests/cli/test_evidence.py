@@ -9,8 +9,7 @@ from bayescascade.methods.cascades.exact import solve, solve_or_tilt
 from tests.cli.conftest import TITANIC, assert_error, run
 
 
-def test_a_grid_is_printed_best_first() -> None:
-    """The table is for choosing: the best first, the others by how far they are below."""
+def test_a_grid_is_printed_best_first():
     grid = ("--grid", "expected_leaves=2,5,8,12", "--grid", "leaf=uniform,independent")
     found = run("evidence", TITANIC, "--drop", "survived", "--model", "leaf", *grid)
     assert found.exit_code == 0, found.stderr
@@ -22,8 +21,7 @@ def test_a_grid_is_printed_best_first() -> None:
     assert max(map(len, found.stdout.splitlines())) <= 80
 
 
-def test_json_has_every_digit() -> None:
-    """Programs choose by it."""
+def test_json_has_every_digit():
     found = run("evidence", TITANIC, "--drop", "survived", "--grid", "max_branches=all,2", "--json")
     points = json.loads(found.stdout)["points"]
     assert {point["model"] for point in points} == {"leaf", "branch"}
@@ -45,16 +43,14 @@ def test_json_has_every_digit() -> None:
         ),
     ],
 )
-def test_bad_options(options: list[str], message: str) -> None:
-    """One line and exit code 2."""
+def test_bad_options(options, message):
     assert_error(run("evidence", TITANIC, *options), message)
 
 
-def test_ctrl_c_prints_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a grid took half an hour, perhaps."""
+def test_ctrl_c_prints_what_was_finished(monkeypatch):
     solved = []
 
-    def interrupted(*args: object, **options: object) -> object:
+    def interrupted(*args, **options):
         if solved:
             raise KeyboardInterrupt
         solved.append(solve_or_tilt(*args, **options))

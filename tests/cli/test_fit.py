@@ -1,8 +1,6 @@
 """``fit``: what it prints, what it writes, and that options mean what the estimators' do."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,7 +32,7 @@ SMALL = ("--steps", 200, "--chains", 2, "--seed", 1)
         ("listed", DensityRuleList(n_steps=500, n_chains=2, random_state=0)),
     ],
 )
-def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRequest) -> None:
+def test_same_seed_as_in_python(name, model, request):
     """The command line is the estimator and nothing else; all that is said of a run agrees."""
     printed = request.getfixturevalue(name)
     ages = {"age": ["child", "adult"]}
@@ -70,9 +68,9 @@ def test_same_seed_as_in_python(name: str, model: Any, request: pytest.FixtureRe
     ids=["fit", "rules", "classify"],
 )
 def test_a_checkpoint_is_resumed_to_the_same_model(
-    common: tuple[object, ...], words: str, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    common, words, tmp_path,
+    monkeypatch
+):  # fmt: skip
     """Interrupted and gone on with, a run must end where it would have ended."""
     whole, first, again, checkpoint = (tmp_path / name for name in ("w", "f", "a", "checkpoint"))
     common = (*common, "--chains", 1, "--seed", 5)
@@ -94,8 +92,7 @@ def test_a_checkpoint_is_resumed_to_the_same_model(
     assert_error(other, f"checkpoint {checkpoint}")
 
 
-def test_json_has_everything(tmp_path: Path) -> None:
-    """Programs need the numbers that text rounds."""
+def test_json_has_everything(tmp_path):
     out = tmp_path / "m.json"
     found = run("fit", TITANIC, "--columns", "sex,age", *FEW, "--json", "--out", out)
     record = json.loads(found.stdout)
@@ -110,7 +107,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_declaration_reaches_the_table(tmp_path: Path) -> None:
+def test_every_declaration_reaches_the_table(tmp_path):
     """An option that is parsed but not used would give another model silently."""
     path = tmp_path / "rows.csv"
     frame = pd.DataFrame(
@@ -157,7 +154,7 @@ def test_every_declaration_reaches_the_table(tmp_path: Path) -> None:
     assert json.loads(every.stdout)["parameters"]["max_branches"] is None
 
 
-def test_every_option_of_rules_reaches_the_estimator() -> None:
+def test_every_option_of_rules_reaches_the_estimator():
     found = run(
         "fit", TITANIC, "--drop", "survived", "--model", "rules", *SMALL,
         "--expected-rules", 2, "--expected-size", 1.5,
@@ -173,7 +170,7 @@ def test_every_option_of_rules_reaches_the_estimator() -> None:
     assert record["model"] == "rules"
 
 
-def test_a_constant_column_is_noted(tmp_path: Path) -> None:
+def test_a_constant_column_is_noted(tmp_path):
     (tmp_path / "c.csv").write_text("a,b\nx,1\nx,2\nx,2\n")
     found = run("fit", tmp_path / "c.csv", *FEW)
     assert found.exit_code == 0
@@ -181,7 +178,7 @@ def test_a_constant_column_is_noted(tmp_path: Path) -> None:
     assert "a: x (constant)" in found.stdout
 
 
-def test_a_mixture_is_fitted_printed_and_saved(tmp_path: Path) -> None:
+def test_a_mixture_is_fitted_printed_and_saved(tmp_path):
     """The command must find what Python finds; options of chains are refused by name."""
     path = tmp_path / "mixture.json"
     command = ("fit", TITANIC, "--model", "mixture", "--components", 2, "--smoothing", 1)
@@ -198,21 +195,7 @@ def test_a_mixture_is_fitted_printed_and_saved(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("command", [["fit", "--model", "rules"], ["classify", "--target", "sex"]])
-def test_an_exact_search_of_lists_has_no_trace(command: list[str], tmp_path: Path) -> None:
-    """It draws nothing; that should be said before it starts."""
-    name, *options = command
-    trace = ("--search", "exact", "--trace", tmp_path / "t.nc")
-    assert_error(run(name, TITANIC, *options, *trace), "--trace needs a --search that draws lists")
-    assert not (tmp_path / "t.nc").exists()
-
-
-def test_lists_have_no_automatic_search() -> None:
-    found = run("fit", TITANIC, "--model", "rules", "--search", "auto")
-    assert_error(found, "--search auto needs --model leaf or branch, got rules")
-
-
-def test_dependent_leaves_are_fitted_and_shown(tmp_path: Path) -> None:
+def test_dependent_leaves_are_fitted_and_shown(tmp_path):
     """Depth and tempering reach the estimator; the saved file has what the page needs."""
     options = ("--model", "branch", "--leaf", "dependent", "--partitions", "levels")
     out = tmp_path / "m.json"
@@ -229,7 +212,7 @@ def test_dependent_leaves_are_fitted_and_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_options_say_which_model_is_meant() -> None:
+def test_options_say_which_model_is_meant():
     """Without --model it is what suits the table, or the first model that has all options."""
     for options, model in (
         (("--effort", "quick"), "AutoCascade"),
@@ -246,7 +229,7 @@ def test_options_say_which_model_is_meant() -> None:
 
 
 @pytest.mark.slow
-def test_ages_are_bins_from_file_to_filled_file(tmp_path: Path) -> None:
+def test_ages_are_bins_from_file_to_filled_file(tmp_path):
     """41 ages were 41 names; as bins, what is printed, given and filled in is still an age."""
     ages = np.random.default_rng(0).permutation(np.repeat(np.arange(17, 58), 8))
     frame = pd.DataFrame({"age": ages, "old": np.where(ages >= 34, "yes", "no")})

@@ -37,7 +37,7 @@ def patients() -> pd.DataFrame:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="address space is not limited elsewhere")
-def test_draws_of_large_trees_fit_into_memory_and_files(tmp_path: Path) -> None:
+def test_draws_of_large_trees_fit_into_memory_and_files(tmp_path):
     """A few hundred rows must not take gigabytes, nor make a file of hundreds of megabytes."""
     patients().to_csv(tmp_path / "patients.csv", index=False)
     arguments = (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import bayescascade
-from tests.cli.conftest import TITANIC, Fitted, run
+from tests.cli.conftest import TITANIC, run
 
 COMMAND = [sys.executable, "-m", "bayescascade"]
 FOLDER = Path(bayescascade.__file__).parents[1]  # where the package that is tested is
@@ -20,48 +20,6 @@ FOLDER = Path(bayescascade.__file__).parents[1]  # where the package that is tes
 
 def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(FOLDER)}
-
-
-def finished(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, env=environment(), check=False
-    )
-
-
-HELP_LACKS = {"numpy", "pandas", "numba", "arviz", "matplotlib", "sklearn", "rich", "joblib"}
-MAIN = "from bayescascade.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
-
-
-def printed_without(modules: set[str], code: str) -> str:
-    """Return what a program prints that must not import some modules."""
-    code = f"import sys\n{code}\nprint(sorted({modules} & set(sys.modules)), file=sys.stderr)"
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True
-    )
-    assert found.stderr == "[]\n"
-    return found.stdout
-
-
-@pytest.mark.parametrize(
-    ("command", "option"), [("fit", "--expected-leaves"), ("compare", "--repeats")]
-)
-def test_help_is_quick_because_nothing_heavy_is_imported(command: str, option: str) -> None:
-    """Half a second for --help is long; compiled and plotting libraries would take three."""
-    code = f"sys.argv = ['bayescascade', {command!r}, '--help']\n{MAIN}"
-    assert option in printed_without(HELP_LACKS, code)
-
-
-@pytest.mark.slow
-def test_showing_a_model_imports_no_plots(fitted: Fitted) -> None:
-    code = f"sys.argv = ['bayescascade', 'show', {fitted.model!r}]\n{MAIN}"
-    assert printed_without({"arviz", "matplotlib"}, code) == fitted.stdout
-
-
-def test_tables_are_read_without_what_estimators_need() -> None:
-    """scikit-learn takes longer to import than a million rows of Parquet to count."""
-    path = Path(__file__).parents[2] / "data" / "titanic.csv"
-    code = f"from bayescascade import Table\nprint(Table.from_csv({str(path)!r}).n_rows)"
-    assert printed_without({"sklearn", "numba", "scipy"}, code) == "2201\n"
 
 
 @contextmanager
@@ -82,8 +40,7 @@ def searching(checkpoint: Path, *options: str) -> Iterator[subprocess.Popen[str]
 
 
 @pytest.mark.slow
-def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
-    """A search that is ended early must not be lost."""
+def test_ctrl_c_prints_and_saves_what_was_found(tmp_path):
     out, trace = tmp_path / "m.json", tmp_path / "t.nc"
     with searching(tmp_path / "c", "--out", str(out), "--trace", str(trace)) as process:
         time.sleep(0.7)  # some rounds of the search
@@ -101,7 +58,7 @@ def test_ctrl_c_prints_and_saves_what_was_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_signals_at_once_are_one_ctrl_c(tmp_path: Path) -> None:
+def test_two_signals_at_once_are_one_ctrl_c(tmp_path):
     """``timeout -s INT`` signals the process and its group; the second came while saving."""
     out = tmp_path / "m.json"
     with searching(tmp_path / "c", "--out", str(out)) as process:
@@ -116,11 +73,11 @@ def test_two_signals_at_once_are_one_ctrl_c(tmp_path: Path) -> None:
     assert bayescascade.load(out).summary_.interrupted
 
 
-def test_ctrl_c_waits_for_what_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_waits_for_what_is_saved(tmp_path, monkeypatch):
     """The model that took hours must not be lost in the second in which it is written."""
     save = bayescascade.LeafCascade.save
 
-    def pressed(self: bayescascade.LeafCascade, path: str) -> None:
+    def pressed(self, path):
         signal.raise_signal(signal.SIGINT)
         save(self, path)
 
@@ -135,7 +92,7 @@ def test_ctrl_c_waits_for_what_is_saved(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_is_no_error(fitted: Fitted) -> None:
+def test_a_reader_that_leaves_is_no_error(fitted):
     """``| head`` must not end in a traceback."""
     process = subprocess.Popen(
         [*COMMAND, "sample", fitted.model, "-n", "500000"],
@@ -151,7 +108,7 @@ def test_a_reader_that_leaves_is_no_error(fitted: Fitted) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_a_full_disk_behind_stdout() -> None:
+def test_a_full_disk_behind_stdout():
     with open("/dev/full", "w") as full:
         found = subprocess.run(
             [*COMMAND, "--help"], stdout=full, stderr=subprocess.PIPE, text=True,
@@ -160,7 +117,7 @@ def test_a_full_disk_behind_stdout() -> None:
     assert (found.returncode, found.stderr) == (2, "error: No space left on device\n")
 
 
-def test_a_closed_stdout_is_no_error() -> None:
+def test_a_closed_stdout_is_no_error():
     line = f"exec {sys.executable} -m bayescascade --help >&-"
     found = subprocess.run(
         ["sh", "-c", line], stderr=subprocess.PIPE, env=environment(), check=False

@@ -4,8 +4,7 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Generator, Iterator
-from pathlib import Path
+from collections.abc import Generator
 
 import numpy as np
 import pandas as pd
@@ -13,14 +12,12 @@ import pytest
 
 from bayescascade.base.errors import DataError
 from bayescascade.cli import output, progress, rows, scoring, streaming
-from tests.cli.conftest import CLINIC, TIC_TAC_TOE, TITANIC, Fitted, run
+from tests.cli.conftest import CLINIC, TIC_TAC_TOE, TITANIC, run
 from tests.cli.test_processes import COMMAND, environment
 from tests.commands import read_written
 
 
-def test_parquet_has_what_csv_has(
-    fitted: Fitted, classified: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parquet_has_what_csv_has(fitted, classified, tmp_path, monkeypatch):
     """Millions of rows are read in no time, with types, by whoever reads them next."""
     monkeypatch.setattr(rows, "_CHUNK_ROWS", 500)  # several blocks
     for number, command in enumerate(
@@ -39,7 +36,7 @@ def test_parquet_has_what_csv_has(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["scores.parquet", "scores.csv"])
-def test_ctrl_c_keeps_the_rows_that_are_done(name: str, fitted: Fitted, tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_rows_that_are_done(name, fitted, tmp_path):
     """Hours of scoring must not be lost, nor a broken file pass for a whole one."""
     data, out = tmp_path / "rows.parquet", tmp_path / name
     frame = pd.read_csv(TITANIC)
@@ -67,8 +64,7 @@ def test_ctrl_c_keeps_the_rows_that_are_done(name: str, fitted: Fitted, tmp_path
     )
 
 
-def test_a_terminal_shows_rows_speed_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits wants to know for how long."""
+def test_a_terminal_shows_rows_speed_and_time_left(monkeypatch):
     now = [100.0]
     bar = progress.Progress(progress._Rows(), progress._Left(), get_time=lambda: now[0])
     task = bar.add_task("rows.csv", total=1_000_000)
@@ -86,7 +82,7 @@ def test_a_terminal_shows_rows_speed_and_time_left(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", ["costs.csv", "costs.parquet"])
-def test_large_costs_are_written_with_all_digits(name: str, tmp_path: Path) -> None:
+def test_large_costs_are_written_with_all_digits(name, tmp_path):
     """Costs in cents, or of what must never be asked for, are no reason to round or to fail."""
     costs = [1234567890124.0, 1234567890123.25, 1e16, 1e20, 0.1 + 0.2, 7.0]
     kept = [scoring._tidy(cost) for cost in costs]
@@ -107,12 +103,10 @@ def test_large_costs_are_written_with_all_digits(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("presses", [1, 2])
 @pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
-def test_ctrl_c_in_the_last_block_leaves_a_complete_file(
-    name: str, presses: int, tmp_path: Path
-) -> None:
+def test_ctrl_c_in_the_last_block_leaves_a_complete_file(name, presses, tmp_path):
     """A script that asks for the exit code would score all rows again."""
 
-    def blocks() -> Iterator[streaming.Columns]:
+    def blocks():
         yield {"row": range(1, 3)}
         for _ in range(presses):  # ``timeout`` sends two
             signal.raise_signal(signal.SIGINT)
@@ -124,7 +118,7 @@ def test_ctrl_c_in_the_last_block_leaves_a_complete_file(
     assert found["row"].tolist() == [1, 2, 3, 4]
 
 
-def test_parquet_refuses_a_block_of_another_type(tmp_path: Path) -> None:
+def test_parquet_refuses_a_block_of_another_type(tmp_path):
     """Whoever reads the message must know which column, and what to do."""
     path = tmp_path / "rows.parquet"
     first = {"row": range(1, 3), "rule": [1.0, None]}
@@ -142,16 +136,14 @@ def iter_of(*blocks: streaming.Columns) -> Generator[streaming.Columns, None, No
 
 
 @pytest.mark.slow
-def test_text_files_are_predicted_in_blocks_of_their_columns_types(
-    forest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_files_are_predicted_in_blocks_of_their_columns_types(forest, tmp_path, monkeypatch):
     """Ctrl-C and the count of rows would else wait for all; 1 must not differ from 1.0 by block."""
     whole = tmp_path / "whole.csv"
     assert run("predict", forest, CLINIC, "--out", whole).exit_code == 0
     scored = json.loads(run("score", forest, CLINIC, "--target", "outcome", "--json").stdout)
     lengths = []
 
-    def counted(_: str, blocks: Iterator[streaming.Columns]) -> Iterator[streaming.Columns]:
+    def counted(_, blocks):
         for columns in blocks:
             lengths.append(len(columns["row"]))
             yield columns
