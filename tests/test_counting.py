@@ -29,7 +29,7 @@ CELLS: dict[str, st.SearchStrategy[Any]] = {
 
 def told(read: Any) -> CountedRows | str:
     try:
-        return read()  # type: ignore[no-any-return]
+        return read()
     except (DataError, pa.ArrowException) as error:
         return str(error)
 
@@ -49,7 +49,7 @@ def assert_same(reader: RowReader) -> None:
 
 
 @pytest.fixture(autouse=True, params=[3, 100])
-def short_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def short_blocks(request, monkeypatch):
     """Cut rows into blocks, and let Arrow group even few of them."""
     monkeypatch.setattr(sources, "BLOCK_ROWS", request.param)
     monkeypatch.setattr(distinct_rows, "_FEW", request.param // 2)
@@ -58,7 +58,7 @@ def short_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=60)
-def test_any_cells_are_counted_at_once(data: st.DataObject) -> None:
+def test_any_cells_are_counted_at_once(data):
     """Types that are mixed, or differ between blocks, must mean the same in both ways."""
     n_rows = data.draw(st.integers(2, 14))
     columns: dict[str, Any] = {}
@@ -87,10 +87,10 @@ def test_any_cells_are_counted_at_once(data: st.DataObject) -> None:
     if not isinstance(found, str):
         some = Schema(found.schema.columns[1:]) if len(frame.columns) > 2 else found.schema
         assert_same(RowReader.of(source, Declarations(), None, some))
-        assert_same(RowReader.of(source_of(frame[::-1]), Declarations(), None, some))  # type: ignore[arg-type]
+        assert_same(RowReader.of(source_of(frame[::-1]), Declarations(), None, some))
 
 
-def test_dictionaries_of_batches_may_differ() -> None:
+def test_dictionaries_of_batches_may_differ():
     """Each batch has its own; a category that no cell has is a level, a text of a store is none."""
     table = pa.concat_tables(
         pa.table({"a": pa.array(values).dictionary_encode(), "b": [1, 2, 3]})
@@ -98,14 +98,14 @@ def test_dictionaries_of_batches_may_differ() -> None:
     )
     for weights in (None, np.arange(1.0, 10.0)):  # of the rows of all batches
         declarations = Declarations(missing="level")
-        assert_same(RowReader.of(source_of(table), declarations, weights, None))  # type: ignore[arg-type]
-    reader = RowReader.of(source_of(table), declarations, None, None)  # type: ignore[arg-type]
+        assert_same(RowReader.of(source_of(table), declarations, weights, None))
+    reader = RowReader.of(source_of(table), declarations, None, None)
     assert reader.read_at_once().schema.columns[0].levels == ("x", "y", "z")
 
 
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("index", [pa.int8(), pa.uint16()])
-def test_dictionaries_may_say_a_value_twice_or_none(ordered: bool, index: pa.DataType) -> None:
+def test_dictionaries_may_say_a_value_twice_or_none(ordered, index):
     """Arrow allows it, pandas does not; order and unused categories stay."""
     places = pa.array([0, 1, 2, 3, None, 5, 0], index)
     entries = pa.array(["z", None, "a", "z", "m", "a"])
@@ -122,7 +122,7 @@ def test_dictionaries_may_say_a_value_twice_or_none(ordered: bool, index: pa.Dat
     assert frame["x"].isna().tolist() == [False] * 6 + [True]
     declared = Declarations(ordinal=["b"])
     for rows in (table, pa.concat_tables([table, table])):
-        reader = RowReader.of(source_of(rows), declared, None, None)  # type: ignore[arg-type]
+        reader = RowReader.of(source_of(rows), declared, None, None)
         assert_same(reader)
         (a, _, x) = reader.read_at_once().schema.columns
         assert a.levels == (("z", "a", "m") if ordered else ("a", "m", "z"))
@@ -130,9 +130,7 @@ def test_dictionaries_may_say_a_value_twice_or_none(ordered: bool, index: pa.Dat
 
 
 @pytest.mark.slow
-def test_numbers_of_which_nothing_is_declared(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbers_of_which_nothing_is_declared(rng, monkeypatch):
     """Many are noticed early, and cut into bins without keeping each; few are cut at the end."""
     monkeypatch.setattr(counting, "_MOST_UNDECLARED", 100)
     frame = pd.DataFrame(
@@ -145,14 +143,14 @@ def test_numbers_of_which_nothing_is_declared(
     )
     for rows in (frame, pa.Table.from_pandas(frame)):
         for weights in (None, "few"):
-            assert_same(RowReader.of(source_of(rows), Declarations(), weights, None))  # type: ignore[arg-type]
+            assert_same(RowReader.of(source_of(rows), Declarations(), weights, None))
     kinds = [
         column.kind
         for column in RowReader.of(
             source_of(frame),
             Declarations(),
             None,
-            None,  # type: ignore[arg-type]
+            None,
         )
         .read_at_once()
         .schema.columns
@@ -161,14 +159,14 @@ def test_numbers_of_which_nothing_is_declared(
 
 
 @pytest.mark.slow
-def test_many_distinct_rows_outgrow_no_number(rng: np.random.Generator) -> None:
+def test_many_distinct_rows_outgrow_no_number(rng):
     """Values that come late make numbers longer, of the rows before them, too."""
     frame = pd.DataFrame(
         {name: np.sort(rng.integers(0, 60, 900)).astype(str) for name in "abcdefghijkl"}
     )
     frame["late"] = np.repeat(np.arange(300), 3)
     reader = RowReader.of(
-        source_of(frame),  # type: ignore[arg-type]
+        source_of(frame),
         Declarations(ordinal=["late"]),
         None,
         None,

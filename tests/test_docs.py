@@ -29,7 +29,7 @@ ORDER = [
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
 
 
-def test_every_public_name_is_in_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_public_name_is_in_the_reference(monkeypatch):
     """A new name must not be forgotten, whatever folder it comes from."""
     monkeypatch.syspath_prepend(str(DOCS))
     monkeypatch.delitem(sys.modules, "public_names", raising=False)
@@ -40,7 +40,7 @@ def test_every_public_name_is_in_the_reference(monkeypatch: pytest.MonkeyPatch) 
     assert set(names) == set(bayescascade.__all__)
 
 
-def test_a_name_from_a_new_folder_gets_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_from_a_new_folder_gets_a_section(monkeypatch):
     """A family whose title nobody wrote down is listed under its folder's name."""
     monkeypatch.syspath_prepend(str(DOCS))
     made = import_module("public_names").PublicName("Gate", "methods.adaptive_gates.estimators")
@@ -49,7 +49,7 @@ def test_a_name_from_a_new_folder_gets_a_section(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pictures_are_there_and_shown(scheme: str) -> None:
+def test_pictures_are_there_and_shown(scheme):
     """A picture that is not drawn breaks a page, and one not shown is carried for nothing."""
     shown = {name for text in TEXTS.values() for name in re.findall(r"{picture} (\w+)", text)}
     drawn = {path.stem for path in (DOCS / "pictures").glob(f"*_{scheme}.svg")}
@@ -57,7 +57,7 @@ def test_pictures_are_there_and_shown(scheme: str) -> None:
     assert drawn == {f"{name}_{scheme}" for name in shown}
 
 
-def test_pages_of_methods_have_one_order() -> None:
+def test_pages_of_methods_have_one_order():
     """Who knows the page of one method finds the way in all others."""
     (methods,) = re.findall(r":caption: Methods\n\n(.*?)\n```", TEXTS["index.md"], re.DOTALL)
     for name in methods.split():
@@ -70,7 +70,7 @@ def test_pages_of_methods_have_one_order() -> None:
 
 
 @pytest.mark.parametrize("name", [*sorted(TEXTS), "README.md"])
-def test_figures_of_comparisons_name_their_commands(name: str) -> None:
+def test_figures_of_comparisons_name_their_commands(name):
     """Who doubts a figure runs the command; one without is of nobody knows which version."""
     text = TEXTS[name] if name in TEXTS else (ROOT / name).read_text(encoding="utf-8")
     sections = re.split(
@@ -83,7 +83,7 @@ def test_figures_of_comparisons_name_their_commands(name: str) -> None:
             assert re.search(r"tests[./]benchmarks", section), section[:60]
 
 
-def test_tables_of_budget_methods_are_those_of_the_rows_beside_them() -> None:
+def test_tables_of_budget_methods_are_those_of_the_rows_beside_them():
     """A mean that no longer belongs to its splits looks like one that does."""
     (section,) = re.findall(
         r"^## All methods .*?(?=^## )", TEXTS["budget_comparison.md"], re.MULTILINE | re.DOTALL
@@ -93,7 +93,7 @@ def test_tables_of_budget_methods_are_those_of_the_rows_beside_them() -> None:
     assert [table.strip() for table in shown] == measured.split("\n\n")
 
 
-def test_every_benchmark_is_listed() -> None:
+def test_every_benchmark_is_listed():
     """Who looks for how something was measured finds the command."""
     text = TEXTS["benchmarks.md"]
     for path in (ROOT / "tests/benchmarks").glob("*.py"):
@@ -104,18 +104,19 @@ def test_every_benchmark_is_listed() -> None:
             assert f"| `{path.stem}" in text
 
 
-def test_pages_name_commands_that_exist() -> None:
+def test_pages_name_commands_that_exist():
     """What contributors and readers are told to type must work."""
-    told = {**TEXTS, "CONTRIBUTING.md": (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")}
-    command = re.compile(r"(?:^|`)make ([a-z]+)", re.MULTILINE)
-    named = {name for text in told.values() for name in command.findall(text)}
+    others = [
+        (ROOT / name).read_text(encoding="utf-8") for name in ("CONTRIBUTING.md", "README.md")
+    ]
+    command = re.compile(r"(?:^|`|\$ )make ([a-z]+)", re.MULTILINE)
+    named = {name for text in (*TEXTS.values(), *others) for name in command.findall(text)}
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert {"test", "docs"} <= named
+    assert {"test", "docs", "demo"} <= named
     assert named <= set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
 
 
-def test_pages_and_notebooks_avoid_words_that_are_read_twice() -> None:
-    """They are the first that a reader sees."""
+def test_pages_and_notebooks_avoid_words_that_are_read_twice():
     others = [*ROOT.glob("*.md"), ROOT / "data/README.md"]
     texts = {**TEXTS, **{path.name: path.read_text(encoding="utf-8") for path in others}}
     for path in (ROOT / "examples").glob("*.ipynb"):
@@ -127,7 +128,7 @@ def test_pages_and_notebooks_avoid_words_that_are_read_twice() -> None:
     ] == []
 
 
-def test_help_avoids_words_that_are_read_twice() -> None:
+def test_help_avoids_words_that_are_read_twice():
     """Help is read in a hurry, often by people whose first language is another."""
     found = [
         (command.name, READ_TWICE.findall(text))
@@ -138,8 +139,7 @@ def test_help_avoids_words_that_are_read_twice() -> None:
     assert found == []
 
 
-def test_docstrings_of_public_names_avoid_words_that_are_read_twice() -> None:
-    """The reference is made of them."""
+def test_docstrings_of_public_names_avoid_words_that_are_read_twice():
     found = {
         name: READ_TWICE.findall(text)
         for public in bayescascade.__all__
@@ -166,16 +166,6 @@ def _docstrings(public: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", sorted(TEXTS))
-def test_nothing_is_loaded_from_elsewhere(name: str) -> None:
+def test_nothing_is_loaded_from_elsewhere(name):
     """Pages are read where there is no network; the reader's address is nobody's business."""
     assert not re.findall(r"!\[[^]]*\]\(https?:|<(?:img|script|link)\b|:img-top: http", TEXTS[name])
-
-
-def test_citation_is_of_this_version() -> None:
-    """A citation of another version names what nobody ran."""
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    (version,) = re.findall(r"^version: (\S+)$", citation, re.MULTILINE)
-    assert version == bayescascade.__version__
-    (released,) = re.findall(r'^date-released: "(\S+)"$', citation, re.MULTILINE)
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"## {version} - {released}" in changelog

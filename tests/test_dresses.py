@@ -2,7 +2,6 @@
 
 import datetime
 import functools
-import importlib.util
 import pickle
 from collections.abc import Callable
 from decimal import Decimal
@@ -16,9 +15,7 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-import sklearn.base
 
-import bayescascade
 from bayescascade.base.errors import DataError
 from bayescascade.data.table import Table
 
@@ -123,24 +120,21 @@ DECLARED: dict[str, Any] = {
 
 
 @functools.cache
-def undressed() -> tuple[pd.DataFrame, Table, Any]:
-    """Return rows as pandas has them, their table, and a model."""
+def undressed() -> tuple[pd.DataFrame, Table]:
+    """Return rows as pandas has them, and their table, which is all that models see."""
     frame = patients(np.random.default_rng(7))
-    model = bayescascade.LeafCascade(
-        search="anneal", n_steps=50, n_chains=1, random_state=1, **DECLARED
-    )
-    return frame, Table.from_frame(frame, **DECLARED), model.fit(frame)
+    return frame, Table.from_frame(frame, **DECLARED)
 
 
 @pytest.mark.parametrize("dress", DRESSES)
-def test_the_same_rows_give_the_same_bytes(dress: str, tmp_path: Path) -> None:
+def test_the_same_rows_give_the_same_bytes(dress, tmp_path):
     """Nobody should learn something else because of the library that the rows come in."""
-    frame, expected, model = undressed()
+    frame, expected = undressed()
     columns = {column.name: column for column in expected.schema.columns}
     assert columns["pain"].levels == tuple(PAIN)
     assert columns["code"].levels == (2**60, 2**60 + 1, 2**60 + 2)
 
-    def dressed() -> Any:
+    def dressed():
         make = DRESSES[dress]
         return make(frame, tmp_path) if dress in FILES else make(frame)
 
@@ -152,100 +146,9 @@ def test_the_same_rows_give_the_same_bytes(dress: str, tmp_path: Path) -> None:
     if dress in FILES:
         chunks = Table.from_files(tmp_path / FILES[dress], chunk_rows=7, **DECLARED)
         assert chunks.fingerprint() == expected.fingerprint()
-    other = sklearn.base.clone(model).fit(dressed())
-    assert str(other).removeprefix(f"{FILES.get(dress)}   ") == str(model)
-    np.testing.assert_array_equal(
-        np.asarray(other.score_samples(dressed())), model.score_samples(frame)
-    )
 
 
-def survey(folder: Path) -> pd.DataFrame:
-    """Return rows that text can hold, as pandas reads them: numbers to be cut, gaps, weights."""
-    rng = np.random.default_rng(8)
-    n = 120
-    frame = pd.DataFrame(
-        {
-            "sex": rng.choice(["f", "m, or so", None], n),
-            "rooms": rng.integers(1, 7, n),
-            "age": np.where(rng.random(n) < 0.2, np.nan, rng.integers(1, 90, n)),
-            "x": rng.integers(-(2**20), 2**20, n) / 8,  # which every parser reads back
-            "truth": rng.random(n) < 0.4,
-            "late": [1.0] * (n - 1) + [2.5],  # known to be real in the last row
-            "n": rng.integers(1, 64, n) / 8,
-        }
-    )
-    frame.to_csv(folder / "rows.csv", index=False)
-    return pd.read_csv(folder / "rows.csv")
-
-
-def parts(frame: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write the rows into three files, in the order of their names, beside what are no data."""
-    (folder / "parts" / "more").mkdir(parents=True)
-    paths = [folder / "parts" / name for name in ("a.csv", "b.csv", "more/c.csv.gz")]
-    for path, (low, high) in zip(paths, ((0, 50), (50, 51), (51, 120)), strict=True):
-        frame[low:high].to_csv(path, index=False)
-    (folder / "parts" / "README.txt").write_text("no data")
-    (folder / "parts" / ".hidden.csv").write_text("x\n1\n")
-    return paths
-
-
-def parquet(frame: pd.DataFrame, folder: Path) -> Path:
-    frame.set_index(pd.Index(range(5, 5 + len(frame)), name="id")).to_parquet(
-        folder / "rows.parquet", row_group_size=50
-    )
-    return folder / "rows.parquet"
-
-
-def compressed(frame: pd.DataFrame, folder: Path) -> Path:
-    frame.to_csv(folder / "rows.csv.gz", index=False)
-    return folder / "rows.csv.gz"
-
-
-def url(frame: pd.DataFrame, folder: Path) -> str:
-    memory = pytest.importorskip("fsspec").filesystem("memory")
-    memory.makedirs("/ship", exist_ok=True)
-    memory.pipe("/ship/rows.parquet", parquet(frame, folder).read_bytes())
-    return "memory://ship/*.parquet"
-
-
-WAYS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
-    "csv": lambda _, folder: folder / "rows.csv",
-    "gz": compressed,
-    "parquet": parquet,
-    "url": url,
-    "list": parts,
-    "folder": lambda frame, folder: parts(frame, folder)[0].parent,
-    "pattern": lambda frame, folder: f"{parts(frame, folder)[0].parent}/**/[a-c].*",
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
-def test_files_are_the_frame_that_was_written(way: str, tmp_path: Path) -> None:
-    """Whatever is declared, weighed or cut into chunks, files, or partitions of Dask's."""
-    frame = survey(tmp_path)
-    rows = WAYS[way](frame, tmp_path)
-    for declared in (
-        {},
-        {"weights": "n", "continuous": {"x": 25}, "columns": ["x", "rooms", "sex"]},
-        {"ordinal": {"sex": ["m, or so", "f"]}, "nominal": ["age"], "drop": ["n", "x"]},
-    ):
-        told: Any = declared
-        expected = Table.from_frame(frame, **told)
-        sizes = (17,) if declared else (1, 17, 1000)
-        tables = [Table.from_files(rows, chunk_rows=size, **told) for size in sizes]
-        if way == "csv" and importlib.util.find_spec("dask"):
-            tables.append(Table.from_dask(rows, **told))
-            tables += [Table.from_dask(dask_frame(frame, n), **told) for n in (1, 70)]
-            tables.append(Table.from_frame(dask_frame(frame), **told))
-        for table in tables:
-            assert table.schema == expected.schema
-            assert table.fingerprint() == expected.fingerprint()
-            assert (table.n_rows, table.total_weight) == (120, expected.total_weight)
-            assert table.notes == expected.notes
-
-
-def test_urls_that_lead_nowhere() -> None:
+def test_urls_that_lead_nowhere():
     """A bucket's name is as soon mistyped as a folder's."""
     pytest.importorskip("fsspec")
     with pytest.raises(DataError, match=r"no such file: memory://ship/none.csv"):
@@ -254,7 +157,7 @@ def test_urls_that_lead_nowhere() -> None:
         Table.from_files("nosuch://x.csv")
 
 
-def test_relations_of_duckdb_keep_categories_without_their_order(rng: np.random.Generator) -> None:
+def test_relations_of_duckdb_keep_categories_without_their_order(rng):
     """DuckDB hands its enums over without their order: they are nominal, with all their levels."""
     frame = patients(rng)
     unordered = frame.assign(pain=frame["pain"].cat.as_unordered())
@@ -266,7 +169,7 @@ def test_relations_of_duckdb_keep_categories_without_their_order(rng: np.random.
     assert expected.schema.columns[-1].levels == tuple(sorted(PAIN))
 
 
-def test_unused_texts_of_an_encoding_are_no_levels() -> None:
+def test_unused_texts_of_an_encoding_are_no_levels():
     """A polars Categorical is a way to store text; an Enum is a domain."""
     polars = pytest.importorskip("polars")
     rows = polars.DataFrame({"a": ["x", "y", "z"], "b": [1, 2, 3]})
@@ -277,7 +180,7 @@ def test_unused_texts_of_an_encoding_are_no_levels() -> None:
 
 
 @pytest.mark.parametrize("cut", [pd.cut, pd.qcut])
-def test_intervals_are_ordinal_in_every_dress(cut: Any, tmp_path: Path) -> None:
+def test_intervals_are_ordinal_in_every_dress(cut, tmp_path):
     """What pandas cuts has an order, also when Parquet or a pickle has carried it."""
     frame = pd.DataFrame({"age": cut(pd.Series([1.0, 3.0, 30.0, 70.0] * 3), 3), "b": [1, 2] * 6})
     expected = Table.from_frame(frame)
@@ -313,7 +216,7 @@ DATES = [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)]
         lambda columns: dask_frame(pd.DataFrame(columns)),
     ],
 )
-def test_dates_are_refused_alike_in_every_dress(dress: Callable[..., Any]) -> None:
+def test_dates_are_refused_alike_in_every_dress(dress):
     """What to do about a date does not depend on who holds it."""
     with pytest.raises(DataError) as caught:
         Table.from_arrays(dress({"day": DATES, "b": [1, 2]}))
@@ -323,7 +226,7 @@ def test_dates_are_refused_alike_in_every_dress(dress: Callable[..., Any]) -> No
     )
 
 
-def test_errors_of_a_plan_are_told_when_it_is_computed() -> None:
+def test_errors_of_a_plan_are_told_when_it_is_computed():
     """A lazy table fails late; the user should see why, in one line."""
     polars = pytest.importorskip("polars")
     plan = polars.LazyFrame({"a": ["1", "x"]}).with_columns(polars.col("a").cast(polars.Int64))

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -22,7 +21,7 @@ SHOWING = [path for path in PAGES if any(examples_of(path.read_text(encoding="ut
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SHOWING, ids=lambda path: path.stem)
-def test_page_shows_real_output(path: Path) -> None:
+def test_page_shows_real_output(path):
     """A reader who types the examples must see what the page shows."""
     examples = list(examples_of(path.read_text(encoding="utf-8")))
     for example, output in zip(examples, printed(examples), strict=True):
@@ -32,7 +31,7 @@ def test_page_shows_real_output(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_script_runs_anywhere(path: Path, tmp_path: Path) -> None:
+def test_script_runs_anywhere(path, tmp_path):
     """An example must not depend on the directory it is run from, nor warn."""
     run = subprocess.run(
         [sys.executable, "-W", "error", path],
@@ -45,7 +44,7 @@ def test_script_runs_anywhere(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_shows_what_it_computes(path: Path) -> None:
+def test_notebook_shows_what_it_computes(path):
     """Stale outputs would describe another version than the one installed.
 
     Where BLAS leads a climb, its end depends on the processor: a notebook whose metadata say that
@@ -66,7 +65,7 @@ def test_notebook_shows_what_it_computes(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_is_committed_with_its_pictures(path: Path) -> None:
+def test_notebook_is_committed_with_its_pictures(path):
     """The notebook is read on the web, where nothing runs."""
     outputs = [
         output
@@ -81,13 +80,12 @@ def test_notebook_is_committed_with_its_pictures(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_text_quotes_what_is_printed(path: Path) -> None:
+def test_notebook_text_quotes_what_is_printed(path):
     """A text about an earlier run would contradict the output beside it."""
     assert _unprinted(nbformat.read(path, as_version=4)) == []
 
 
-def test_figures_that_no_cell_prints_are_found() -> None:
-    """The test above must be able to fail."""
+def test_figures_that_no_cell_prints_are_found():
     cell = nbformat.v4.new_code_cell(
         "n_steps = 2_000",
         outputs=[nbformat.v4.new_output("stream", text="R-hat 1.834, share 0.46")],

@@ -7,20 +7,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from pandas.testing import assert_frame_equal
 
 import bayescascade
 from bayescascade.base.errors import DataError, ParameterError
-from bayescascade.cli.application import application
 from bayescascade.data.given import TextTypes
 from bayescascade.data.table import Table
+from tests.commands import command
 
 TITANIC = Path(__file__).parents[1] / "data" / "titanic.csv"
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> Path:
+def parts(tmp_path):
     """Return a folder of the Titanic's rows in three files, beside what are no data."""
     folder = tmp_path / "parts"
     (folder / "more").mkdir(parents=True)
@@ -36,12 +35,76 @@ def parts(tmp_path: Path) -> Path:
     return folder
 
 
-def test_parts_are_the_whole(parts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def survey(folder: Path) -> pd.DataFrame:
+    """Return rows that text can hold, as pandas reads them: numbers to be cut, gaps, weights."""
+    rng, n = np.random.default_rng(8), 120
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m, or so", None], n),
+            "age": np.where(rng.random(n) < 0.2, np.nan, rng.integers(1, 90, n)),
+            "x": rng.integers(-(2**20), 2**20, n) / 8,  # which every parser reads back
+            "truth": rng.random(n) < 0.4,
+            "late": [1.0] * (n - 1) + [2.5],  # known to be real in the last row
+            "n": rng.integers(1, 64, n) / 8,
+        }
+    )
+    frame.to_csv(folder / "rows.csv", index=False)
+    return pd.read_csv(folder / "rows.csv")
+
+
+def written(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    """Return the rows in files of all kinds, whole or in parts."""
+    frame.to_csv(folder / "rows.csv.gz", index=False)
+    odd = frame.set_index(pd.Index(range(5, 5 + len(frame)), name="id"))
+    odd.to_parquet(folder / "rows.parquet", row_group_size=50)
+    (folder / "cut" / "more").mkdir(parents=True)
+    names = ("a.csv", "b.csv", "more/c.csv.gz")
+    for name, (low, high) in zip(names, ((0, 50), (50, 51), (51, 120)), strict=True):
+        frame[low:high].to_csv(folder / "cut" / name, index=False)
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.pipe("/ship/rows.parquet", (folder / "rows.parquet").read_bytes())
+    return {
+        "csv": folder / "rows.csv",
+        "gz": folder / "rows.csv.gz",
+        "parquet": folder / "rows.parquet",
+        "url": "memory://ship/*.parquet",
+        "list": [folder / "cut" / name for name in names],
+        "pattern": f"{folder}/cut/**/[a-c].*",
+        "dask": pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=70),
+    }
+
+
+DECLARED = (
+    {},
+    {"weights": "n", "continuous": {"x": 25}, "columns": ["x", "truth", "sex"]},
+    {"ordinal": {"sex": ["m, or so", "f"]}, "nominal": ["age"], "drop": ["n", "x"]},
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("declared", DECLARED)
+def test_files_are_the_frame_that_was_written(declared, tmp_path):
+    """Whatever is declared, weighed or cut into chunks, files, or partitions of Dask's."""
+    frame = survey(tmp_path)
+    expected = Table.from_frame(frame, **declared)
+    for way, rows in written(frame, tmp_path).items():
+        tables = [Table.from_frame(rows, **declared)] if way == "dask" else []
+        tables += [Table.from_dask(rows, **declared)] if way in ("dask", "csv") else []
+        sizes = () if way == "dask" else (1, 17, 1000)
+        tables += [Table.from_files(rows, chunk_rows=size, **declared) for size in sizes]
+        for table in tables:
+            assert table.schema == expected.schema, way
+            assert table.fingerprint() == expected.fingerprint(), way
+            assert (table.n_rows, table.total_weight) == (120, expected.total_weight)
+            assert table.notes == expected.notes
+
+
+def test_parts_are_the_whole(parts, monkeypatch):
     """A file that was cut into several, or written by a cluster, is one table."""
     whole = Table.from_csv(TITANIC).fingerprint()
     files = [parts / "b.csv", str(parts / "more/c.csv.gz"), parts / "a.csv"]
     for read in (Table.from_files, Table.from_csv, Table.from_arrays):
-        table = read([parts])  # type: ignore[operator]
+        table = read([parts])
         assert (table.fingerprint(), table.n_rows) == (whole, 2201)
     assert Table.from_files(parts).source == "parts"
     assert Table.from_files(files).source == "b.csv and 2 more"
@@ -59,9 +122,7 @@ def test_parts_are_the_whole(parts: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 @pytest.mark.parametrize("chunk_rows", [1, 100])
-def test_errors_name_the_file_and_its_row(
-    second: str, message: str, chunk_rows: int, tmp_path: Path
-) -> None:
+def test_errors_name_the_file_and_its_row(second, message, chunk_rows, tmp_path):
     """Row 7 of all files together would be hard to find."""
     (tmp_path / "one.csv").write_text("b,a\n1,2\n2,2\n3,2\n")
     (tmp_path / "two.csv").write_text(second)
@@ -70,7 +131,7 @@ def test_errors_name_the_file_and_its_row(
     assert message in str(caught.value)
 
 
-def test_unknown_levels_are_found_in_their_file(parts: Path) -> None:
+def test_unknown_levels_are_found_in_their_file(parts):
     """A level may itself read like a row's number."""
     frame = pd.read_csv(parts / "b.csv")
     frame.loc[4, "age"] = "in row 1"
@@ -82,7 +143,7 @@ def test_unknown_levels_are_found_in_their_file(parts: Path) -> None:
         Table.from_files(parts, ordinal={"age": ["child", "adult"]})
 
 
-def test_folders_that_are_no_table(parts: Path, tmp_path: Path) -> None:
+def test_folders_that_are_no_table(parts, tmp_path):
     """Mixed formats, and columns that only names of folders tell, are refused in words."""
     with pytest.raises(DataError, match=r"no such file: .*none\*"):
         Table.from_files(tmp_path / "none*")
@@ -102,8 +163,7 @@ def test_folders_that_are_no_table(parts: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_models_are_fitted_to_files(parts: Path) -> None:
-    """What is in a file need not be read by hand, weights and labels included."""
+def test_models_are_fitted_to_files(parts):
     frame = pd.read_csv(TITANIC)
     settings: dict[str, Any] = {"n_steps": 100, "n_chains": 1, "random_state": 1}
     density = bayescascade.LeafCascade(search="anneal", **settings)
@@ -138,27 +198,12 @@ def test_models_are_fitted_to_files(parts: Path) -> None:
             model.fit(TITANIC, "lived")
 
 
-def test_commands_take_folders_and_patterns(parts: Path) -> None:
-    """What a cluster wrote is fitted and scored without joining it first."""
+def test_commands_take_folders_and_patterns(parts):
     printed = []
-    for data in (str(parts), f"{parts}/**/[a-c].*"):
-        out = str(parts.parent / "model.json")
-        fitted = [
-            "fit",
-            data,
-            "--drop",
-            "survived",
-            "--seed",
-            "1",
-            "--out",
-            out,
-            "--leaf",
-            "uniform",
-        ]
-        for arguments in (fitted, ["score", out, data]):
-            result = CliRunner().invoke(application, arguments)
-            assert result.exit_code == 0, result.output
-            printed.append(result.output.partition("\n")[2])
+    for data in (parts, f"{parts}/**/[a-c].*"):
+        out = parts.parent / "model.json"
+        fit = ("fit", data, "--drop", "survived", "--seed", 1, "--leaf", "uniform", "--out", out)
+        printed += [command(*words).partition("\n")[2] for words in (fit, ("score", out, data))]
     assert printed[:2] == printed[2:]
 
 
@@ -173,7 +218,7 @@ def typed(*blocks: pd.DataFrame) -> list[pd.DataFrame]:
     return [types.typed(block) for block in blocks if len(block)]
 
 
-def test_blocks_of_text_are_typed_as_the_whole_file() -> None:
+def test_blocks_of_text_are_typed_as_the_whole_file():
     """A number must not be text in the block of a file in which it stands beside numbers alone."""
     for kinds in itertools.combinations(CELLS, 3):
         blocks = [pd.DataFrame({"x": pd.Series(cells, dtype=object)}) for cells in kinds]

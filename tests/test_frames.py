@@ -1,7 +1,6 @@
 """Whatever a table comes as, every family keeps its names, its levels and their order."""
 
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,9 +79,7 @@ def learned_columns(model: Any) -> list[Any]:
 
 
 @families
-def test_intervals_are_levels_in_their_order(
-    model: Any, tmp_path: Path, rng: np.random.Generator
-) -> None:
+def test_intervals_are_levels_in_their_order(model, tmp_path, rng):
     """What pandas.cut makes of a column is ordered, however the column then holds it."""
     frame, y = patients(rng)
     ages = frame["age"]
@@ -115,9 +112,7 @@ def test_intervals_are_levels_in_their_order(
 
 
 @families
-def test_tables_of_other_libraries_keep_names_and_levels(
-    model: Any, rng: np.random.Generator
-) -> None:
+def test_tables_of_other_libraries_keep_names_and_levels(model, rng):
     """As an array, a polars or Arrow table would lose its names and its levels' order."""
     frame, y = patients(rng)
     expected = answers(model.fit(frame, y), frame)
@@ -152,8 +147,7 @@ def test_tables_of_other_libraries_keep_names_and_levels(
     ],
     ids=["names", "broken", "column", "iterator", "object", "set"],
 )
-def test_what_cannot_be_read_is_refused(rows: Any, message: str) -> None:
-    """Better no model than one that names no column."""
+def test_what_cannot_be_read_is_refused(rows, message):
     for model in (bayescascade.LeafCascade(), bayescascade.BudgetedForestClassifier()):
         with pytest.raises(DataError, match=message):
             model.fit(rows, ["a", "b"])
@@ -161,7 +155,7 @@ def test_what_cannot_be_read_is_refused(rows: Any, message: str) -> None:
         Table.from_arrays(rows)
 
 
-def test_a_reader_is_read_once() -> None:
+def test_a_reader_is_read_once():
     """Else what was read to fit would be scored as no rows."""
     frame = pd.DataFrame({"a": ["x", "y"] * 20, "b": [1, 2, 3, 4] * 10})
     model = bayescascade.DensityEstimationTree(random_state=0)
@@ -173,7 +167,7 @@ def test_a_reader_is_read_once() -> None:
             ask(reader)
 
 
-def test_whole_numbers_beside_missing_cells_stay_exact() -> None:
+def test_whole_numbers_beside_missing_cells_stay_exact():
     """As floats, identifiers beyond 2**53 would be one level."""
     large = (2**60 + 1, 2**60 + 2)
     frame = as_frame(pa.table({"x": [*large, None], "y": [True, None, False]}))

@@ -2,7 +2,6 @@
 
 import math
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -28,7 +27,7 @@ def survey(n: int = 300) -> pd.DataFrame:
     )
 
 
-def test_numbers_are_cut_and_gaps_are_a_level() -> None:
+def test_numbers_are_cut_and_gaps_are_a_level():
     """All of it is in the notes, with how to say otherwise."""
     table = Table.from_frame(survey())
     fare, age, rooms, number, sex = table.schema.columns
@@ -57,7 +56,7 @@ def test_numbers_are_cut_and_gaps_are_a_level() -> None:
         Table.from_frame(survey(), missing="error")
 
 
-def test_more_than_twelve_whole_numbers_are_cut(tmp_path: Path) -> None:
+def test_more_than_twelve_whole_numbers_are_cut(tmp_path):
     """Ages would silently be names, of which none is near to another; few numbers may be names."""
     ages = np.random.default_rng(2).permutation(np.repeat(np.arange(19, 72), 3))
     frame = pd.DataFrame({"age": ages, "rooms": ages % 10, "sex": np.where(ages % 3, "f", "m")})
@@ -91,7 +90,7 @@ def test_more_than_twelve_whole_numbers_are_cut(tmp_path: Path) -> None:
     assert Table.from_frame(frame.astype({"age": "category"})).notes == ()
 
 
-def test_one_note_is_of_many_columns_that_are_cut() -> None:
+def test_one_note_is_of_many_columns_that_are_cut():
     """A table of 57 columns of numbers would print 57 lines that say the same."""
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({f"x{i}": rng.normal(size=90) for i in range(56)})
@@ -104,7 +103,7 @@ def test_one_note_is_of_many_columns_that_are_cut() -> None:
     )
 
 
-def test_whole_numbers_stay_whole() -> None:
+def test_whole_numbers_stay_whole():
     """Nobody is 29.37 years old, and no bin holds a half of a number."""
     ages = pd.Series([*range(17, 58), 90, None] * 5, dtype="Int64")
     table = Table.from_frame(pd.DataFrame({"age": ages, "sex": ["f", "m", "f", "m", "m"] * 43}))
@@ -129,7 +128,7 @@ def test_whole_numbers_stay_whole() -> None:
         Column("x", "continuous", (), (0.5, 2.0), is_whole=True)
 
 
-def test_the_number_of_bins_is_the_cube_root_of_the_weight() -> None:
+def test_the_number_of_bins_is_the_cube_root_of_the_weight():
     """Weighted rows are worth what repeated ones are."""
     assert [default_bins(n) for n in (0.5, 1, 8, 27, 125, 1000, 1e9)] == [2, 2, 2, 3, 5, 10, 10]
     frame = survey(50)[["fare", "sex"]]
@@ -142,7 +141,7 @@ def test_the_number_of_bins_is_the_cube_root_of_the_weight() -> None:
 
 
 @pytest.mark.slow
-def test_long_columns_of_numbers_are_read_in_bounded_memory(tmp_path: Path) -> None:
+def test_long_columns_of_numbers_are_read_in_bounded_memory(tmp_path):
     """More different numbers than are kept; a word after them makes a column of words."""
     numbers = np.random.default_rng(1).normal(size=SAMPLE_SIZE // 3)
     frame = pd.DataFrame({"x": numbers, "s": np.arange(len(numbers)) % 2})
@@ -162,7 +161,7 @@ def test_long_columns_of_numbers_are_read_in_bounded_memory(tmp_path: Path) -> N
         Table.from_csv(tmp_path / "x.csv", chunk_rows=9_999)
 
 
-def test_few_or_equal_numbers() -> None:
+def test_few_or_equal_numbers():
     """A constant is a level; whole numbers that all differ are cut, counted ones stay levels."""
     frame = pd.DataFrame({"a": [0.5] * 6, "b": [1, 2, 3, 4, 5, 6], "c": [0.5, 1, 1, 1, 1, 1]})
     a, b, c = Table.from_frame(frame).schema.columns

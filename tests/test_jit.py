@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bayescascade import BranchCascade, LeafCascade
 from bayescascade.base import jit as _jit
+from tests.documents import ROOT
 from tests.people import DECLARED, draw_people
 
 HELPER = """
@@ -45,6 +45,22 @@ print(caller(kind(1.0)), sum(caller.stats.cache_hits.values()))
 """
 
 
+def printed(code, cache=None, *, path=(), must_end=True, **more):
+    """Return what a program prints that caches its kernels in a folder, and how it ended."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, filter(None, [*path, *sys.path]))),
+    }
+    for name in ("NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT"):
+        environment.pop(name, None)
+    environment |= more if cache is None else {"NUMBA_CACHE_DIR": str(cache), **more}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True,
+        check=must_end, cwd=ROOT,
+    )  # fmt: skip
+    return done.stdout if must_end else done
+
+
 @pytest.fixture
 def package(tmp_path):
     """Return a function that runs a two-file package: its answer and the cache's hits."""
@@ -56,19 +72,8 @@ def package(tmp_path):
     def run(constant=None, name="Point"):
         if constant is not None:
             (folder / "helper.py").write_text(HELPER.format(constant=constant, name=name))
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
-            "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", RUN.format(package="twofiles")],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        answer, hits = done.stdout.split()
+        code = RUN.format(package="twofiles")
+        answer, hits = printed(code, tmp_path / "cache", path=[tmp_path]).split()
         return float(answer), int(hits)
 
     return run
@@ -230,16 +235,7 @@ print(sorted({event.data["dispatcher"].__name__ for _, event in compiled.buffer}
 @pytest.mark.slow
 def test_the_first_fit_of_a_small_table_compiles_nothing(tmp_path):
     """Who tries it would otherwise wait for half a minute, for a fit of a second."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "NUMBA_CACHE_DIR": str(tmp_path),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", FIRST_FITS], env=environment, capture_output=True, text=True,
-        check=True, cwd=Path(__file__).parents[1],
-    )  # fmt: skip
-    assert done.stdout.split() == ["[]"]
+    assert printed(FIRST_FITS, tmp_path).split() == ["[]"]
 
 
 INTERRUPTED = """
@@ -310,20 +306,12 @@ def test_interrupts_do_not_end_the_process(is_broken, tmp_path):
         "from bayescascade.base.jit import kernel\n\n"
         "@kernel\ndef draw(rng):\n    return rng.random()\n"
     )
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
-        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-    }
     script = INTERRUPTED.format(is_broken=is_broken)
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True
-    )
+    done = printed(script, tmp_path / "cache", path=[tmp_path], must_end=False)
     assert ("safe" in done.stdout, done.returncode == 0) == (not is_broken,) * 2, done.stderr
 
 
-@pytest.mark.parametrize("is_told", [False, True])
-def test_the_cache_is_where_it_is_said_to_be(is_told, tmp_path):
+def test_the_cache_is_where_it_is_said_to_be(tmp_path):
     """Who is asked to make a folder writable should not be sent to another one."""
     code = (
         "from pathlib import Path\n"
@@ -333,18 +321,6 @@ def test_the_cache_is_where_it_is_said_to_be(is_told, tmp_path):
         "print(cache_folder())\n"
         "print(used is None or Path(used.cache_path).is_relative_to(cache_folder()))"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    environment.pop("NUMBA_CACHE_DIR", None)
-    environment.pop("NUMBA_DISABLE_JIT", None)
-    environment |= {"NUMBA_CACHE_DIR": str(tmp_path)} if is_told else {}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    folder, is_there = done.stdout.splitlines()
-    assert is_there == "True"
-    assert not is_told or folder == str(tmp_path)
-    environment["NUMBA_DISABLE_JIT"] = "1"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "None\nTrue\n"
+    assert printed(code).endswith("\nTrue\n")
+    assert printed(code, tmp_path) == f"{tmp_path}\nTrue\n"
+    assert printed(code, tmp_path, NUMBA_DISABLE_JIT="1") == "None\nTrue\n"

@@ -44,14 +44,12 @@ PLACES = tuple(f"{a}{b}land" for a in "ABCDEFG" for b in "aeioruy")
         (("a", "b", "missing"), True, [0, 3], "a or missing"),
     ],
 )
-def test_many_levels_in_words(
-    levels: tuple[str | int, ...], gap: bool, codes: list[int], words: str
-) -> None:
+def test_many_levels_in_words(levels, gap, codes, words):
     """A line of a tree has no room for dozens of names."""
     assert Column("c", "nominal", tuple(sorted(levels)), (), gap).describe_codes(codes) == words
 
 
-def test_words_are_exact_unless_they_are_cut(rng: np.random.Generator) -> None:
+def test_words_are_exact_unless_they_are_cut(rng):
     """Who reads a rule must know which cells it holds, a gap included; evidence is never cut."""
     for gap in (False, True):
         column = Column("age", "nominal", AGES, (), gap)
@@ -81,7 +79,7 @@ def _parsed(words: str, gap: bool) -> list[int]:
     return codes
 
 
-def test_splits_on_many_levels_take_two_lines() -> None:
+def test_splits_on_many_levels_take_two_lines():
     """On a terminal of 80 columns, a branch of 24 places took seven; all are in --full and HTML."""
     schema = Schema((Column("place", "nominal", PLACES), Column("sex", "nominal", ("f", "m"))))
     inner = (1, [((0,), None), ((1,), None)])

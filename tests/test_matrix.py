@@ -51,7 +51,6 @@ MATRIX = np.array(
 
 
 def test_each_kind_of_column():
-    """Trees must see numbers, levels and ranks as what they are."""
     encoder = learned(mixed())
     matrix = matrix_of(encoder, mixed())
     np.testing.assert_array_equal(matrix, MATRIX, strict=True)
@@ -101,7 +100,6 @@ def test_categories_are_levels_even_if_unused():
     ],
 )
 def test_cells_outside_their_column_are_named(change, message):
-    """The cell is to be found in a table of thousands."""
     with pytest.raises(DataError, match=message):
         matrix_of(learned(mixed()), mixed().assign(**change))
 
@@ -131,7 +129,6 @@ def test_arrays_that_are_none():
 
 
 def test_a_record_comes_back_the_same(rng):
-    """A loaded model must read cells as the saved one did."""
     for X in (patients(rng, missing=0.1), np.ones((2, 3))):
         encoder = learned(X)
         read = MatrixEncoder.from_dict(json.loads(json.dumps(encoder.to_dict(), allow_nan=False)))

@@ -45,7 +45,7 @@ def declared(requirements: list[str]) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)
-def test_every_import_is_a_declared_dependency(folder: Path) -> None:
+def test_every_import_is_a_declared_dependency(folder):
     """Else it works here and fails where the package is installed alone."""
     needed = {DISTRIBUTIONS.get(name, name) for name in imported(folder) - OURS}
     assert needed
@@ -53,7 +53,7 @@ def test_every_import_is_a_declared_dependency(folder: Path) -> None:
     assert needed <= declared(PROJECT["dependencies"] + optional)
 
 
-def test_a_model_needs_no_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_model_needs_no_extra(monkeypatch, tmp_path):
     """Who installs the package alone gets models, and one line for what else a command needs."""
     data = tmp_path / "rows.csv"
     data.write_text("a,b\n" + "x,y\nx,z\nw,z\n" * 9)
@@ -73,55 +73,40 @@ def test_a_model_needs_no_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         assert f"pip install 'bayescascade[{extra}]'" in refused.stderr
 
 
-def test_samplers_needs_neither_bayescascade_nor_numba() -> None:
-    """The samplers are for anybody's targets."""
+def test_samplers_needs_neither_bayescascade_nor_numba():
     assert imported(PACKAGES[1]) <= {"samplers", "numpy", "joblib"}
 
 
-def test_installed_dependencies_meet_the_floors() -> None:
+def test_installed_dependencies_meet_the_floors():
     """A floor above what the tests run with was never tested."""
     for requirement in PROJECT["dependencies"]:
         name, floor = requirement.split(">=")
         assert _numbers(version(name)) >= _numbers(floor), requirement
 
 
-def test_version_has_an_entry_in_the_changelog() -> None:
+def test_version_has_an_entry_in_the_changelog_and_is_the_one_that_is_cited():
     """A release whose changes nobody wrote down would say nothing to its users."""
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+) - (\d{4}-\d{2}-\d{2})$", changelog, re.MULTILINE)
     assert newest is not None
     assert newest[1] == PROJECT["version"] == bayescascade.__version__
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (\S+)$", citation, re.MULTILINE) == [newest[1]]
+    assert re.findall(r'^date-released: "(\S+)"$', citation, re.MULTILINE) == [newest[2]]
 
 
-def test_readme_names_commands_that_exist() -> None:
-    """The first thing that a reader types must work."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    named = set(re.findall(r"\bmake ([a-z]+)", readme))
-    assert {"demo", "test"} <= named
-    assert named <= set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
-
-
-def test_readme_links_to_files_that_exist() -> None:
-    """A broken link is found by readers only."""
+def test_readme_links_to_files_that_exist():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", readme)
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_readme_is_short_enough_to_be_read() -> None:
+def test_readme_is_short_enough_to_be_read():
     """What is longer stands in docs/, once."""
     readme = (ROOT / "README.md").read_bytes()
     assert len(readme) <= 12_000
     assert readme.count(b"\n") <= 200
-
-
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
-def test_pages_avoid_words_that_are_read_twice(path: Path) -> None:
-    """Such a sentence has a plainer one beside it."""
-    words = r"\b(told|so\s+many|as\s+of|is\s+put\s+on|none\s+such|likewise)\b"
-    assert re.findall(words, path.read_text(encoding="utf-8")) == []
 
 
 def _numbers(text: str) -> tuple[int, ...]:

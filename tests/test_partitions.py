@@ -43,7 +43,7 @@ def parted(frame: pd.DataFrame, n_parts: int) -> Any:
     return dataframe.from_delayed(parts, meta=frame[:0])
 
 
-def test_errors_name_the_row() -> None:
+def test_errors_name_the_row():
     """Where a cluster only knows that something is wrong, rows are looked through for it."""
     frame = clinic(100, 1).drop(columns="income").assign(n=1)
     with pytest.raises(DataError, match=r'column "ward" has \d+ missing cells, the first in row'):
@@ -60,7 +60,7 @@ def test_errors_name_the_row() -> None:
 
 
 @pytest.mark.slow
-def test_models_take_partitions_and_tell_them_lazily() -> None:
+def test_models_take_partitions_and_tell_them_lazily():
     """Fitting counts at once; predictions wait until Dask is asked, and keep the rows' index."""
     frame = pd.read_csv(TITANIC)
     rows = parted(frame, 4)
@@ -118,7 +118,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_changes_nothing(tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_changes_nothing(tmp_path):
     """On a cluster some machine always fails; its partitions are counted by another."""
     pytest.importorskip("distributed")
     script = tmp_path / "killed.py"

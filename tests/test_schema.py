@@ -20,8 +20,7 @@ OWNER = Column("owner", "nominal", (False, True))
 SCHEMA = Schema((SEX, SIZE, INCOME, OWNER))
 
 
-def test_codes_follow_the_levels() -> None:
-    """Every kind of column, missing cells included, in the documented codes."""
+def test_codes_follow_the_levels():
     frame = pd.DataFrame(
         {
             "owner": [True, False, None],
@@ -49,18 +48,18 @@ def test_codes_follow_the_levels() -> None:
     ],
     ids=["mapping", "series", "columns", "array", "list", "frame"],
 )
-def test_one_row_in_any_form(rows: object) -> None:
+def test_one_row_in_any_form(rows):
     """A model fitted on a DataFrame must score what a user has at hand, text included."""
     assert SCHEMA.encode(rows).tolist() == [[1], [1], [1], [1]]
 
 
 @pytest.mark.parametrize("cells", [[1, 2], [1.0, 2.0], ["1", "2"], ["1.0", " 2"], ["01", "2e0"]])
-def test_number_levels_match_any_spelling(cells: list[object]) -> None:
+def test_number_levels_match_any_spelling(cells):
     """A CSV file read as text, or with a missing cell that made floats, is the same table."""
     assert Column("n", "nominal", (1, 2)).encode(pd.Series(cells)).tolist() == [0, 1]
 
 
-def test_text_levels_match_the_canonical_text_only() -> None:
+def test_text_levels_match_the_canonical_text_only():
     """The texts "01" and "1" may be two codes of a register; the number 1 means the latter."""
     column = Column("code", "nominal", ("01", "1", "x"))
     assert column.encode(pd.Series(["01", "1", "x"])).tolist() == [0, 1, 2]
@@ -69,7 +68,7 @@ def test_text_levels_match_the_canonical_text_only() -> None:
         column.encode(pd.Series(["1.0"]))
 
 
-def test_truth_values_are_not_numbers() -> None:
+def test_truth_values_are_not_numbers():
     """True must not silently be taken for 1."""
     with pytest.raises(DataError, match='unknown level "True" in row 1'):
         Column("n", "nominal", (0, 1)).encode(pd.Series([True]))
@@ -77,7 +76,7 @@ def test_truth_values_are_not_numbers() -> None:
         OWNER.encode(pd.Series([True, 1], dtype=object))
 
 
-def test_large_integers_are_exact() -> None:
+def test_large_integers_are_exact():
     """Beyond 2**53 neighboring integers must not be confused by a float in between."""
     column = Column("id", "nominal", (2**53, 2**53 + 1))
     assert column.encode(pd.Series([2**53 + 1, 2**53])).tolist() == [1, 0]
@@ -102,8 +101,7 @@ def test_large_integers_are_exact() -> None:
         ),
     ],
 )
-def test_a_cell_outside_the_domain_is_named(change: dict[str, object], message: str) -> None:
-    """A user must find the cell in the file: column, value and row."""
+def test_a_cell_outside_the_domain_is_named(change, message):
     row = {"sex": "male", "size": 1, "income": 1, "owner": True}
     frame = pd.DataFrame([row] * 16 + [row | change])
     with pytest.raises(DataError) as caught:
@@ -111,8 +109,7 @@ def test_a_cell_outside_the_domain_is_named(change: dict[str, object], message: 
     assert str(caught.value).startswith(message)
 
 
-def test_structural_errors_are_named() -> None:
-    """Wrong columns, widths and shapes must not reach the codes."""
+def test_structural_errors_are_named():
     with pytest.raises(DataError, match='column "size" is missing; columns: sex'):
         SCHEMA.encode(pd.DataFrame({"sex": ["male"]}))
     with pytest.raises(DataError, match='column "owner" is missing'):
@@ -127,7 +124,7 @@ def test_structural_errors_are_named() -> None:
         SCHEMA.encode({"sex": ["male"], "size": [1, 2], "income": [1], "owner": [True]})
 
 
-def test_a_table_with_the_schema_is_taken_as_it_is() -> None:
+def test_a_table_with_the_schema_is_taken_as_it_is():
     """Scoring a Table must not need its rows again; another domain is an error."""
     table = Table.from_frame(pd.DataFrame({"a": [2, 1, 2], "b": ["x", "y", "x"]}))
     assert table.schema.encode(table).tolist() == [[0, 1], [1, 0]]
@@ -135,7 +132,7 @@ def test_a_table_with_the_schema_is_taken_as_it_is() -> None:
         SCHEMA.encode(table)
 
 
-def test_decode_reverses_encode(rng: np.random.Generator) -> None:
+def test_decode_reverses_encode(rng):
     """Sampled rows must be rows of the table's domain, with its types."""
     codes = np.array([rng.integers(0, n, 500) for n in SCHEMA.n_levels])
     frame = SCHEMA.decode(codes, rng)
@@ -147,7 +144,7 @@ def test_decode_reverses_encode(rng: np.random.Generator) -> None:
     assert frame["income"].isna().tolist() == (codes[2] == 3).tolist()
 
 
-def test_decoded_bins_include_no_upper_edge(rng: np.random.Generator) -> None:
+def test_decoded_bins_include_no_upper_edge(rng):
     """Between neighboring floats rounding must not move a draw to the next bin."""
     edges = (1.0, np.nextafter(1, 2), np.nextafter(np.nextafter(1, 2), 2), 2.0)
     schema = Schema((Column("x", "continuous", (), tuple(map(float, edges))),))
@@ -155,7 +152,7 @@ def test_decoded_bins_include_no_upper_edge(rng: np.random.Generator) -> None:
     assert schema.encode(schema.decode(codes, rng)).tolist() == codes.tolist()
 
 
-def test_decoded_values_are_uniform_within_their_bin(rng: np.random.Generator) -> None:
+def test_decoded_values_are_uniform_within_their_bin(rng):
     """The density within a bin is constant; a draw that is not uniform must be noticed."""
     schema = Schema((Column("x", "continuous", (), (0.0, 1.0, 3.0)),))
     values = schema.decode(np.ones((1, 5000), dtype=np.int64), rng)["x"].to_numpy()
@@ -165,7 +162,7 @@ def test_decoded_values_are_uniform_within_their_bin(rng: np.random.Generator) -
     assert stats.kstest(broken, stats.uniform(1, 2).cdf).pvalue < 1e-4
 
 
-def test_decode_refuses_codes_out_of_range(rng: np.random.Generator) -> None:
+def test_decode_refuses_codes_out_of_range(rng):
     """A wrong code must not be wrapped around to the last level."""
     for codes in ([[0], [0], [0], [2]], [[-1], [0], [0], [0]]):
         with pytest.raises(ParameterError, match="must be from 0 to 1"):
@@ -188,10 +185,7 @@ def test_decode_refuses_codes_out_of_range(rng: np.random.Generator) -> None:
         ({}, {}),
     ],
 )
-def test_evidence_becomes_codes(
-    evidence: dict[str, object], codes: dict[int, tuple[int, ...]]
-) -> None:
-    """Conditioning takes levels, lists, numbers and intervals."""
+def test_evidence_becomes_codes(evidence, codes):
     assert SCHEMA.encode_conditions(evidence) == codes
 
 
@@ -207,14 +201,14 @@ def test_evidence_becomes_codes(
         ({"income": 11}, 'column "income" has 11 in row 1, outside [0, 10]'),
     ],
 )
-def test_wrong_evidence_is_named(evidence: dict[str, object], message: str) -> None:
+def test_wrong_evidence_is_named(evidence, message):
     """Evidence that is off by an edge must not silently condition on something else."""
     with pytest.raises(DataError) as caught:
         SCHEMA.encode_conditions(evidence)
     assert message in str(caught.value)
 
 
-def test_edges_may_be_given_as_printed() -> None:
+def test_edges_may_be_given_as_printed():
     """A user copies an interval from a printed tree, where edges are rounded."""
     column = Column("x", "continuous", (), (0.1, 1 / 3, 2 / 3))
     assert column.describe_codes([0]) == "in [0.1, 0.333333)"
@@ -237,12 +231,11 @@ def test_edges_may_be_given_as_printed() -> None:
         (Column("x", "continuous", (), (1.0, 1.00000001, 2.0)), [1], "in [1.00000001, 2]"),
     ],
 )
-def test_codes_in_words(column: Column, codes: list[int], words: str) -> None:
-    """What is printed after "is" must name exactly these codes."""
+def test_codes_in_words(column, codes, words):
     assert column.describe_codes(codes) == words
 
 
-def test_volumes() -> None:
+def test_volumes():
     """Densities divide by these widths; the missing level of a continuous column is an atom."""
     assert SEX.widths.tolist() == [1, 1]
     assert SIZE.widths.tolist() == [1] * 5
@@ -253,8 +246,7 @@ def test_volumes() -> None:
     assert not SCHEMA.n_levels.flags.writeable
 
 
-def test_json_round_trip() -> None:
-    """A saved model must come back with the same levels, types and fingerprint."""
+def test_json_round_trip():
     record = json.loads(json.dumps(SCHEMA.to_dict()))
     rebuilt = Schema.from_dict(record)
     assert rebuilt == SCHEMA
@@ -305,7 +297,6 @@ def column_record(**changes: object) -> dict[str, object]:
         ),
     ],
 )
-def test_forged_schemas_are_refused(record: object, message: str) -> None:
-    """A model file that was edited must be refused before it is used."""
+def test_forged_schemas_are_refused(record, message):
     with pytest.raises(ModelFileError, match=message):
         Schema.from_dict(record)

@@ -17,24 +17,24 @@ def search(**changed: Any) -> Search:
     return Search(**(parameters | changed))
 
 
-def test_the_users_steps_come_before_the_default() -> None:
+def test_the_users_steps_come_before_the_default():
     run = search(search="anneal", n_steps=50).run(gibbs(), default_steps=600)
     assert run.proposed["step"].sum() == 2 * 50
     assert search(search="anneal").run(gibbs(), default_steps=600).proposed["step"].sum() == 2 * 600
 
 
 @pytest.mark.parametrize("name", SAMPLED)
-def test_blocks_are_as_many_as_asked_for(name: str) -> None:
+def test_blocks_are_as_many_as_asked_for(name):
     """A block too many costs a pass over all rows."""
     run = search(search=name).run(gibbs(), default_steps=600, n_blocks=20)
     assert run.traces["log_density"].shape == (2, 20)
 
 
-def test_chains_start_from_their_own_ends_made_better(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chains_start_from_their_own_ends_made_better(monkeypatch):
     """If all started from the best, R-hat could not see that others ended elsewhere."""
     few, starts, plain = {"n_steps": 3, "n_chains": 4}, [], samplers.metropolis
 
-    def seen(target: Any, **how: Any) -> samplers.Run[int]:
+    def seen(target, **how):
         starts.extend(how["initial_states"])
         return plain(target, **how)
 
@@ -43,7 +43,7 @@ def test_chains_start_from_their_own_ends_made_better(monkeypatch: pytest.Monkey
     posterior = gibbs()
     best = max(range(-20, 20), key=posterior.log_density)
 
-    def polished(state: int) -> int:
+    def polished(state):
         return state + (state < best) - (state > best)
 
     monkeypatch.setattr(type(posterior), "polished", staticmethod(polished), raising=False)
@@ -53,7 +53,7 @@ def test_chains_start_from_their_own_ends_made_better(monkeypatch: pytest.Monkey
     assert run.best_log_density >= max(map(posterior.log_density, starts))
 
 
-def test_small_tables_have_a_thousand_blocks_and_large_ones_enough() -> None:
+def test_small_tables_have_a_thousand_blocks_and_large_ones_enough():
     """Up to 40,000 rows nothing changes; four chains still have the 400 draws that ESS asks for."""
     assert {most_blocks(n) for n in (0, 1, 14, 2_000, 40_000)} == {1000}
     assert [most_blocks(n, 5_000) for n in (0, 14, 1_000, 2_000, 40_000)] == [1000] * 3 + [625, 125]
@@ -62,7 +62,7 @@ def test_small_tables_have_a_thousand_blocks_and_large_ones_enough() -> None:
     assert 4 * min(blocks) >= 400
 
 
-def test_steps_grow_with_the_rows_until_they_are_dear() -> None:
+def test_steps_grow_with_the_rows_until_they_are_dear():
     assert [default_steps(n) for n in (0, 14, 500, 40_000, 200_000, 10**6)] == [
         200_000, 200_000, 500_000, 1_000_000, 200_000, 50_000,
     ]  # fmt: skip

@@ -14,14 +14,14 @@ WEIGHTS = np.array([5.0, 3.0, 1.0, 4.0])
 
 
 @pytest.mark.parametrize("n_parts", [1, 2, 3, 13, 20])
-def test_every_row_is_dealt_once(n_parts: int, rng: np.random.Generator) -> None:
+def test_every_row_is_dealt_once(n_parts, rng):
     split = split_rows(WEIGHTS, n_parts, rng)
     assert (split.sum(axis=0) == WEIGHTS).all()
     assert (split >= 0).all()
     assert split.sum(axis=1).max() - split.sum(axis=1).min() <= 1
 
 
-def test_a_fraction_stays_in_one_piece(rng: np.random.Generator) -> None:
+def test_a_fraction_stays_in_one_piece(rng):
     split = split_rows(np.array([0.25, 2.5]), 3, rng)
     assert split.sum(axis=0).tolist() == [0.25, 2.5]
     assert np.sort(split % 1, axis=0)[-1].tolist() == [0.25, 0.5]
@@ -36,9 +36,7 @@ def with_replacement(weights, n_parts, rng):
 
 
 @pytest.mark.parametrize(("splitting", "is_right"), [(split_rows, True), (with_replacement, False)])
-def test_parts_are_as_likely_as_by_shuffling(
-    rng: np.random.Generator, splitting, is_right: bool
-) -> None:
+def test_parts_are_as_likely_as_by_shuffling(rng, splitting, is_right):
     """Else the halves would be more alike, or less, than halves of the rows are."""
     drawn = [int(splitting(WEIGHTS, 2, rng)[0, 0]) for _ in range(20_000)]
     ways = [math.comb(5, k) * math.comb(8, 6 - k) for k in range(6)]
@@ -46,13 +44,13 @@ def test_parts_are_as_likely_as_by_shuffling(
     assert fits(outcomes, np.array(ways) / math.comb(13, 6)) is is_right
 
 
-def test_a_billion_rows_are_dealt(rng: np.random.Generator) -> None:
+def test_a_billion_rows_are_dealt(rng):
     split = split_rows(np.array([3e9, 1.0, 2e9]), 2, rng)
     assert (split.sum(axis=0) == [3e9, 1, 2e9]).all()
     assert split.sum(axis=1) == pytest.approx([2.5e9, 2.5e9], rel=1e-3)
 
 
-def test_a_part_keeps_the_schema_of_the_whole() -> None:
+def test_a_part_keeps_the_schema_of_the_whole():
     """A level that one half lacks must have density for the other."""
     table = Table.from_csv(TITANIC)
     weights = np.where(table.codes[0] == 0, 0.0, table.weights)
@@ -65,7 +63,7 @@ def test_a_part_keeps_the_schema_of_the_whole() -> None:
     assert part.n_distinct < table.n_distinct
 
 
-def test_each_class_is_dealt_alike(rng: np.random.Generator) -> None:
+def test_each_class_is_dealt_alike(rng):
     """A rare class that is tested but was not learned would be counted as an error."""
     labels = np.array(["a"] * 100 + ["b"] * 10 + ["c"] * 2 + ["d"])
     parts = split_by_class(labels, [0.5, 0.25, 0.25], rng)

@@ -24,7 +24,7 @@ def only_column(values: object, **declared: object) -> Column:
     return Table.from_frame(frame, **declared).schema.columns[0]
 
 
-def test_arrays_are_compact_sorted_and_read_only() -> None:
+def test_arrays_are_compact_sorted_and_read_only():
     """Kernels rely on the layout, and nobody may change the counts behind a posterior."""
     table = Table.from_frame(pd.read_csv(DATA / "tic_tac_toe.csv"))
     assert table.codes.dtype == np.uint8
@@ -37,7 +37,7 @@ def test_arrays_are_compact_sorted_and_read_only() -> None:
     assert rows == sorted(set(rows))
 
 
-def test_many_codes_need_two_bytes() -> None:
+def test_many_codes_need_two_bytes():
     """256 codes fit a byte, 257 do not: they must not wrap around."""
     for n_codes, dtype in ((256, np.uint8), (257, np.uint16)):
         table = Table.from_frame(pd.DataFrame({"x": range(n_codes)}), ordinal=["x"])
@@ -65,7 +65,7 @@ def test_many_codes_need_two_bytes() -> None:
         (pd.cut(pd.Series([0.5, 1.5, 0.5]), [0, 1, 2]), "ordinal", ("(0, 1]", "(1, 2]")),
     ],
 )
-def test_kinds_are_inferred(values: object, kind: str, levels: tuple[object, ...]) -> None:
+def test_kinds_are_inferred(values, kind, levels):
     """A user declares nothing for an ordinary table, and unused categories stay possible."""
     column = only_column(values)
     assert column.kind == kind
@@ -83,16 +83,14 @@ def test_kinds_are_inferred(values: object, kind: str, levels: tuple[object, ...
         ({"ordinal": {"x": [10**400, 5, 2, 1]}}, (10**400, 5, 2, 1)),
     ],
 )
-def test_declared_levels_are_the_domain(
-    declared: dict[str, object], levels: tuple[object, ...]
-) -> None:
+def test_declared_levels_are_the_domain(declared, levels):
     """A level that no row has is still a place where a row could be."""
     column = only_column([2, 5, 1], **declared)
     assert column.kind == next(iter(declared))
     assert column.levels == levels
 
 
-def test_continuous_columns_have_bins_of_equal_frequency() -> None:
+def test_continuous_columns_have_bins_of_equal_frequency():
     """Bins hold the same number of rows where ties allow, and cover the whole range."""
     table = Table.from_frame(pd.DataFrame({"x": np.arange(100.0) ** 2 / 4}), continuous={"x": 4})
     edges = table.schema.columns[0].edges
@@ -101,7 +99,7 @@ def test_continuous_columns_have_bins_of_equal_frequency() -> None:
     assert table.weights.tolist() == [25] * 4
 
 
-def test_tied_quantiles_are_merged() -> None:
+def test_tied_quantiles_are_merged():
     """Many zeros are one bin, not several empty ones."""
     column = only_column([0] * 90 + list(range(1, 11)), continuous={"x": 4})
     assert column.edges == (-0.5, 0.5, 10.5)
@@ -109,7 +107,7 @@ def test_tied_quantiles_are_merged() -> None:
     assert only_column([1.5, 2], continuous={"x": 1}).edges == (1.5, 2)
 
 
-def test_a_number_of_bins_leaves_whole_numbers_whole() -> None:
+def test_a_number_of_bins_leaves_whole_numbers_whole():
     """Who asks for other bins than those that the note offers must not read "[1, 3)" of counts."""
     column = only_column([0, 1, 1, 3, 4, 9], continuous={"x": 3})
     assert column.is_whole
@@ -125,28 +123,25 @@ def test_a_number_of_bins_leaves_whole_numbers_whole() -> None:
     assert edges.condition_words([0]) == "x is in [0, 2)"
 
 
-def test_bins_between_neighboring_floats() -> None:
+def test_bins_between_neighboring_floats():
     """Where no number lies between two values, the upper one must start the next bin."""
     low, high = 1.0, float(np.nextafter(1, 2))
     column = only_column([low, high, 2.0], continuous={"x": 3})
     assert column.encode(pd.Series([low, high, 2.0])).tolist() == [0, 1, 2]
 
 
-def test_bins_follow_the_weights() -> None:
-    """A row that counts nine times fills a bin alone."""
+def test_bins_follow_the_weights():
     frame = pd.DataFrame({"x": [1.0, 2, 3, 4], "n": [9, 3, 3, 3]})
     table = Table.from_frame(frame, weights="n", continuous={"x": 2})
     assert table.schema.columns[0].edges == (0.5, 1.5, 4.5)
 
 
-def test_sampled_quantiles_are_close(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sampled_quantiles_are_close(rng, monkeypatch):
     """A file too long for exact quantiles gets nearly equal bins, even if it is sorted."""
     monkeypatch.setattr(bins, "SAMPLE_SIZE", 10_000)
     values = np.sort(rng.normal(size=100_000))
 
-    def largest_error(sample: np.ndarray) -> float:
+    def largest_error(sample):
         edges = equal_frequency_edges(sample, np.ones(len(sample)), 10, -10, 10)
         return float(np.abs(np.histogram(values, edges)[0] / 100_000 - 0.1).max())
 
@@ -161,8 +156,7 @@ def test_sampled_quantiles_are_close(
     assert largest_error(values[:10_000]) > 0.015  # keeping the first rows instead
 
 
-def test_missing_cells_can_be_a_level() -> None:
-    """Only the columns that have missing cells get the level, and it is the last code."""
+def test_missing_cells_can_be_a_level():
     frame = pd.DataFrame(
         {
             "sex": ["male", None, "female"],
@@ -178,7 +172,7 @@ def test_missing_cells_can_be_a_level() -> None:
     assert sorted(table.codes.T.tolist()) == [[0, 1, 2, 0], [1, 0, 0, 0], [2, 2, 1, 1]]
 
 
-def test_a_schema_codes_held_out_rows() -> None:
+def test_a_schema_codes_held_out_rows():
     """The other half of the data gets the same codes, in any order of columns."""
     frame = pd.DataFrame({"a": ["x", "y", "z"], "b": [1, 2, 1]})
     schema = Table.from_frame(frame).schema
@@ -189,8 +183,7 @@ def test_a_schema_codes_held_out_rows() -> None:
     assert weighted.weights.tolist() == [1, 2]
 
 
-def test_arrays_of_any_type() -> None:
-    """Numbers, text and mixed rows, with names or without."""
+def test_arrays_of_any_type():
     table = Table.from_arrays(np.array([[1, 5], [2, 5], [1, 6]]))
     assert table.schema.names == ("x0", "x1")
     assert table.schema.columns[1].levels == (5, 6)
@@ -202,7 +195,7 @@ def test_arrays_of_any_type() -> None:
     assert again.codes.tolist() == [[1]]
 
 
-def test_declarations_by_column_number() -> None:
+def test_declarations_by_column_number():
     """Arrays have no names: a column's number is enough, a wrong one is an error."""
     array = np.array([[1, 1.5, 3], [2, 2.5, 4]])
     table = Table.from_arrays(array, continuous={1: 2}, ordinal=[2], columns=[0, 1, 2])
@@ -221,7 +214,7 @@ def test_declarations_by_column_number() -> None:
         Table.from_arrays(array, drop="x1")
 
 
-def test_fingerprints_tell_tables_apart() -> None:
+def test_fingerprints_tell_tables_apart():
     """A checkpoint must notice that it belongs to other data."""
     frame = pd.DataFrame({"a": [1, 2, 2], "b": [1, 1, 2]})
     prints = {
@@ -240,9 +233,7 @@ rows_of_codes = st.lists(
 
 
 @given(rows_of_codes, st.data())
-def test_counts_are_those_of_the_rows(
-    rows: list[tuple[int, str, bool]], data: st.DataObject
-) -> None:
+def test_counts_are_those_of_the_rows(rows, data):
     """Each distinct row counts as often as it occurs, in whatever order rows come."""
     frame = pd.DataFrame(rows, columns=["i", "s", "b"])
     table = Table.from_frame(frame, nominal=["i"])
@@ -264,30 +255,30 @@ def test_counts_are_those_of_the_rows(
     ).filter(lambda rows: any(weight > 0 for _, weight in rows)),
     st.randoms(use_true_random=False),
 )
-def test_weights_are_summed_in_any_order(rows: list[tuple[int, float]], random: object) -> None:
+def test_weights_are_summed_in_any_order(rows, random):
     """0.1 + 0.2 + 0.3 depends on the order in floating point; a table must not."""
     frame = pd.DataFrame(rows, columns=["a", "n"])
 
-    def read(frame: pd.DataFrame) -> Table:
+    def read(frame):
         return Table.from_frame(frame, nominal={"a": [0, 1]}, weights="n")
 
     table = read(frame)
     shuffled = list(rows)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     assert read(pd.DataFrame(shuffled, columns=["a", "n"])).fingerprint() == table.fingerprint()
     sums = {code: sum(w for level, w in rows if level == code) for code in (0, 1)}
     for code, weight in zip(table.codes[0].tolist(), table.weights, strict=True):
         assert weight == pytest.approx(sums[code], rel=1e-12, abs=1e-19)
 
 
-def test_tiny_weights_count() -> None:
+def test_tiny_weights_count():
     """A positive weight beside a huge one must neither vanish nor be rounded to zero."""
     frame = pd.DataFrame({"a": ["x", "y", "z"]})
     assert Table.from_frame(frame, weights=[1e9, 0.1, 0.3]).weights.tolist() == [1e9, 0.1, 0.3]
     assert (Table.from_frame(frame, weights=[1e300, 1e-300, 1]).weights > 0).all()
 
 
-def test_more_cells_than_a_word_can_number(rng: np.random.Generator) -> None:
+def test_more_cells_than_a_word_can_number(rng):
     """Rows of many columns need several words, and must be told apart by each of them."""
     array = rng.integers(0, 2, (500, 150))
     array[250:] = array[:250]
@@ -298,7 +289,7 @@ def test_more_cells_than_a_word_can_number(rng: np.random.Generator) -> None:
     assert table.weights.tolist() == [expected[row] for row in sorted(expected)]
 
 
-def test_words_hold_up_to_two_to_the_64_cells() -> None:
+def test_words_hold_up_to_two_to_the_64_cells():
     """A product of exactly 2**64 still fits one word; the largest code must not overflow."""
     array = np.array([[0] * 8, [255] * 8, [255] * 7 + [254]])
     declared = {index: list(range(256)) for index in range(8)}

@@ -3,7 +3,6 @@
 import itertools
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -27,7 +26,7 @@ rows = st.lists(
 @pytest.mark.slow
 @settings(deadline=None)
 @given(rows, st.data())
-def test_parts_merged_are_the_whole(listed: list[Any], data: st.DataObject) -> None:
+def test_parts_merged_are_the_whole(listed, data):
     """Rows counted at several places are as good as rows in one, to the last bit."""
     frame = pd.DataFrame(listed, columns=["whole", "text", "truth", "number", "n"])
     frame["n"] += 1
@@ -60,7 +59,7 @@ def test_parts_merged_are_the_whole(listed: list[Any], data: st.DataObject) -> N
             assert (merged.n_rows, merged.total_weight) == (len(frame), expected.total_weight)
 
 
-def test_a_schema_makes_parts_alike(rng: np.random.Generator) -> None:
+def test_a_schema_makes_parts_alike(rng):
     """Bins and orders are given by one schema; columns may stand in any order."""
     frame = pd.DataFrame({"x": rng.normal(size=300), "age": rng.choice(["child", "adult"], 300)})
     whole = Table.from_frame(frame, continuous={"x": 4}, ordinal={"age": ["child", "adult"]})
@@ -71,7 +70,7 @@ def test_a_schema_makes_parts_alike(rng: np.random.Generator) -> None:
         Table.merge([])
 
 
-def test_weights_of_any_size_are_merged() -> None:
+def test_weights_of_any_size_are_merged():
     """Sums are exact on a grid that the largest weight of all parts sets."""
     few, many = 2.0**-20, 2.0**50
     parts = [
@@ -114,7 +113,7 @@ def test_weights_of_any_size_are_merged() -> None:
         ),
     ],
 )
-def test_tables_that_are_not_alike(first: Any, second: Any, message: str) -> None:
+def test_tables_that_are_not_alike(first, second, message):
     """Where the whole could not be known, the user must say what it is."""
     tables = [Table.from_frame(pd.DataFrame(cells), **told) for cells, told in (first, second)]
     with pytest.raises(DataError) as caught:

@@ -46,7 +46,6 @@ START = np.array([-1.2, 1.0])
 
 @pytest.mark.parametrize("optimizer", ["lbfgs", "cg"])
 def test_the_top_is_found_and_never_left(optimizer):
-    """What is returned is the best that was seen, from the best of the starts."""
     target = Valley()
     run = ascend(target, [START, np.zeros(2)], max_iter=200, optimizer=optimizer)
     np.testing.assert_allclose(run.best_state, [1, 1], atol=1e-3)

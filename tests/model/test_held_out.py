@@ -38,11 +38,8 @@ def measured(X: pd.DataFrame, y: Any, weights: Any = None, **options: Any) -> He
     return measure(lambda X, y, *_: Memory(X, y), X, y, weights, seeds, **given)
 
 
-def test_no_row_is_predicted_by_what_learned_from_it() -> None:
-    """What knows its rows by heart is no better than a guess on others, and perfect if it saw them.
-
-    The twin holds out copies of rows that it keeps: it must be found out.
-    """
+def test_no_row_is_predicted_by_what_learned_from_it():
+    """What knows its rows by heart is no better than a guess on others; the twin saw copies."""
     X, y = rows()
     found, logistic, usual = measured(X, y).figures
     share = (y == "no").mean()
@@ -55,7 +52,7 @@ def test_no_row_is_predicted_by_what_learned_from_it() -> None:
     assert twin.figures[0].accuracy > 0.99
 
 
-def test_weights_and_rows_of_weight_zero() -> None:
+def test_weights_and_rows_of_weight_zero():
     """A weighted accuracy is that of the rows that weights stand for; others are not counted."""
     X, y = rows()
     weights = np.where(y == "no", 3.0, 1.0)
@@ -65,14 +62,14 @@ def test_weights_and_rows_of_weight_zero() -> None:
     assert found.figures[2].accuracy == pytest.approx(weights @ (y == "no") / weights.sum())
 
 
-def test_a_class_of_one_row_leaves_the_log_loss_finite() -> None:
+def test_a_class_of_one_row_leaves_the_log_loss_finite():
     X, y = rows()
     y[0] = "maybe"
     for one in measured(X, y).figures:
         assert 0 < one.log_loss < 40
 
 
-def test_one_fold_reasons_and_records() -> None:
+def test_one_fold_reasons_and_records():
     """One fold predicts a fifth of the rows; a fold that cannot be fitted is a reason, no error."""
     X, y = rows()
     once = measured(X, y, is_once=True)
@@ -82,7 +79,7 @@ def test_one_fold_reasons_and_records() -> None:
     for width in (60, 80):
         assert max(map(len, render(once.page(), width=width).splitlines())) <= width
 
-    def refuse(*_: Any) -> Any:
+    def refuse(*_):
         raise DataError("no rule")
 
     refused = measure(refuse, X, y, None, np.random.SeedSequence(1), name="", effort="", n_folds=2)

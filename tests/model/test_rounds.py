@@ -54,7 +54,7 @@ def islands(**changed: Any) -> samplers.Run[int]:
     )
 
 
-def test_chains_go_on_until_they_agree_unless_their_length_is_given() -> None:
+def test_chains_go_on_until_they_agree_unless_their_length_is_given():
     """A round is too short for these, and a few are not."""
     again = {"n_chains": 4, "random_state": 1, "search": "metropolis"}
     slow = Slow()
@@ -81,7 +81,7 @@ class Slow(FastRing):
 
 
 @pytest.mark.slow
-def test_replicas_join_where_chains_stay_apart() -> None:
+def test_replicas_join_where_chains_stay_apart():
     run = islands()
     assert run.method == "tempering"
     shares = (run.traces["place"] > 6).mean(axis=1)
@@ -101,7 +101,7 @@ def test_replicas_join_where_chains_stay_apart() -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_replicas_that_joined_are_told_from_those_asked_for(search: str, method: str) -> None:
+def test_replicas_that_joined_are_told_from_those_asked_for(search, method):
     """Both have run.method "tempering"; only of the first had chains failed before."""
     how = Search(search, None, 4, 1, 0, None, False, None, until="agreed")
     summary = explore_by(how, Islands(), default_steps=2_000, n_blocks=400, rounds=JOINED).summary_
@@ -112,14 +112,14 @@ def test_replicas_that_joined_are_told_from_those_asked_for(search: str, method:
 
 
 @pytest.mark.parametrize(("size", "n_steps"), [(4.0, 500), (10.0, 500), (40.0, 125)])
-def test_replicas_of_large_states_take_fewer_steps(size: float, n_steps: int) -> None:
+def test_replicas_of_large_states_take_fewer_steps(size, n_steps):
     """Lists of forty rules would take minutes, where lists of ten take one."""
 
     class Sized(Islands):
-        def describe(self, state: int) -> dict[str, float]:
+        def describe(self, state):
             return {"n_parts": size + 0 * state}
 
-        def legend(self) -> TraceLegend:
+        def legend(self):
             return TraceLegend(size="n_parts")
 
     rounds = Rounds(share=0.5, usual=10.0)
@@ -127,10 +127,10 @@ def test_replicas_of_large_states_take_fewer_steps(size: float, n_steps: int) ->
     assert rounds.steps_of_replicas(Sized(), run, 1_000) == n_steps
 
 
-def test_replicas_that_are_ended_early_leave_the_draws_of_chains() -> None:
+def test_replicas_that_are_ended_early_leave_the_draws_of_chains():
     """Ctrl-C a moment after they joined would leave a handful of draws."""
 
-    def stop(report: samplers.Progress) -> None:
+    def stop(report):
         if report.phase.startswith("replicas"):
             raise KeyboardInterrupt
 
@@ -140,9 +140,7 @@ def test_replicas_that_are_ended_early_leave_the_draws_of_chains() -> None:
     assert run.traces["place"].shape == (4, 200)
 
 
-def test_ctrl_c_between_chains_and_replicas_keeps_the_chains(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_ctrl_c_between_chains_and_replicas_keeps_the_chains(monkeypatch):
     monkeypatch.setattr(searches, "has_agreed", interrupted(1))
     run = islands()
     assert run.interrupted

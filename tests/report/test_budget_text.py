@@ -36,14 +36,12 @@ never acquired: age, iron"""
 
 
 def test_a_model_tells_what_is_spent_on_what(small):
-    """What `print` shows, digit by digit."""
     model, _ = small
     assert str(model) == MODEL
     assert "PlainForest(" in str(PlainForest())
 
 
 def test_steps_are_lines(small):
-    """Who reads an acquisition must see what each step cost and told."""
     model, frame = small
     acquisition = model.acquire(frame.iloc[-1].__getitem__)
     lines = str(acquisition).split("\n")
@@ -59,7 +57,6 @@ def test_steps_are_lines(small):
 
 
 def test_lines_fit_the_terminal(rng):
-    """Long names and costs of any size must not break the table."""
     frame = patients(rng)
     y = diagnoses(frame, rng)
     frame = frame.rename(columns={"scan": "a scan of everything between head and toe " * 3})

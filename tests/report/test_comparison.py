@@ -34,7 +34,7 @@ def comparison(n_outcomes: int = 6, n_cells: float = 32.0, spread: float = 0.01)
     return Comparison(Table.from_csv(TITANIC), MODELS, tuple(outcomes[:n_outcomes]), TITLES)
 
 
-def test_the_table() -> None:
+def test_the_table():
     """Differences have the error of differences: halves differ more than densities do."""
     assert (
         str(comparison())
@@ -52,14 +52,14 @@ smoothed histogram        -2.3650 ± 0.0050   0.0200 ± 0.0000       32      1.2
     )
 
 
-def test_one_halving_has_no_error() -> None:
+def test_one_halving_has_no_error():
     text = str(comparison(3))
     assert "1 random split into halves: " in text
     assert "±" not in text
     assert "density rule list                  -2.4500            0.1000        7" in text
 
 
-def test_an_interrupted_comparison_shows_whole_halvings() -> None:
+def test_an_interrupted_comparison_shows_whole_halvings():
     assert str(comparison(5)) == str(comparison(3))
     assert "smoothed histogram" not in str(comparison(2))
     assert str(comparison(0)).endswith("\nnothing has been learned yet")
@@ -68,14 +68,14 @@ def test_an_interrupted_comparison_shows_whole_halvings() -> None:
 @pytest.mark.parametrize(
     ("n_cells", "shown"), [(39366.0, "  39,366 "), (3.0**60, " 4.2e28 "), (math.inf, " > 1e308 ")]
 )
-def test_many_cells(n_cells: float, shown: str) -> None:
+def test_many_cells(n_cells, shown):
     lines = str(comparison(n_cells=n_cells)).splitlines()
     assert any(shown in line for line in lines)
     assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize("n_panels", [1, 3])
-def test_the_picture_has_a_point_for_each_halving(n_panels: int) -> None:
+def test_the_picture_has_a_point_for_each_halving(n_panels):
     figure = plot_comparisons([comparison()] * n_panels)
     figure.canvas.draw()
     panels = [axes for axes in figure.axes if axes.axison]
@@ -94,8 +94,7 @@ def test_the_picture_has_a_point_for_each_halving(n_panels: int) -> None:
 
 
 @pytest.mark.parametrize("n_panels", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_the_legend_of_all_densities_fits(n_panels: int) -> None:
-    """Names that are cut off at the edge cannot be read."""
+def test_the_legend_of_all_densities_fits(n_panels):
     (one, *_) = comparison().outcomes
     outcomes = tuple(replace(one, model=model) for model in DENSITIES)
     every = Comparison(comparison().data, tuple(DENSITIES), outcomes, TITLES)
@@ -107,13 +106,13 @@ def test_the_legend_of_all_densities_fits(n_panels: int) -> None:
     assert box.y1 <= edge.y1
 
 
-def test_sizes_far_apart_have_a_log_scale() -> None:
+def test_sizes_far_apart_have_a_log_scale():
     panel = plot_comparisons([comparison(n_cells=39366.0)]).axes[0]
     assert panel.get_xscale() == "log"
     assert panel.xaxis.get_major_formatter()(1000.0) == "1,000"
 
 
-def test_points_at_infinity_are_left_out() -> None:
+def test_points_at_infinity_are_left_out():
     panel = plot_comparisons([comparison(n_cells=math.inf)]).axes[0]
     assert [line.get_xydata().shape[0] for line in panel.lines] == [2, 2, 0]
     plot_comparisons([comparison(0)]).canvas.draw()

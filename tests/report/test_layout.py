@@ -13,7 +13,7 @@ WORDS = st.text(alphabet="ab,漢 -é\t", min_size=0, max_size=60)
 
 
 @given(text=WORDS, width=st.integers(4, 30), hanging=st.integers(0, 2))
-def test_wrapped_lines_fit_and_lose_nothing(text: str, width: int, hanging: int) -> None:
+def test_wrapped_lines_fit_and_lose_nothing(text, width, hanging):
     """A level's name that is cut off would be another level."""
     first, *others = wrap(text, width, hanging)
     assert cell_len(first) <= width
@@ -21,14 +21,14 @@ def test_wrapped_lines_fit_and_lose_nothing(text: str, width: int, hanging: int)
     assert "".join([first, *others]).replace(" ", "") == printable(text).replace(" ", "")
 
 
-def test_long_words_break_at_their_joints() -> None:
+def test_long_words_break_at_their_joints():
     """A column's name cut anywhere, "arr" and "est", is hard to read and to search for."""
     assert wrap("days_b_screening_arrest is 3", 20) == ["days_b_screening_", "arrest is 3"]
     assert wrap("is a_bcdefghij", 6) == ["is", "a_", "bcdefg", "hij"]
 
 
 @given(pieces=st.lists(WORDS, max_size=8), width=st.integers(12, 40), indent=st.integers(0, 4))
-def test_flowing_pieces_fit_and_lose_nothing(pieces: list[str], width: int, indent: int) -> None:
+def test_flowing_pieces_fit_and_lose_nothing(pieces, width, indent):
     """Every column and level that is printed must be there to the end."""
     lines = flow(pieces, width, indent)
     assert all(cell_len(line) <= width for line in lines)
@@ -37,7 +37,7 @@ def test_flowing_pieces_fit_and_lose_nothing(pieces: list[str], width: int, inde
     assert "".join(lines).replace(" ", "") == everything.replace(" ", "")
 
 
-def test_pieces_stand_side_by_side_and_continue_under_their_title() -> None:
+def test_pieces_stand_side_by_side_and_continue_under_their_title():
     lines = flow(["a (0.71)", "b (0.22)", "c (0.05)"], 26, 6, first="used  ", gap="  ")
     assert lines == ["used  a (0.71)  b (0.22)", "      c (0.05)"]
 
@@ -52,6 +52,6 @@ def test_pieces_stand_side_by_side_and_continue_under_their_title() -> None:
         ("漢字", "漢字"),
     ],
 )
-def test_what_a_terminal_would_act_on_is_escaped(text: str, expected: str) -> None:
+def test_what_a_terminal_would_act_on_is_escaped(text, expected):
     assert printable(text) == expected
     assert re.fullmatch(r"[^\x00-\x1f\x7f]*", printable(text))

@@ -33,12 +33,12 @@ else if class is 3rd and age is adult    627    0.48   0.52   0.002   0.002
 else                                     713    0.98   0.02   0.001   0.003"""
 
 
-def test_a_density_list_reads_downward() -> None:
+def test_a_density_list_reads_downward():
     """The layout is documented; rows and shares are those of what is captured first."""
     assert str(titanic_list()) == TITANIC_TEXT
 
 
-def test_evidence_is_told_first() -> None:
+def test_evidence_is_told_first():
     """Expected rows must not be taken for rows that were seen."""
     lines = str(titanic_list().condition({"sex": "male"})).splitlines()
     assert lines[0] == "given sex is male (probability 0.669)"
@@ -47,19 +47,19 @@ def test_evidence_is_told_first() -> None:
     assert lines[4].startswith("if class is crew   ")
 
 
-def test_two_classes_have_one_probability_with_its_interval() -> None:
+def test_two_classes_have_one_probability_with_its_interval():
     labels = label_list(["negative", "positive"], [[10, 800], [300, 327], [700, 12]])
     assert str(labels) == BINARY_TEXT
 
 
-def test_more_classes_have_a_column_each() -> None:
+def test_more_classes_have_a_column_each():
     counts = [[10.0, 800, 3, 3], [300, 327, 0, 0], [700, 12, 0, 1]]
     labels = label_list(["unacc", "acc", "good", "vgood"], counts)
     assert str(labels) == CLASSES_TEXT
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_classes_that_do_not_fit_follow_their_part(width: int) -> None:
+def test_classes_that_do_not_fit_follow_their_part(width):
     """The most probable comes first, and those that are hardly probable are others."""
     counts = np.arange(27.0).reshape(3, 9) ** 3
     labels = label_list([f"long class {i}" for i in range(9)], counts.tolist())
@@ -82,7 +82,7 @@ def test_classes_that_do_not_fit_follow_their_part(width: int) -> None:
 
 
 @pytest.mark.parametrize("classes", [[False, True], [0, 1], [0.5, 1.5], ["a\x1b", "b\x1b\n"]])
-def test_classes_of_any_type(classes: list[object]) -> None:
+def test_classes_of_any_type(classes):
     """Numbers, truth values, and text that would drive a terminal."""
     text = str(label_list(classes, [[3, 5], [2, 0]]))
     assert {0: "P(True)", 1: "P(1)"}.get(0 if classes[1] is True else classes[1], "P(") in text
@@ -90,7 +90,7 @@ def test_classes_of_any_type(classes: list[object]) -> None:
     assert len(text.splitlines()) == 3
 
 
-def test_nothing_is_certain_from_few_rows() -> None:
+def test_nothing_is_certain_from_few_rows():
     """0.9997 must not be printed as 1.00, nor 0.0003 as 0.00."""
     labels = label_list([0, 1], [[0, 4000], [4000, 0]])
     first, last = str(labels).splitlines()[1:]
@@ -99,7 +99,7 @@ def test_nothing_is_certain_from_few_rows() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_every_part_is_told_within_the_width(rng: np.random.Generator, width: int) -> None:
+def test_every_part_is_told_within_the_width(rng, width):
     """Long rules wrap; none is cut off, and control characters cannot reach the terminal."""
     schema = wide_schema()
     rules = random_rules(rng, schema, 30)
@@ -119,7 +119,7 @@ def test_every_part_is_told_within_the_width(rng: np.random.Generator, width: in
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_numbers_that_leave_no_room_stand_below(width: int) -> None:
+def test_numbers_that_leave_no_room_stand_below(width):
     """Billions of fractional rows over 1e300 cells take most of a narrow terminal."""
     schema = Schema(tuple(Column(f"c{i}", "continuous", (), (0.0, 1e-9, 1.0)) for i in range(40)))
     counts = np.array([123_456_789_012.5, 0.25])

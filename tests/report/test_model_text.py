@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from rich.cells import cell_len
 
@@ -58,8 +57,7 @@ def model(
     return fitted
 
 
-def test_head_and_foot_are_the_documented_ones() -> None:
-    """What README and design show must be what a user sees."""
+def test_head_and_foot_are_the_documented_ones():
     lines = str(model()).splitlines()
     assert lines[:6] == [
         "titanic.csv   2,201 rows   14 distinct   3 columns   16 cells",
@@ -91,12 +89,12 @@ def test_head_and_foot_are_the_documented_ones() -> None:
         ({"n_rows": 1, "total_weight": 1.0}, "titanic.csv   1 row   14 distinct"),
     ],
 )
-def test_what_was_done_is_said(changed: dict[str, Any], expected: str) -> None:
+def test_what_was_done_is_said(changed, expected):
     """A heuristic that was ended early must not look like a finished search."""
     assert expected in str(model(**changed))
 
 
-def test_draws_that_are_much_larger_than_what_is_shown_are_explained() -> None:
+def test_draws_that_are_much_larger_than_what_is_shown_are_explained():
     """A reader concludes otherwise that the tree is wrong; of equal sizes nothing is said."""
     larger = {"leaves": {"9": 0.5, "12": 0.5}}
     told = " ".join(str(model(shares=larger)).split())
@@ -106,7 +104,7 @@ def test_draws_that_are_much_larger_than_what_is_shown_are_explained() -> None:
     assert "drawn trees" not in str(model())
 
 
-def test_what_did_not_converge_is_warned_of_beside_the_estimate() -> None:
+def test_what_did_not_converge_is_warned_of_beside_the_estimate():
     """R-hat of 2.6 means that the posterior below is not to be believed."""
     unsettled = {"n_leaves": Diagnostic(11.0, 1.0, 2.5619, 4.8)}
     lines = str(model(diagnostics=unsettled)).splitlines()
@@ -116,7 +114,7 @@ def test_what_did_not_converge_is_warned_of_beside_the_estimate() -> None:
     assert "R-hat: leaves unknown   ESS: unknown" in str(model(diagnostics=few))
 
 
-def test_columns_are_printed_with_their_levels(rng: np.random.Generator) -> None:
+def test_columns_are_printed_with_their_levels(rng):
     """Which levels there are, in which order, and what is constant decides what a tree can say."""
     schema = Schema(
         (
@@ -137,8 +135,7 @@ def test_columns_are_printed_with_their_levels(rng: np.random.Generator) -> None
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_everything_fits_the_width(rng: np.random.Generator, width: int) -> None:
-    """Names and numbers of any length wrap."""
+def test_everything_fits_the_width(rng, width):
     schema = Schema(
         tuple(
             Column(f"column {i} {'with a name ' * (i % 7)}", "nominal", tuple(range(2 + i % 60)))

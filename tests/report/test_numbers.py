@@ -1,7 +1,6 @@
 """Numbers are short, and never say 0 of something that is not."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, strategies as st
@@ -79,14 +78,12 @@ from bayescascade.report.numbers import (
         (cost_texts, [[1e-7, 1e12, 1.5]], ["1.0e-7", "1.0e12", "1.5000"]),
     ],
 )
-def test_numbers_are_short_and_never_0_of_something(
-    function: Callable[..., object], values: list[object], text: object
-) -> None:
+def test_numbers_are_short_and_never_0_of_something(function, values, text):
     assert function(*values) == text
 
 
 @given(st.floats(-5000, 5000))
-def test_printed_logarithms_read_back(log_value: float) -> None:
+def test_printed_logarithms_read_back(log_value):
     """Even what no float can hold keeps its digits."""
     mantissa, _, exponent = significant_text(log_value).replace(",", "").partition("e")
     found = math.log(float(mantissa)) + int(exponent or 0) * math.log(10)
@@ -102,7 +99,7 @@ def test_printed_logarithms_read_back(log_value: float) -> None:
         (math.log(2.5) - 400 * math.log(10), "2.500e-400"),
     ],
 )
-def test_densities_in_sentences(log_density: float, told: str) -> None:
+def test_densities_in_sentences(log_density, told):
     """A hundred narrow bins have a density that no float holds, and it is no error."""
     found = density_text(30, 1200, 0.72727, log_density, 1.4545)
     assert found == f"30 of 1,200 rows, probability 0.7273, density {told}, 1.45 x uniform"

@@ -91,7 +91,6 @@ def texts(page):
 
 
 def test_all_that_prints_is_html(kinds):
-    """Well-formed, escaped, without scripts, and complete."""
     for printed in kinds:
         html = to_html(printed.page())
         assert html == printed._repr_html_()
@@ -120,7 +119,6 @@ def test_all_that_prints_fits_and_color_changes_no_text(kinds):
 
 
 def test_what_is_not_fitted_is_shown_as_by_scikit_learn():
-    """There is nothing to tell of it but its parameters."""
     unfitted = LeafCascade(expected_leaves=3)
     assert str(unfitted) == repr(unfitted)
     assert "expected_leaves" in unfitted._repr_html_()

@@ -20,9 +20,7 @@ from tests.report.trees import titanic_tree
     is_weighted=st.booleans(),
 )
 @settings(max_examples=40, deadline=None)
-def test_rarest_rows_equal_a_search_of_everything(
-    seed: int, n_rows: int, n_kept: int, cuts: list[int], is_weighted: bool
-) -> None:
+def test_rarest_rows_equal_a_search_of_everything(seed, n_rows, n_kept, cuts, is_weighted):
     """A row that is lost at the edge of a block would be an outlier nobody sees."""
     rng = np.random.default_rng(seed)
     density = titanic_tree()
@@ -55,7 +53,7 @@ def test_rarest_rows_equal_a_search_of_everything(
         assert np.isclose(rare.log_uniform, -np.log(sizes).sum())
 
 
-def test_a_rare_row_is_told_with_its_reason() -> None:
+def test_a_rare_row_is_told_with_its_reason():
     """The point of the list is the why: cells, and the rule that makes them rare."""
     density = titanic_tree()
     rarest = RarestRows(density, 2)

@@ -91,7 +91,6 @@ def test_curves_tell_of_many_classes_what_can_be_seen(n_classes, rng):
 
 
 def test_ties_count_half():
-    """A classifier that says the same of all is no better than chance."""
     scores = LabelScores(2)
     scores.add(np.array([0, 1]), np.full((2, 2), 0.5), np.array([5.0, 3.0]))
     assert scores.auc == 0.5
@@ -105,7 +104,6 @@ def confusion_lines(target, names, confusion, width):
 
 
 def test_confusion_is_a_table():
-    """True classes downward, predicted ones to the right, aligned."""
     names = ["negative", "positive"]
     assert confusion_lines("outcome", names, [[332.0, 0], [1, 1625]], 80) == [
         "           predicted",

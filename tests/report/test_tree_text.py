@@ -58,12 +58,11 @@ def parsed_rows(text: str) -> list[tuple[str, list[float]]]:
     ]
 
 
-def test_layout_is_the_documented_one() -> None:
-    """What README and design show must be what a user sees."""
+def test_layout_is_the_documented_one():
     assert str(titanic_tree()) == GOLDEN
 
 
-def test_levels_that_stand_out_are_below_their_leaf() -> None:
+def test_levels_that_stand_out_are_below_their_leaf():
     """Guides go on beside them, numbers do not move, and the most telling comes first."""
     inside = [
         [0.7, 0.1, 0.1, 0.1, 1, 0, 1, 0],
@@ -88,8 +87,8 @@ def test_levels_that_stand_out_are_below_their_leaf() -> None:
 )
 @settings(max_examples=30, deadline=None)
 def test_any_tree_fits_its_width_and_shows_every_node(
-    seed: int, n_splits: int, depth_bias: float, width: int, is_independent: bool
-) -> None:
+    seed, n_splits, depth_bias, width, is_independent
+):
     """A line that is too long wraps in a terminal and the tree can no longer be read."""
     rng = np.random.default_rng(seed)
     density = random_density(rng, MIXED, n_splits, depth_bias)
@@ -108,8 +107,7 @@ def test_any_tree_fits_its_width_and_shows_every_node(
 
 
 @pytest.mark.parametrize("n_splits", [0, 1, 5, 12])
-def test_numbers_read_back(rng: np.random.Generator, n_splits: int) -> None:
-    """A wrong number beside a label is worse than none."""
+def test_numbers_read_back(rng, n_splits):
     density = random_density(rng, TITANIC, n_splits)
     rows = parsed_rows(density.to_text(full=True))
     assert len(rows) == density.tree.n_nodes
@@ -122,7 +120,7 @@ def test_numbers_read_back(rng: np.random.Generator, n_splits: int) -> None:
         assert ratio == pytest.approx(density.relative_densities[node], abs=0.0051)
 
 
-def test_a_deep_tree_goes_on_in_numbered_sections() -> None:
+def test_a_deep_tree_goes_on_in_numbered_sections():
     """Guides of sixty levels would leave no room for a label; no subtree may get lost."""
     nested: Any = None
     for code in reversed(range(60)):
@@ -138,7 +136,7 @@ def test_a_deep_tree_goes_on_in_numbered_sections() -> None:
         assert [row[1][0] for row in rows if row[0].endswith(f"x is {code}")] == [code]
 
 
-def test_long_labels_keep_the_guides_beside_them() -> None:
+def test_long_labels_keep_the_guides_beside_them():
     """A wrapped list of levels must not cut the line from a node to its later branches."""
     levels = tuple(f"level number {i:02}" for i in range(20))
     schema = Schema((Column("kind", "nominal", levels), Column("sex", "nominal", ("f", "m"))))
@@ -155,7 +153,7 @@ def test_long_labels_keep_the_guides_beside_them() -> None:
     assert all(line.startswith("│  │  ") for line in lines[first + 1 : child])
 
 
-def test_rare_leaves_are_never_rounded_away() -> None:
+def test_rare_leaves_are_never_rounded_away():
     """A share of 0.0 % or a density of 0.00 would say that the leaf cannot happen."""
     nested = (1, [((0,), None), ((1,), None)])
     text = str(density_tree(TITANIC, nested, [1, 10_000_000]))
@@ -168,7 +166,7 @@ def test_rare_leaves_are_never_rounded_away() -> None:
     assert (empty[0], empty[1], empty[3], empty[4]) == (0, 0, 0, 0)
 
 
-def test_volumes_beyond_all_floats_are_printed() -> None:
+def test_volumes_beyond_all_floats_are_printed():
     """Two thousand binary columns have 10^602 cells: more than a float can hold."""
     columns = tuple(Column(f"b{i}", "nominal", (0, 1)) for i in range(2000))
     nested = (7, [((0,), None), ((1,), None)])
@@ -179,7 +177,7 @@ def test_volumes_beyond_all_floats_are_printed() -> None:
     assert lines[3].endswith(" 1.50")
 
 
-def test_continuous_columns_have_volumes() -> None:
+def test_continuous_columns_have_volumes():
     """Cells cannot be counted where a column is continuous."""
     schema = Schema((Column("income", "continuous", (), (0.0, 2.5, 12.0)),))
     text = str(density_tree(schema, (0, [((0,), None), ((1,), None)]), [3, 1]))
@@ -188,7 +186,7 @@ def test_continuous_columns_have_volumes() -> None:
     assert "income is in [2.5, 12]" in text
 
 
-def test_conditional_density_says_what_is_given() -> None:
+def test_conditional_density_says_what_is_given():
     """Numbers of a conditional density would be taken for those of the table."""
     given_male = titanic_tree().condition({"sex": "male"})
     lines = str(given_male).splitlines()
@@ -201,7 +199,7 @@ def test_conditional_density_says_what_is_given() -> None:
     assert str(nested).startswith("given sex is male and age is adult (probability 0.757)\n")
 
 
-def test_words_do_not_break_inside_in_deep_trees() -> None:
+def test_words_do_not_break_inside_in_deep_trees():
     """A tree of nine levels broke "days_b_screening_arrest" into "arr" and "est"."""
     names = ("days_b_screening_arrest", "c_charge_description")
     schema = Schema(tuple(Column(name, "ordinal", tuple(range(12))) for name in names))

@@ -11,8 +11,7 @@ from tests.cli.conftest import TITANIC, run
 QUICK = ["histogram", "det"]
 
 
-def test_the_frame_is_what_is_printed() -> None:
-    """Whoever goes on with the figures must not get others than the command prints."""
+def test_the_frame_is_what_is_printed():
     found = compare(TITANIC, models=QUICK, n_halvings=3, random_state=0)
     printed = run("compare", TITANIC, "--models", "histogram,det", "--seed", 0, "--repeats", 3)
     lines = printed.stdout.splitlines()
@@ -27,7 +26,7 @@ def test_the_frame_is_what_is_printed() -> None:
     assert found._repr_html_().count("smoothed histogram") == 1
 
 
-def test_a_density_of_ones_own_is_compared_and_left_as_it_was() -> None:
+def test_a_density_of_ones_own_is_compared_and_left_as_it_was():
     """The same settings must score as the listed ones do, whatever the name."""
     table, mine = Table.from_csv(TITANIC), DensityEstimationTree(random_state=5)
     told: list[str] = []
@@ -43,14 +42,14 @@ def test_a_density_of_ones_own_is_compared_and_left_as_it_was() -> None:
     assert one.table["held_out_error"].isna().all()
 
 
-def test_rows_are_read_as_declared() -> None:
+def test_rows_are_read_as_declared():
     frame = pd.read_csv(TITANIC)
     assert compare(frame, models=QUICK, n_halvings=1, drop=["survived"]).data.schema.n_columns == 3
     with pytest.raises(ParameterError, match="drop must not be given with a Table"):
         compare(Table.from_frame(frame), models=QUICK, drop=["survived"])
 
 
-def test_ctrl_c_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_what_was_finished(monkeypatch):
     fit = DensityEstimationTree.fit
     calls = []
 
@@ -80,6 +79,6 @@ def test_ctrl_c_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None
         ({"random_state": -1}, "random_state must be an integer >= 0, got -1"),
     ],
 )
-def test_what_is_wrong_is_said_before_rows_are_read(options, words) -> None:
+def test_what_is_wrong_is_said_before_rows_are_read(options, words):
     with pytest.raises(ParameterError, match=words):
         compare("no/such.csv", **options)

@@ -5,7 +5,6 @@ import signal
 import time
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,11 +17,9 @@ from bayescascade import (
     SmoothedHistogram,
     Table,
 )
-from bayescascade.base.errors import DataError
 from bayescascade.data.splitting import with_weights
 from bayescascade.methods.listed import DENSITIES
 from bayescascade.model import halvings
-from bayescascade.model.comparison import Comparison
 from bayescascade.model.halvings import Contender, Learned, best_of, outcomes_of
 from tests.cli.conftest import DATA, TITANIC
 from tests.interrupts import interrupted
@@ -39,7 +36,7 @@ def told(outcome):
     return replace(outcome, seconds=0.0)
 
 
-def test_outcomes_depend_on_the_seed_alone() -> None:
+def test_outcomes_depend_on_the_seed_alone():
     """A model's figures must not change with the models beside it, or with more halvings."""
     table = Table.from_csv(TITANIC)
     everything = [told(o) for o in outcomes_of(table, those(QUICK), repeats=3, seed=5)]
@@ -51,7 +48,7 @@ def test_outcomes_depend_on_the_seed_alone() -> None:
     assert {o.log_likelihood for o in other}.isdisjoint(o.log_likelihood for o in everything)
 
 
-def test_folds_that_choose_settings_are_not_learned_from(monkeypatch) -> None:
+def test_folds_that_choose_settings_are_not_learned_from(monkeypatch):
     """Else what follows the rows most closely would always be chosen."""
     fit, learned, table = halvings.fit_whole, [], Table.from_csv(TITANIC)
 
@@ -72,7 +69,7 @@ def learn_in(table, seed, n_jobs):
 
 
 @pytest.mark.slow
-def test_workers_change_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_change_no_outcome(monkeypatch):
     """Who has more cores must not get other figures, nor miss a warning."""
     monkeypatch.setattr(halvings, "WORTH_WORKERS", 0.0)
     table, models = Table.from_csv(TITANIC), those(QUICK) | {"pid": Contender("pid", learn_in)}
@@ -88,9 +85,7 @@ def test_workers_change_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_what_workers_have_finished(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_ctrl_c_keeps_what_workers_have_finished(monkeypatch, tmp_path):
     """Halvings that took an hour must not be lost with the next."""
     parent, has_all = os.getpid(), tmp_path / "has_all"
 
@@ -110,7 +105,7 @@ def test_ctrl_c_keeps_what_workers_have_finished(
         next(outcomes)
 
 
-def test_what_is_learned_and_scored_are_halves() -> None:
+def test_what_is_learned_and_scored_are_halves():
     """A row that was learned from must not be scored, and none may be left out."""
     table = Table.from_csv(TITANIC)
     seen = []
@@ -135,7 +130,7 @@ def test_what_is_learned_and_scored_are_halves() -> None:
 
 
 @pytest.mark.parametrize("search", ["anneal", pytest.param("exact", marks=pytest.mark.slow)])
-def test_the_settings_that_suit_the_table_are_chosen(search: str) -> None:
+def test_the_settings_that_suit_the_table_are_chosen(search):
     """One candidate may not split at all; the rows are not uniform, so it must lose."""
     table = Table.from_csv(DATA / "sparse_tree.csv")
     options = {"n_steps": 200, "n_chains": 1, "random_state": 0, "search": search}
@@ -147,7 +142,7 @@ def test_the_settings_that_suit_the_table_are_chosen(search: str) -> None:
         assert (chosen.summary_.certificate is None) is (search == "anneal")
 
 
-def test_ctrl_c_in_a_search_ends_the_comparison() -> None:
+def test_ctrl_c_in_a_search_ends_the_comparison():
     """What a search had found by then is not what it would have found."""
     table = Table.from_csv(DATA / "sparse_tree.csv")
     search = {"n_steps": 5000, "n_chains": 1, "search": "anneal", "progress": interrupted(1)}
@@ -155,21 +150,7 @@ def test_ctrl_c_in_a_search_ends_the_comparison() -> None:
         best_of([LeafCascade(**search)], table, 0)
 
 
-def test_halvings_that_are_not_whole() -> None:
-    """The mean of one density over other halves than another's would tell nothing."""
-    table = Table.from_csv(TITANIC)
-    outcomes = tuple(outcomes_of(table, those(QUICK), repeats=2))
-    comparison = Comparison(table, QUICK, outcomes[:3])
-    assert comparison.whole.outcomes == outcomes[:2]
-    assert comparison.of("histogram") == (outcomes[0], outcomes[2])
-    assert Comparison(table, QUICK, outcomes[:1]).whole.outcomes == outcomes[:1]
-    assert Comparison(table, QUICK, outcomes).log_likelihoods("det").tolist() == [
-        outcomes[1].log_likelihood,
-        outcomes[3].log_likelihood,
-    ]
-
-
-def test_more_cells_than_a_float_can_count(rng: np.random.Generator) -> None:
+def test_more_cells_than_a_float_can_count(rng):
     frame = pd.DataFrame(rng.integers(0, 2, (20, 1100))).add_prefix("x")
     (outcome,) = outcomes_of(Table.from_frame(frame), those(["histogram"]), repeats=1)
     assert outcome.n_parts == np.inf
@@ -177,7 +158,7 @@ def test_more_cells_than_a_float_can_count(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("name", ["leaf", "branch", "rules"])
-def test_contenders_have_their_defaults(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contenders_have_their_defaults(name, monkeypatch):
     """The comparison must be of what a user of an estimator gets."""
     fitted = []
 
@@ -202,7 +183,7 @@ def test_contenders_have_their_defaults(name: str, monkeypatch: pytest.MonkeyPat
     assert outcome.n_parts == n_parts
 
 
-def test_the_settings_that_rows_decide_are_told() -> None:
+def test_the_settings_that_rows_decide_are_told():
     table = Table.from_csv(TITANIC)
     histogram, det = outcomes_of(table, those(QUICK), repeats=1)
     assert set(histogram.settings) == {"pseudo_count"}
@@ -210,9 +191,3 @@ def test_the_settings_that_rows_decide_are_told() -> None:
     assert histogram.n_parts == 32
     assert det.n_parts == int(det.n_parts) < 32
     assert DensityEstimationTree().fit(table).complexity_ > 0
-
-
-def test_one_row_cannot_be_halved() -> None:
-    table = Table.from_frame(pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}), weights=[1.5, 0.5])
-    with pytest.raises(DataError, match="must have at least two rows to be halved, got 2"):
-        next(outcomes_of(table, those(QUICK)))
