@@ -143,7 +143,7 @@ def standouts(density: Any, leaf: int) -> list[Standout]:
     """Return the sets of levels that most rows of a leaf have, the most telling first.
 
     Of each column the set with the largest ``q - u``, contiguous if ordered and else of at most
-    three; told if worth at least 0.1 nats, and 3 nats over all of the leaf's rows, for a few rows
+    three; shown if worth at least 0.1 nats, and 3 nats over all of the leaf's rows, for a few rows
     may be alike by chance.
     """
     if density.level_probabilities is None:
