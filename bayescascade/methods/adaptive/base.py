@@ -99,7 +99,6 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
     ) -> Trial:  # fmt: skip
-        """Return what is tried, the same for all budgets, as the rows that judge found it."""
         del budgets
         self.declares.check(self)
         watch = Watch(self.time_limit)
@@ -119,7 +118,6 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         return training
 
     def _chosen(self, budget: float | None) -> Self:
-        """Return the classifier of the best fit within a budget, or of what reads nothing."""
         trial = self._trial
         model = copy.copy(self)
         model.budget = budget

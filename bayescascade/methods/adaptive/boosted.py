@@ -117,30 +117,15 @@ LEAST = 1.0  # curvature of a side of a cut
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoostedFit:
-    """Gate and local model as sums of boosted trees.
-
-    Attributes
-    ----------
-    gate, local : BoostedScores
-    penalty : {"once", "per_row"}
-        Who pays for a feature: the model once, or each row.
-    tradeoff : float
-        Nats per row that a unit of cost is worth.
-    full_share : float
-        Maximum mean share of rows for the full model; 0 without a gate.
-    n_trees : int
-        Number of trees of the gate, and of each output of the local model.
-    objective : float
-        J without costs, nats per row, of the whole fit, of which these are the first trees.
-    """
+    """Gate and local model as sums of boosted trees."""
 
     gate: BoostedScores
     local: BoostedScores
-    penalty: str
-    tradeoff: float
-    full_share: float
-    n_trees: int
-    objective: float
+    penalty: str  # "once" or "per_row": who pays for a feature, the model or each row
+    tradeoff: float  # nats per row that a unit of cost is worth
+    full_share: float  # at most, in the mean, of rows for the full model; 0 without a gate
+    n_trees: int  # of the gate, and of each output of the local model
+    objective: float  # J without costs, nats per row, of the whole fit with all of its trees
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -45,25 +45,13 @@ class Judges(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdaptiveFit:
-    """A candidate: gate, local model and cut, with error and cost on validation rows.
-
-    Attributes
-    ----------
-    fit : Fit or BoostedFit
-        Gate and local model, with full_share and objective.
-    cut : float
-        The gate sends rows with a score above it.
-    error, cost : float
-        Error rate and mean cost of a row.
-    sent_share : float
-        Share of the rows sent to the full model.
-    """
+    """A candidate: gate, local model and cut, with error and cost on validation rows."""
 
     fit: Fit | BoostedFit
-    cut: float
+    cut: float  # the gate sends rows with a score above it
     error: float
-    cost: float
-    sent_share: float
+    cost: float  # mean of a row
+    sent_share: float  # of the rows, to the full model
 
 
 def judged(

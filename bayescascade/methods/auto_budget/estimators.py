@@ -233,7 +233,6 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         return rows, Rows(validation.plain(), judges), total
 
     def _chosen(self, budget: float | None) -> Self:
-        """Return the classifier that suits a budget; BudgetError if there is none."""
         trial = self._trial
         most = float("inf") if budget is None else budget
         if not trial.found:

@@ -101,7 +101,6 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
     ) -> Trial:  # fmt: skip
-        """Return what is tried for some budgets, judged by the rows that choose."""
         self.declares.check(self)
         given = GivenRows.labeled(X, y, sample_weight)
         training = self._read_labeled(given, GivenRows.validating(X_val, y_val))
@@ -128,7 +127,6 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         return Trial(tuple(tried), training, everything, judges, watch)
 
     def _chosen(self, budget: float | None) -> Self:
-        """Return the classifier of the best within a budget, or of what reads nothing."""
         trial = self._trial
         judges, training = trial.judges, trial.training
         model = copy.copy(self)

@@ -252,17 +252,7 @@ class BoxPolicy(Printed):
     def to_sql(self, label: object = None) -> str:
         """Return the class of a row, or the probability of a class, as a standard SQL expression.
 
-        Parameters
-        ----------
-        label : object, optional
-            The class whose probability is returned; by default it is the most probable class.
-
-        Raises
-        ------
-        ParameterError
-            If the label is not one of the classes.
-        DataError
-            If a name, level or class contains a NUL character.
+        The parameter and errors are those of `ForestClassifier.to_sql`.
         """
         return label_sql(self.forest, self.encoder, self.classes, label)
 

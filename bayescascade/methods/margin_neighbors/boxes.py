@@ -155,14 +155,9 @@ class Policy:
     """A tree of features to acquire, in preorder: a node is followed by the subtrees of its bins.
 
     Equal policies compare equal and have the same hash.
-
-    Parameters
-    ----------
-    nodes : tuple of int
-        The feature that is acquired at each node, -1 at leaves.
     """
 
-    nodes: tuple[int, ...] = (LEAF,)
+    nodes: tuple[int, ...] = (LEAF,)  # the feature that is acquired at each node, -1 at leaves
 
 
 class Solved:

@@ -140,7 +140,6 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
     ) -> "_Trial":  # fmt: skip
-        """Return the rules or policies that are tried, which are the same for all budgets."""
         del budgets
         self._check_parameters()
         given = GivenRows.labeled(X, y, sample_weight)
@@ -199,7 +198,6 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         return self.cells
 
     def _chosen(self, budget: float | None) -> Self:
-        """Return the classifier of the best rule or policy within a budget, or of nothing."""
         model = copy.copy(self)
         model.budget = budget
         if isinstance(self._trial.found, ChosenBoxes):

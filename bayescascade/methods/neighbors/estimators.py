@@ -296,7 +296,6 @@ class NeighborCompressionClassifier(
         return self
 
     def _checked(self) -> Search:
-        """Return how to search; raises ParameterError if a parameter is out of its range."""
         self.declares.check(self)
         return self._search(**{"optimizer": "lbfgs", "max_iter": 0} if self._by_minibatches else {})
 
@@ -326,7 +325,6 @@ class NeighborCompressionClassifier(
         return Rule(self.rule, self.n_neighbors)
 
     def _probabilities(self, rows: Floats) -> Floats:
-        """Return what `predict_proba` does, of rows of the matrix."""
         self._rule.check(self.n_kept_)
         return self._averaged(lambda one: self._rule.probabilities(one, rows))
 

@@ -42,15 +42,7 @@ from bayescascade.model.draws import TraceLegend
 
 
 class _LinearPosterior(ContinuousPosterior):
-    """Coefficients with a normal prior; subclasses have the likelihood.
-
-    Attributes
-    ----------
-    scales : (n_columns,) float64
-        Prior standard deviations.
-    names : sequence of str
-        What the coefficients are called in traces.
-    """
+    """Coefficients with a normal prior of deviations `scales`; subclasses have the likelihood."""
 
     def __init__(self, vectors: Floats, prior_scale: ArrayLike, names: Sequence[str]) -> None:
         n_columns = vectors.shape[1]

@@ -153,7 +153,6 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         self, budgets: Sequence[float | None], X: Any, y: Any, sample_weight: Any = None,
         X_val: Any = None, y_val: Any = None,
     ) -> Trial:  # fmt: skip
-        """Return what is tried for some budgets, as the rows that judge found it."""
         del sample_weight
         self.declares.check(self)
         watch = Watch(self.time_limit)
@@ -194,7 +193,6 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         return [one / (mean if mean > 0 else 1.0) for one in _TRADEOFFS]
 
     def _chosen(self, budget: float | None) -> Self:
-        """Return the best of what was tried within a budget; BudgetError if there is nothing."""
         trial = self._trial
         model = copy.copy(self)
         model.budget = budget

@@ -54,30 +54,15 @@ _HELD_OUT = 0.25  # of the rows, where none are given to choose by
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A candidate, with its error and cost on validation rows.
+    """A candidate, with its error and cost on validation rows."""
 
-    Attributes
-    ----------
-    kind : {"gates", "gates, fitted anew", "always"}
-    net : GatedNet
-    thrift : float
-        The tradeoff or, for the relaxation, the share of all costs. NaN if sensors always send.
-    error, cost : float
-        Error rate or mean squared error, and mean cost of a row.
-    gap : float
-        Bound on how far predictors are from the optimum for these gates, nats. NaN if they were not
-        fitted again after training.
-    loss : float
-        Mean loss of a row, nats, which breaks ties of errors. NaN in saved models.
-    """
-
-    kind: str
+    kind: str  # "gates", "gates, fitted anew" or "always"
     net: GatedNet
-    thrift: float
-    error: float
-    cost: float
-    gap: float
-    loss: float = float("nan")
+    thrift: float  # the tradeoff or, relaxed, the share of all costs; NaN if sensors always send
+    error: float  # rate, or mean of squares
+    cost: float  # mean of a row
+    gap: float  # of predictors from the best for these gates, nats, at most; NaN if not fitted anew
+    loss: float = float("nan")  # mean of a row, nats, breaks ties of errors; NaN in saved models
 
     def to_record(self) -> dict[str, Any]:
         """Return all but the net and the loss as plain data."""

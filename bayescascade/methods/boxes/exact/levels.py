@@ -68,24 +68,11 @@ def balanced(is_positive: Flags, weights: Floats) -> float:
 
 
 class LevelRows:
-    """Rows with their depths at every side; see the module.
+    """Finite rows (n_rows, n_columns) with their depths at every side; see the module.
 
-    Parameters
-    ----------
-    rows : (n_rows, n_columns) float64
-        Finite.
-    is_positive : (n_rows,) bool
-        Of which some are.
-    weights : (n_rows,) array of float > 0
-    costs : Costs
-
-    Attributes
-    ----------
-    values : list of float64 arrays
-        The different values of positives in each column, ascending.
-    positives, negatives : (n, 2 n_columns) int32
-        Different rows' depths; of those that are alike, the first, with the weight of all.
-    positive_weights, negative_weights : (n,) float64 > 0
+    values: the different values of positives in each column, ascending. positives, negatives (n, 2
+    n_columns) int32: different rows' depths; of those that are alike, the first, with the weight of
+    all.
     """
 
     def __init__(self, rows: Floats, is_positive: Flags, weights: Floats, costs: Costs) -> None:
