@@ -186,7 +186,8 @@ class Grower:
 
     def scores(self, grown: Sequence[Tree], starts: Numbers) -> BoostedScores:
         """Return the sums of trees, and of what they begin with (c,), for rows of the matrix."""
-        made = list(grown) or [_stump()] * len(starts)
+        nothing = Tree(np.full(1, LEAF), np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros(1))
+        made = list(grown) or [nothing] * len(starts)
         column, cut, missing_left, value = (
             np.concatenate([each[k][_in_preorder(each)] for each in made]) for k in range(4)
         )
@@ -196,11 +197,6 @@ class Grower:
             threshold[place] = cuts[last] if last < len(cuts) else _LARGEST
         trees = Trees(**linked(column.astype(np.int32), threshold, missing_left))
         return BoostedScores(trees, value, starts, len(self.cuts))
-
-
-def _stump() -> Tree:
-    """Return a tree that adds nothing."""
-    return Tree(np.full(1, LEAF), np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros(1))
 
 
 def _in_preorder(tree: Tree) -> list[int]:

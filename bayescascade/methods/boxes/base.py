@@ -136,11 +136,14 @@ class BoxesClassifier(MatrixClassifier):
         )
         is_rare = label is None or class_number(self.classes_, label) == self._place
 
+        # of equals, the first class is called
+        is_called = np.greater_equal if self._place == 0 else np.greater
+
         def sql_of(union: LearnedBoxes) -> str:
             rates = union.rates if is_rare else 1.0 - union.rates
             values = [sql_literal(float(rate)) for rate in rates]
             if label is None and len(unions) == 1:
-                values = [rare if self._is_called(rate) else others for rate in rates.tolist()]
+                values = [rare if one else others for one in is_called(rates, 0.5).tolist()]
             return "\n".join(union.to_sql(self._encoder, means, *values))
 
         counts = Counter(map(sql_of, unions))  # chains stay where they are
@@ -153,10 +156,6 @@ class BoxesClassifier(MatrixClassifier):
                 told = sql_case([(f"{told[0]} {sign} 5e-1", [rare])], [others])
         readable = readable_sql(self._reader)
         return "\n".join(sql_case([(readable, told)]) if readable else told)
-
-    def _is_called(self, rate: float) -> bool:
-        """Whether a rate calls a row rare; of equals, the first class is called."""
-        return rate > 0.5 or (rate == 0.5 and self._place == 0)
 
     # -- what was learned --------------------------------------------------------------------------
 

@@ -197,12 +197,11 @@ class LearnedBoxes:
     def reasons(self, rows: Floats, encoder: MatrixEncoder) -> list[str]:
         """Return in which box each row is, and by which sides, in words."""
         inside = self.union.inside(rows)
-        told = [f"box {box + 1}: {self.box_words(encoder, box)}" for box in range(inside.shape[1])]
+        told = [
+            f"box {box + 1}: {' and '.join(self._conditions(encoder, box)) or 'any row'}"
+            for box in range(inside.shape[1])
+        ]
         return [told[int(np.argmax(each))] if each.any() else "in no box" for each in inside]
-
-    def box_words(self, encoder: MatrixEncoder, box: int) -> str:
-        """Return the sides of a box as a condition, such as "a is at least 2 and b is yes"."""
-        return " and ".join(self._conditions(encoder, box)) or "any row"
 
     def _conditions(self, encoder: MatrixEncoder, box: int) -> Iterator[str]:
         for column, (low, high) in enumerate(

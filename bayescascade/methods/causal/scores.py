@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import kendalltau, rankdata
 
 from bayescascade.methods.causal.features import Floats, GaussianFeatures
@@ -82,7 +81,8 @@ def spearman(a: Floats, b: Floats) -> float:
 def kendall(a: Floats, b: Floats) -> float:
     """Return |C - D| over all pairs, in [0, 1], in O(m log m); m >= 3."""
     pairs = len(a) * (len(a) - 1) / 2
-    untied = [pairs - _tied_pairs(numbers) for numbers in (a, b)]
+    runs = (np.unique(numbers, return_counts=True)[1].astype(np.int64) for numbers in (a, b))
+    untied = [pairs - float((counts * (counts - 1)).sum() / 2) for counts in runs]
     if 0 in untied:
         return 0.0
     tau_b = kendalltau(a, b, method="asymptotic").statistic
@@ -119,8 +119,3 @@ def log_variance(numbers: Floats) -> float:
 
 _RANKS = {"spearman": spearman, "kendall": kendall}
 _SPREADS = {"iqr": log_iqr, "variance": log_variance}
-
-
-def _tied_pairs(numbers: Floats) -> float:
-    counts: NDArray[np.int64] = np.unique(numbers, return_counts=True)[1].astype(np.int64)
-    return float((counts * (counts - 1)).sum() / 2)

@@ -317,7 +317,11 @@ def _answer(leaf: Linear, score: Score, classes: Sequence[str], number: int | No
         if leaf.intercepts.size < n:
             signs, constants = np.array([[-1.0], [1.0]]), np.array([1.0, 0.0])
         pairs = zip(signs, constants.tolist(), strict=True)
-        shares = [_clipped(score(leaf, *pair)) for pair in pairs]
+        scores = [score(leaf, *pair) for pair in pairs]
+        shares = [  # as `Linear.probabilities` clips them
+            f"CASE WHEN {one} < 1e-6 THEN 1e-6 WHEN {one} > 1e0 THEN 1e0 ELSE {one} END"
+            for one in scores
+        ]
         if number is not None:
             return f"{shares[number]} / ({' + '.join(shares)})"
         ahead = [[f"{shares[k]} >= {other}" for other in shares[k + 1 :]] for k in range(n)]
@@ -326,8 +330,3 @@ def _answer(leaf: Linear, score: Score, classes: Sequence[str], number: int | No
         for conditions, name in zip(ahead[:-1], classes[:-1], strict=True)
     ]
     return f"CASE {' '.join(whens)} ELSE {classes[-1]} END"
-
-
-def _clipped(share: str) -> str:
-    """Return an output as `Linear.probabilities` clips it."""
-    return f"CASE WHEN {share} < 1e-6 THEN 1e-6 WHEN {share} > 1e0 THEN 1e0 ELSE {share} END"

@@ -435,7 +435,7 @@ class NeighborCompressionClassifier(
         return class_page(self.classes_, self._tally, self._best.labels)
 
     def _found_pieces(self) -> list[str]:
-        wrong = share_text(self._tally.wrong_share)
+        wrong = share_text(float(self._tally.wrong.sum() / self._tally.rows.sum()))
         return [*super()._found_pieces(), f"{wrong} of these rows misclassified"]
 
     @property

@@ -61,11 +61,6 @@ class Tally:
         return int(self.rows.sum())
 
     @property
-    def wrong_share(self) -> float:
-        """Share of the rows that are taken wrong."""
-        return float(self.wrong.sum() / self.rows.sum())
-
-    @property
     def is_worse(self) -> bool:
         """Whether always predicting the most common class takes fewer rows wrong."""
         return bool(self.wrong.sum() > self.rows.sum() - self.rows.max())

@@ -14,7 +14,7 @@ a large one. Rows held out are few: the wide one has to be better by over a stan
 good and to make their classes more probable.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from math import inf, nan, sqrt
 from typing import Any, NamedTuple
@@ -298,7 +298,8 @@ class Start:
         """Return the rows that learn and those held out, of which each class leaves enough."""
         order = self._rng.permutation(len(self._rows))
         seen, unseen = [], []
-        for own in _by_class(self._labels, order):
+        by_class = order[np.argsort(self._labels[order], kind="stable")]
+        for own in np.split(by_class, np.cumsum(np.bincount(self._labels))[:-1]):
             count = int(self._counts[self._labels[own[0]]])
             most = max(count + 1, _MOST_ROWS * own.size // len(self._rows))
             n_unseen = min(own[:most].size // _HELD_OUT, own[:most].size - count)
@@ -329,8 +330,3 @@ def _climbed(posterior: PrototypePosterior | _Shape, start: Floats) -> Floats:
     if run.interrupted:  # nothing has been learned that could be returned
         raise KeyboardInterrupt
     return run.best_state
-
-
-def _by_class(labels: NDArray[np.int64], order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    by_class = order[np.argsort(labels[order], kind="stable")]
-    yield from np.split(by_class, np.cumsum(np.bincount(labels))[:-1])

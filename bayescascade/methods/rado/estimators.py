@@ -174,7 +174,8 @@ class RadoBoostClassifier(MatrixClassifier):
         self.rados_, self.promise_ = rados, rados.promise
         self.learner_ = self.learner
         if self.learner == "auto":
-            self.learner_ = "moments" if _rows_of_a_sum(rados) > _MANY else "boost"
+            n_in_each = rados.n_rows / 2 if rados.support is None else rados.support
+            self.learner_ = "moments" if n_in_each > _MANY else "boost"
         self.posterior_ = RadoPosterior(
             rados.values,
             rados.n_rows,
@@ -392,11 +393,6 @@ class RadoBoostClassifier(MatrixClassifier):
         self._reading = reading
         self.classes_ = reading.classes
         self._set_encoder(reading.encoder)
-
-
-def _rows_of_a_sum(rados: Rados) -> float:
-    """Return how many rows are in a rado, in the mean."""
-    return rados.n_rows / 2 if rados.support is None else float(rados.support)
 
 
 def _seconds(value: Any) -> float | None:
