@@ -15,7 +15,7 @@ from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.budgeted_forest import BudgetedForestClassifier
 from bayescascade.methods.listed import BUDGET_LEARNERS
 from bayescascade.methods.prunings.budget_prune import BudgetPruneClassifier
-from bayescascade.methods.prunings.frontier import Frontier
+from bayescascade.methods.prunings.solvers import Frontier
 from tests.cli.conftest import CLINIC, COSTS, assert_error, run
 
 PRUNED = ("--target", "outcome", "--costs", COSTS, "--seed", 0, "--trees", 2, "--method", "prune")

@@ -24,21 +24,19 @@ from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, find_classes, label_codes
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.auto_budget.choosing import (
-    Candidate,
-    Judged,
-    best_within,
-    judged,
-    without_cost,
-)
 from bayescascade.methods.auto_budget.parameters import AutoBudgetParameters
 from bayescascade.methods.auto_budget.trying import (
     N_FITS,
+    Candidate,
+    Judged,
     Judging,
     Rows,
     Tried,
     Trying,
+    best_within,
+    judged,
     seconds_for,
+    without_cost,
 )
 from bayescascade.methods.listed import BUDGET_LEARNERS, IN_TURN
 from bayescascade.model.listed import ListedBudgetLearner

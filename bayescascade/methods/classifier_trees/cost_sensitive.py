@@ -13,9 +13,8 @@ from bayescascade.methods.classifier_trees.cost_sensitive_posterior import (
     CostSensitiveTreePosterior,
 )
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted
-from bayescascade.methods.classifier_trees.judges import Candidate, Judges
+from bayescascade.methods.classifier_trees.judges import Candidate, Judges, node_table
 from bayescascade.methods.classifier_trees.parameters import CostSensitiveTreeParameters
-from bayescascade.methods.classifier_trees.reports import node_table
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.methods.classifier_trees.trying import TriedClassifier
 from bayescascade.model.ascent import ascend

@@ -14,11 +14,10 @@ from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.growing import GrowingRows
-from bayescascade.methods.classifier_trees.judges import Candidate, Judges
+from bayescascade.methods.classifier_trees.judges import Candidate, Judges, coefficient_table
 from bayescascade.methods.classifier_trees.leaves import logistic_leaf, no_gate
 from bayescascade.methods.classifier_trees.logistic import LogisticProblem, Solution
 from bayescascade.methods.classifier_trees.parameters import CostWeightedParameters
-from bayescascade.methods.classifier_trees.reports import coefficient_table
 from bayescascade.methods.classifier_trees.scaling import Standard
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, Linear
 from bayescascade.methods.classifier_trees.trying import TriedClassifier

@@ -14,14 +14,19 @@ from bayescascade.base.errors import ParameterError
 from bayescascade.base.notices import noticed
 from bayescascade.costs.limits import check_amounts, is_within
 from bayescascade.methods.classifier_trees.growing import GrowingRows, Growth, grow, refitted
-from bayescascade.methods.classifier_trees.judges import Candidate, Judges, prunings
+from bayescascade.methods.classifier_trees.judges import (
+    HOW_TO_READ,
+    Candidate,
+    Judges,
+    node_table,
+    prunings,
+)
 from bayescascade.methods.classifier_trees.parameters import SubmodularTreeParameters
 from bayescascade.methods.classifier_trees.posterior import (
     Purchases,
     SubmodularTreePosterior,
     solved,
 )
-from bayescascade.methods.classifier_trees.reports import HOW_TO_READ, node_table
 from bayescascade.methods.classifier_trees.tree import ClassifierTree
 from bayescascade.methods.classifier_trees.trying import TriedClassifier
 from bayescascade.model.explore import explore_by

@@ -32,10 +32,15 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.sql import sql_literal
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.growing import GrowingRows
-from bayescascade.methods.classifier_trees.judges import Candidate, Judges, Trial, judges_of
+from bayescascade.methods.classifier_trees.judges import (
+    Candidate,
+    Judges,
+    Trial,
+    judges_of,
+    path_words,
+)
 from bayescascade.methods.classifier_trees.leaves import constant_leaf, no_gate
 from bayescascade.methods.classifier_trees.parameters import CostWeightedParameters
-from bayescascade.methods.classifier_trees.reports import path_words
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, tree_sql
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.reporting import OF_ROWS

@@ -1,7 +1,7 @@
 """BudgetPruneClassifier: the best pruning of a forest for its errors and what its features cost.
 
 Nan, Wang and Saligrama (2016); Nan (2018), chapter 4. `program` states what is minimized,
-`solvers` minimize it, `frontier` does so within a budget.
+`solvers` minimize it, also within a budget.
 
 *Departures.* The thesis prunes in-bag errors only; errors may also be measured out of bag or on
 validation rows. On the forests tried here (covertype, 40 trees), in-bag errors gave the better
@@ -29,7 +29,6 @@ from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.bags import Fold
 from bayescascade.methods.forests.base import ForestClassifier
 from bayescascade.methods.forests.forest import Forest
-from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.given_forest import (
     GivenForest,
     counts_by,
@@ -47,7 +46,7 @@ from bayescascade.methods.prunings.path import (
     wrong_elsewhere,
 )
 from bayescascade.methods.prunings.program import Pruning, PruningProgram, is_proved, relative_gap
-from bayescascade.methods.prunings.solvers import FlowSolver
+from bayescascade.methods.prunings.solvers import FlowSolver, Frontier
 from bayescascade.model.search import Search, Seed
 
 _LEAST = 1.0  # seconds of pruning, whatever the time limit
@@ -80,7 +79,7 @@ class BudgetPruneClassifier(ForestClassifier):
     budget : float >= 0 or None
         Limit on the mean cost of a validation row, in place of a tradeoff. Then the tradeoff is the
         smallest one whose best pruning is within the budget. The rest of the budget is spent on
-        further splits of the forest; see `bayescascade.methods.prunings.frontier`.
+        further splits of the forest; see `bayescascade.methods.prunings.solvers`.
     errors : {"in_bag", "out_of_bag", "validation"}
         Rows on which errors are measured: those on which each tree was grown ("in_bag"), the other
         training rows ("out_of_bag", for a forest with bootstrap), or the validation rows.

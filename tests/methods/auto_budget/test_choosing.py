@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 from bayescascade import CostWeightedLogisticClassifier, ModelFileError
-from bayescascade.methods.auto_budget.choosing import (
+from bayescascade.methods.auto_budget.trying import (
     Candidate,
     Judged,
+    Judging,
+    Rows,
+    Tried,
     best_within,
     judged as judged_of,
 )
-from bayescascade.methods.auto_budget.trying import Judging, Rows, Tried
 
 N = 200
 

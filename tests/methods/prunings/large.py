@@ -9,9 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from bayescascade.costs.limits import is_within
-from bayescascade.methods.prunings.frontier import Frontier
 from bayescascade.methods.prunings.program import PruningProgram
-from bayescascade.methods.prunings.solvers import FlowSolver
+from bayescascade.methods.prunings.solvers import FlowSolver, Frontier
 from tests.methods.prunings import reference
 from tests.methods.prunings.forests import Listed, forest_of, items_of
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bayescascade.methods.prunings.frontier import Frontier, remove_features
-from bayescascade.methods.prunings.solvers import FlowSolver
+from bayescascade.methods.prunings.solvers import FlowSolver, Frontier, remove_features
 from tests.methods.prunings.forests import programs
 from tests.methods.prunings.problems import DEEP, PAIR, THREE, PruningProblem, each
 
