@@ -19,14 +19,15 @@ by ``(S + U / 2 + 4) u`` at most, of S splits and U uses, and base error less ga
 UNIT`` of both. This is taken off the bound; the pruning passes through `guard.certified`.
 
 **Within a budget.** The best prunings at all tradeoffs are the corners of the lower convex hull of
-(cost, error), and they are nested: a larger tradeoff keeps fewer splits. Two of them, one within the budget and one
-beyond it, are brought together. Where the tradeoff makes both equally good, either another pruning
-is better, and takes the place of one of them, or there is none between and both are corners of the
-same edge of the hull. All that is looked for keeps what the cheaper one keeps and cuts what the
-dearer one cuts, so that each problem is smaller than the one before. No pruning is left out by more
-than rounding: objectives are submodular, so that adding to a pruning what a corner keeps that is
-best up to e makes it worse by at most e, at the corner's tradeoff and, as costs grow by it, at any
-smaller one; the same holds for what the dearer corner cuts. The bound between is lowered by both.
+(cost, error), and they are nested: a larger tradeoff keeps fewer splits. Two of them, one within
+the budget and one beyond it, are brought together. Where the tradeoff makes both equally good,
+either another pruning is better, and takes the place of one of them, or there is none between and
+both are corners of the same edge of the hull. All that is looked for keeps what the cheaper one
+keeps and cuts what the dearer one cuts, so that each problem is smaller than the one before. No
+pruning is left out by more than rounding: objectives are submodular, so that adding to a pruning
+what a corner keeps that is best up to e makes it worse by at most e, at the corner's tradeoff and,
+as costs grow by it, at any smaller one; the same holds for what the dearer corner cuts. The bound
+between is lowered by both.
 
 The edge may be long: a forest whose trees share few features is best kept nearly whole or cut down
 entirely. What the cheaper corner leaves of the budget is then spent in several ways, and the one of
