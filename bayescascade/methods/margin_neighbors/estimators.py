@@ -46,8 +46,6 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         A linear classifier of scikit-learn, or a `GradientBoostingClassifier` with stumps, which is
         fitted to standardized columns. None: boosted stumps, with 300 rounds for two classes and
         max(60, 600 / k) rounds for k > 2 classes.
-    costs : FeatureCosts, mapping, sequence of float or None
-        What features cost; None: 1 each. See `FeatureCosts`.
 
     Attributes
     ----------
