@@ -13,7 +13,7 @@ import pytest
 
 from bayescascade import AdditiveNoiseModel
 from bayescascade.base.threads import single_threaded
-from bayescascade.methods.causal.features import GaussianFeatures
+from bayescascade.methods.causal.regression import GaussianFeatures
 from bayescascade.methods.causal.scores import hsic_root
 from tests.benchmarks.causal import MOST_ROWS, CausalLearn
 from tests.benchmarks.causal_data import Pair, drawn

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayescascade.methods.causal import protection as directions
-from bayescascade.methods.causal.features import GaussianFeatures
+from bayescascade.methods.causal.regression import GaussianFeatures
 from bayescascade.methods.causal.scores import log_iqr, score_of
 from bayescascade.methods.rado import protection
 from bayescascade.privacy.mechanisms import MOST_STEPS, grid_for

@@ -20,12 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_integer, check_real
-from bayescascade.methods.causal.features import Floats, GaussianFeatures
 from bayescascade.methods.causal.pair import Pair, arrow, read_names, split_rows
 from bayescascade.methods.causal.parameters import AdditiveNoiseParameters
 from bayescascade.methods.causal.posterior import DIRECTIONS, DirectionPosterior
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
+    Floats,
+    GaussianFeatures,
     check_regression,
     left_out_residuals,
     regressed,

@@ -13,7 +13,7 @@ from bayescascade.base.typed_words import typed
 from bayescascade.base.validation import check_bounds
 from bayescascade.data.arrow_frames import as_column
 from bayescascade.data.levels import check_numbers, to_numbers
-from bayescascade.methods.causal.features import Floats
+from bayescascade.methods.causal.regression import Floats
 
 LEAST_ROWS = 20
 _TIED = 10  # one value may be in every tenth row

@@ -33,7 +33,6 @@ from bayescascade.base.errors import ModelFileError, ParameterError, PrivacyErro
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.methods.causal.estimators import DirectionModel
-from bayescascade.methods.causal.features import Floats, GaussianFeatures
 from bayescascade.methods.causal.pair import LEAST_ROWS, Pair, declared_bounds, split_rows
 from bayescascade.methods.causal.parameters import (
     PRIVATE_SCORES,
@@ -50,6 +49,8 @@ from bayescascade.methods.causal.protection import (
 )
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
+    Floats,
+    GaussianFeatures,
     Predict,
     histogram_regressions,
     kernel_ridge,

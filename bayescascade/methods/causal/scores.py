@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import kendalltau, rankdata
 
-from bayescascade.methods.causal.features import Floats, GaussianFeatures
+from bayescascade.methods.causal.regression import Floats, GaussianFeatures
 
 Kernels = tuple[GaussianFeatures, GaussianFeatures]
 

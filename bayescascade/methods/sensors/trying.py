@@ -4,6 +4,10 @@ The path goes on from gates that nearly all send, each trained from the one befo
 cost is next to nothing, so that any budget can be asked for later. Of each two candidates are kept:
 predictors as they were trained, and fitted anew. Where none is near below a budget, gates between
 its neighbors on the path are trained, too. Rows that nothing is learned from judge.
+
+**Sets that always send.** Starting from none, the sensor is added that lowers the loss on the rows
+that judge most for what it costs. Least squares, of which any set takes the same sums, name the few
+that are worth a fit.
 """
 
 import math
@@ -13,12 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.notices import noticed
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_real
-from bayescascade.base.watch import OutOfTime, Watch
+from bayescascade.base.watch import OutOfTime, Watch, check_time
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.splitting import split_by_class
@@ -30,8 +35,12 @@ from bayescascade.methods.sensors.models import (
     fast_sends,
     within,
 )
-from bayescascade.methods.sensors.static import greedy_sets, sent
-from bayescascade.methods.sensors.training import Lesson, error_of, opened, refitted
+from bayescascade.methods.sensors.signals import Floats
+from bayescascade.methods.sensors.training import Lesson, Refit, error_of, opened, refitted
+
+_RIDGE = 1e-6  # of the largest entry of the squares, beside the lesson's own
+_FITTED = 3  # sensors of which each is tried by a fit, of classes
+_ITERATIONS = 40
 
 NEAR = 0.95
 """A candidate that costs less than this part of a budget leaves some of it unused."""
@@ -39,9 +48,7 @@ NEAR = 0.95
 _LEAST = 0.02  # of the cost of all sensors: where a path ends
 _QUICK = 60  # iterations of fits that only compare
 _BETWEEN = 3  # most gates that are trained between two of the path, for a budget
-
 RIDGES = (1.0, 3.0, 10.0, 30.0)
-
 Train = Callable[[Lesson, float, Weights], Weights]
 """Gates and predictors of a lesson by a number of thrift, from where they were."""
 
@@ -50,6 +57,64 @@ SOFT = "soft gates"
 """The kind of candidates whose messages are multiplied by sigmoid(z)."""
 
 _HELD_OUT = 0.25  # of the rows, where none are given to choose by
+
+
+def greedy_sets(lesson: Lesson, judging: Lesson) -> Iterator[tuple[Weights, Refit]]:
+    """Yield sensors that always send and their predictors, each time one sensor more."""
+    n_sensors, alive = lesson.costs.size, lesson.signals.alive
+    weights = Weights.zeros(lesson.signals.sensor_of.size, n_sensors, lesson.targets.shape[1])
+    named = _Named(lesson, judging)
+    floor, chosen = 1e-9 + lesson.costs, list[int]()
+    loss = named.error([])
+    while len(chosen) < n_sensors:
+        left = [k for k in range(n_sensors) if k not in chosen]
+        errors = {k: named.error([*chosen, k]) for k in left}
+        worst = max(errors.values())
+        left.sort(key=lambda k, e=errors, w=worst: (e[k] - w) / floor[k])  # type: ignore[misc]
+        fits = {}
+        for k in left[: _FITTED if lesson.loss.is_of_classes else 1]:
+            tried = always([*chosen, k], weights)
+            found = refitted(lesson, sent(tried, alive), weights.theta, _ITERATIONS)
+            tests = designed(judging.signals, sent(tried, judging.signals.alive)) @ found.theta
+            fits[k] = tried, found, float(judging.loss.rows(tests, judging.targets).mean())
+        added = min(fits, key=lambda k, f=fits, at=loss: (f[k][2] - at) / floor[k])  # type: ignore[misc]
+        tried, found, loss = fits[added]
+        chosen, weights = [*chosen, added], tried.with_theta(found.theta)
+        yield weights, found
+
+
+class _Named:
+    """Errors of least squares of sets of sensors, from sums that are made once."""
+
+    def __init__(self, lesson: Lesson, judging: Lesson) -> None:
+        design, self._tests = (
+            np.concatenate([one.signals.features, np.ones((len(one.targets), 1))], axis=1)
+            for one in (lesson, judging)
+        )
+        self._squares, self._products = design.T @ design, design.T @ lesson.targets
+        ridge = lesson.ridge + _RIDGE * self._squares.max()
+        self._squares[np.diag_indices_from(self._squares)] += ridge
+        self._targets = judging.targets
+        self._sensor_of = np.append(lesson.signals.sensor_of, -1)  # of the constant
+
+    def error(self, chosen: list[int]) -> float:
+        """Return the mean squared error on the rows that judge."""
+        check_time()
+        used = np.flatnonzero(np.isin(self._sensor_of, [*chosen, -1]))
+        theta = cho_solve(cho_factor(self._squares[np.ix_(used, used)]), self._products[used])
+        return float(((self._tests[:, used] @ theta - self._targets) ** 2).mean())
+
+
+def always(chosen: list[int], start: Weights) -> Weights:
+    """Return gates of which those of a set are open to all rows, and the others to none."""
+    offsets = np.full(start.offsets.size, -1.0)
+    offsets[chosen] = 1.0
+    return start._replace(gates=np.zeros_like(start.gates), offsets=offsets)
+
+
+def sent(weights: Weights, alive: Bools) -> Floats:
+    """Return the gates of rows, (n, K), of sensors that always send."""
+    return ((weights.offsets > 0) & alive).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,8 +7,12 @@ import pytest
 from scipy.stats import spearmanr
 
 from bayescascade.methods.causal import regression
-from bayescascade.methods.causal.features import GaussianFeatures
-from bayescascade.methods.causal.regression import kernel_ridge, left_out_residuals, regressed
+from bayescascade.methods.causal.regression import (
+    GaussianFeatures,
+    kernel_ridge,
+    left_out_residuals,
+    regressed,
+)
 from bayescascade.methods.causal.scores import (
     SCORES,
     hsic_root,

@@ -27,8 +27,8 @@ from bayescascade.methods.sensors.smooth import (
     smooth,
     solved,
 )
-from bayescascade.methods.sensors.static import always, greedy_sets
 from bayescascade.methods.sensors.training import Lesson, _Slopes, opened, refitted, trained
+from bayescascade.methods.sensors.trying import always, greedy_sets
 from tests.methods.sensors import slow_sums
 
 OWNER = np.array([0, 0, 1, 2, 2])
