@@ -12,7 +12,7 @@ from bayescascade.privacy import accounting, mechanisms
 from tests.fuzz.privacy import CHECKS
 from tests.fuzz.running import search
 
-MANY = {"a feature of a row": 60, "a row of sums": 30, "a row of a direction": 60}
+MANY = {"a feature of a row": 20, "a row of sums": 30, "a row of a direction": 60}
 """Problems of checks that no other quick test does."""
 
 
