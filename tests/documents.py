@@ -3,14 +3,16 @@
 ``python -m tests.documents`` runs all of their code and writes its output into them.
 """
 
+import multiprocessing
 import os
 import re
+import runpy
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,9 @@ ENVIRONMENT = {
     "PYTHONIOENCODING": "utf-8",
     "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
 }
+
+# What most examples import; a notebook's kernel and a script import it themselves.
+PRELOADED = ["pandas", "pyarrow.dataset", "scipy.stats", "sklearn.ensemble", "bayescascade.cli"]
 
 _PYTHON = re.compile(r"```python\n(?P<code>.*?)```\n+```text\n(?P<output>.*?)```", re.DOTALL)
 _CONSOLE = re.compile(r"```console\n(?P<session>.*?)```", re.DOTALL)
@@ -68,19 +73,36 @@ def examples_of(text: str) -> Iterator[Example]:
 
 
 def printed(examples: list[Example]) -> list[str]:
-    """Return what the examples print, run one after the other in a directory with the data."""
-    outputs = []
-    with tempfile.TemporaryDirectory() as directory:
+    """Return what the examples print, run one after the other in a directory with the data.
+
+    Each runs in a process of its own, forked from one that has imported the libraries: importing
+    them would take longer than most examples.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool,
+    ):
         shutil.copytree(ROOT / "data", Path(directory) / "data")
-        for example in examples:
-            run = subprocess.run(
-                _arguments(example), cwd=directory, env=ENVIRONMENT, check=False,
-                capture_output=True, encoding="utf-8",
-            )  # fmt: skip
-            if run.returncode:
-                raise RuntimeError(f"{example.code}failed:\n{run.stderr}")
-            outputs.append(run.stdout)
-    return outputs
+        return [pool.submit(_output_of, example, directory).result() for example in examples]
+
+
+def _output_of(example: Example, directory: str) -> str:
+    """Return what this process writes to its standard output while it runs an example."""
+    os.chdir(directory)
+    os.environ.update(ENVIRONMENT)
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 1)
+        sys.stdout = file
+        try:
+            _run(example)
+        except SystemExit as end:
+            if end.code:
+                raise RuntimeError(f"{example.code}ended with exit code {end.code}") from end
+        file.flush()
+        file.seek(0)
+        return file.read()
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
@@ -98,13 +120,15 @@ def executed(path: Path) -> nbformat.NotebookNode:
     return notebook
 
 
-def _arguments(example: Example) -> list[str]:
+def _run(example: Example) -> None:
+    """Run an example as `python -c` or `python -m bayescascade` would."""
     if example.kind == "python":
-        return [sys.executable, "-c", example.code]
-    program, *arguments = shlex.split(example.code)
+        exec(compile(example.code, "<example>", "exec"), {"__name__": "__main__"})
+        return
+    program, *sys.argv[1:] = shlex.split(example.code)
     if program != "bayescascade":
         raise ValueError(f"a console example must run bayescascade, got {program}")
-    return [sys.executable, "-m", "bayescascade", *arguments]
+    runpy.run_module("bayescascade", run_name="__main__", alter_sys=True)
 
 
 def _refresh() -> None:
