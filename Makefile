@@ -19,6 +19,9 @@ pip := $(bin)/python -m pip install -qq --disable-pip-version-check
 uv := $(bin)/uv pip install -q --compile-bytecode --python $(bin)/python
 install = ($(pip) uv && $(uv) --editable '.[$(extras)]') 2>/dev/null || $(pip) --editable '.[$(extras)]'
 
+# Each process that a test starts would compile the package again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help demo test slow lint docs bench examples clean
 .DELETE_ON_ERROR:
 
