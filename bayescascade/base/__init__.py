@@ -1,1 +1,1 @@
-"""The ground: errors, checks of input, files, and how kernels are compiled."""
+"""The lowest room: errors, checks of input, files, and how kernels are compiled."""

@@ -1,7 +1,8 @@
-"""What the sweeps share: lists that are drawn from, and whether a proposal is accepted.
+"""Shared by all sweeps: lists with uniform draws, and the acceptance of proposals.
 
-A work space has several lists of the same things. lists (n_lists, n): the members, in any order;
-places (n_lists, n): where each thing is listed, -1 if it is not; sizes (n_lists,): their lengths.
+A work space has several lists of the same items. lists (n_lists, n): the members, in any order;
+places (n_lists, n): the place of each item, -1 if it is not in the list; sizes (n_lists,): their
+lengths.
 """
 
 from math import exp
@@ -13,7 +14,7 @@ from bayescascade.base.jit import inner_kernel
 
 @inner_kernel
 def enlist(work, which, thing):
-    """Put a thing at the end of a list."""
+    """Append an item to a list."""
     work.places[which, thing] = work.sizes[which]
     work.lists[which, work.sizes[which]] = thing
     work.sizes[which] += 1
@@ -21,7 +22,7 @@ def enlist(work, which, thing):
 
 @inner_kernel
 def strike(work, which, thing):
-    """Take a thing off a list; the last one takes its place."""
+    """Remove an item from a list; the last item takes its place."""
     work.sizes[which] -= 1
     place = work.places[which, thing]
     last = work.lists[which, work.sizes[which]]
@@ -32,16 +33,16 @@ def strike(work, which, thing):
 
 @inner_kernel
 def draw(rng, work, which):
-    """Draw a thing from a list, which must not be empty."""
+    """Draw an item from a list, which must not be empty."""
     return work.lists[which, np.int64(rng.random() * work.sizes[which])]
 
 
 @inner_kernel
 def accept(rng, log_ratio):
-    """Whether a proposal with this log acceptance ratio is accepted.
+    """Return whether a proposal with this log acceptance ratio is accepted.
 
-    A number is drawn in any case: whether rounding leaves a ratio of 1 just below 1 must not shift
-    what is drawn afterwards.
+    A number is always drawn: rounding may leave a ratio of 1 just below 1, and later draws must not
+    depend on that.
     """
     u = rng.random()
     return log_ratio >= 0.0 or u < exp(log_ratio)

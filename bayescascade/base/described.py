@@ -1,4 +1,4 @@
-"""Docstrings of estimators: types, ranges and defaults of parameters, from what is declared."""
+"""Docstrings of estimators: types, ranges and defaults of parameters, from their declarations."""
 
 import inspect
 import re
@@ -14,10 +14,10 @@ _WIDTH = 92
 
 
 def described(docstring: str, declares: type[Parameters]) -> str:
-    """Return a class's docstring whose section of parameters says what is declared of each.
+    """Return a class's docstring with the declarations in its section of parameters.
 
-    An entry that the docstring has keeps its text and gets its type, range and default; after them
-    come those declared that it does not have, by what is declared of them.
+    An entry of the docstring keeps its text and gets its type, range and default. Declared
+    parameters without an entry follow, with their declared help.
     """
     head, title, rest = inspect.cleandoc(docstring).partition(_TITLE)
     if not title:
@@ -45,7 +45,7 @@ def _entry(parameter: Parameter[Any], written: str = "") -> str:
 
 
 def _words(parameter: Parameter[Any], declared: Mapping[str, Parameter[Any]]) -> list[str]:
-    """Return what is declared of a parameter, as lines that call others by their names."""
+    """Return the declared help of a parameter, as lines."""
     of_options = {each.option: f"`{name}`" for name, each in declared.items()}
     about = re.sub(r"--[a-z-]+", lambda m: of_options.get(m[0], m[0]), parameter.about)
     none = f" None: {parameter.none}." if parameter.none else ""

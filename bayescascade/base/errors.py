@@ -1,4 +1,4 @@
-"""Every exception the package raises on purpose, under one base class, and how it warns.
+"""All exceptions that the package raises on purpose, with one base class, and its warnings.
 
 A message names the parameter or column, the rule it broke, and the value found.
 """
@@ -115,7 +115,7 @@ class UnknownLevelWarning(UserWarning):
 
 
 def _cell_words(name: str, level: str | None) -> str:
-    """Return a column and what a cell of it holds, on one line, whatever is in a file."""
+    """Return a column and the content of its cell on one line, whatever characters these have."""
     if level is None:
         return f"a missing cell of {printable(name)}"
     return f'{printable(name)} "{printable(level)}"'
@@ -126,7 +126,7 @@ class ModelFileError(BayesCascadeError, ValueError):
 
 
 def warn_user(warning: Warning) -> None:
-    """Warn as from the line of a user's code that called this package."""
+    """Warn with the line of the user's code that called this package."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _is_ours(str(frame.f_globals.get("__name__"))):
         level, frame = level + 1, frame.f_back

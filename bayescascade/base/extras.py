@@ -1,4 +1,4 @@
-"""Libraries that only some uses of the package need, installed with its extras."""
+"""Optional libraries, installed with the package's extras."""
 
 from importlib.util import find_spec
 
@@ -6,12 +6,12 @@ from bayescascade.base.errors import MissingExtraError
 
 
 def check_plots() -> None:
-    """Raise MissingExtraError if nothing can be drawn, without importing what would draw it."""
+    """Raise MissingExtraError if matplotlib is missing, without importing it."""
     _check("matplotlib", "plots", "pictures")
 
 
 def check_traces() -> None:
-    """Raise MissingExtraError if traces cannot have ArviZ's form and files."""
+    """Raise MissingExtraError if a library for traces in ArviZ's format is missing."""
     for library in ("arviz", "h5py", "h5netcdf"):
         _check(library, "traces", "traces for ArviZ")
 

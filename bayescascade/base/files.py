@@ -19,7 +19,7 @@ class FileError(BayesCascadeError, OSError):
 
 @contextmanager
 def replaced_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path that takes the place of `path` when all ends well; else FileError."""
+    """Yield a temporary path that replaces `path` if the block succeeds; FileError if it cannot."""
     target = Path(path)
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -46,7 +46,7 @@ def replaced_file(path: str | Path) -> Iterator[Path]:
 
 
 def json_ready(value: Any) -> Any:  # Any: nested plain data of any shape
-    """Return nested plain data with null in place of infinities and NaN, which JSON has not."""
+    """Return nested plain data with null for infinities and NaN, which JSON does not have."""
     if isinstance(value, Mapping):
         return {key: json_ready(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -89,14 +89,14 @@ def read_json(path: str | Path, format_name: str, version: int) -> dict[str, Any
 
 
 def _plain(value: Any) -> Any:
-    """Return what NumPy or pandas holds as plain Python; json calls it for other types only."""
+    """Return a value of NumPy or pandas as plain Python; json only calls it for such types."""
     if not hasattr(value, "tolist"):
         raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
     return value.tolist()
 
 
 def _finite(number: str) -> float:
-    """Return a number; raise ValueError of one beyond floats, which no file of ours has."""
+    """Return a number; raise ValueError if it is too large for a float, as in no file of ours."""
     value = float(number)
     if not math.isfinite(value):
         raise ValueError(f"{number} is beyond floats")

@@ -1,4 +1,4 @@
-"""Handlers of signals, replaced while a block runs; or made to wait until it has ended."""
+"""Handlers of signals, replaced or deferred while a block runs."""
 
 import _signal  # type: ignore[import-not-found] # beneath `signal`, which takes 40 us for names
 import threading
@@ -16,7 +16,7 @@ _RAISING: tuple[int, ...] = tuple(
 def replaced_handlers(
     handle: Callable[..., None], signals: tuple[int, ...] = _RAISING
 ) -> Iterator[dict[int, Callable[..., Any]]]:
-    """Handle signals by `handle` in the block, in main threads; yield the handlers replaced."""
+    """Handle signals by `handle` in the block, in the main thread; yield the former handlers."""
     handlers: dict[int, Callable[..., Any]] = {}
     if threading.current_thread() is threading.main_thread():
         known = {number: _signal.getsignal(number) for number in signals}
@@ -32,7 +32,7 @@ def replaced_handlers(
 
 @contextmanager
 def deferred_handlers() -> Iterator[None]:
-    """Let handlers of signals wait until the block has ended."""
+    """Defer handlers of signals until the block has ended."""
     came: list[tuple[int, Any]] = []
     handlers: dict[int, Callable[..., Any]] = {}
     try:

@@ -1,16 +1,18 @@
-"""The one place that says how kernels are compiled and cached, and when compiling does not pay.
+"""How kernels are compiled and cached, and when they are interpreted instead.
 
 A kernel may call helpers from other modules of its folder. Numba's disk cache watches only the file
-of the function called, and would go on returning the old code after a helper elsewhere was edited;
-`kernel` therefore stamps a cache entry with the contents of every module in the folder, and of
+of the called function. After a change of a helper in another file, it would still return the old
+code. So `kernel` stamps a cache entry with the contents of all modules of the folder, and of
 `chain_kernels`, which all folders share.
 
-Compiling takes seconds, and a table of a few rows hardly any steps: what is `sparing` runs kernels
-as the Python that they are until they have taken about half as long. The result is the same to the
-last bit, as there is no fastmath, and functions and random numbers are those of the same libraries.
+Compiling takes seconds, and a table of a few rows needs few steps. Inside `sparing`, kernels run as
+plain Python until they have taken about half as long as compiling takes. The result is the same to
+the last bit, as there is no fastmath, and functions and random numbers are those of the same
+libraries.
 
-A handler of signals must not raise an exception inside numba: Ctrl-C while it compiles leaves it
-broken, and it takes what Ctrl-C leaves of a random generator for pointers. Signals wait there.
+A handler of signals must not raise an exception inside numba. Ctrl-C during compilation leaves
+numba broken, and it would read a half-made random generator as pointers. So signals are deferred
+there.
 """
 
 import gc
@@ -35,12 +37,12 @@ from numba.core.registry import CPUDispatcher
 from bayescascade.base.interrupts import deferred_handlers
 
 MOST_INTERPRETED = 3.0
-"""Seconds that a kernel is interpreted for, in all, before it is compiled; less if it is short."""
+"""Total seconds that a kernel is interpreted before it is compiled; less if it is short."""
 
 _LEAST_INTERPRETED = 0.5
 _SECONDS_OF_CODE = 1.5e-4  # for each byte of bytecode: about half of what compiling it takes
 _SECONDS_OF_STEP = 1.5e-6  # at most, if there are many
-_SECONDS_OF_TICK = 0.02  # what a coarse clock may miss, lest a pace of 0 is taken for granted
+_SECONDS_OF_TICK = 0.02  # a coarse clock may measure 0
 _MOST_REMEMBERED = 1 << 13
 
 _steps: ContextVar[float] = ContextVar("steps", default=np.inf)
@@ -71,7 +73,7 @@ def kernel(function: Function) -> Function:
 
 
 def cache_folder() -> Path | None:
-    """Return the folder under which compiled kernels are kept; None if nothing is compiled."""
+    """Return the folder of compiled kernels; None if nothing is compiled."""
     if config.DISABLE_JIT:  # type: ignore[attr-defined] # set from the environment
         return None
     package = Path(__file__).parents[1]
@@ -81,10 +83,10 @@ def cache_folder() -> Path | None:
 
 @contextmanager
 def sparing(steps: float) -> Iterator[None]:
-    """Let kernels called inside be interpreted where that takes less time than compiling them.
+    """Interpret kernels in the block where this takes less time than compiling them.
 
-    Kernels that are compiled already, in memory or on disk, are not interpreted. `steps` >= 0 is
-    about how many times the innermost loops of the kernel run, once for each call.
+    Kernels that are already compiled, in memory or on disk, are not interpreted. `steps` >= 0 is
+    the approximate number of steps of the innermost loops, for each call.
     """
     token = _steps.set(steps)
     try:
@@ -114,7 +116,7 @@ def inner_kernel(function: Function) -> Function:
 
 
 def remembered(function: Function) -> Function:
-    """Let an inner kernel that takes and returns numbers alone keep its results as Python.
+    """Cache the results of an inner kernel of numbers while it is interpreted.
 
     For equal numbers it returns the same to the last bit, but for signs of zeros.
     """
@@ -134,7 +136,7 @@ def _general(kind: types.Type) -> types.Type:
 
 
 class _Kernel(CPUDispatcher):
-    """A kernel that is interpreted while compiling does not pay."""
+    """A kernel that is interpreted as long as this is faster than compiling it."""
 
     n_interpreted = 0.0  # steps
     seconds_interpreted = 0.0
@@ -142,7 +144,7 @@ class _Kernel(CPUDispatcher):
 
     def __call__(self, *args: Any) -> Any:
         """Run the kernel."""
-        if _is_interpreting.get():  # called by the Python of a kernel, as it is written
+        if _is_interpreting.get():  # called by interpreted kernels
             return self.py_func(*args)
         steps = _steps.get()
         if not self._is_worth_interpreting(steps) or self._is_compiled():
@@ -160,7 +162,7 @@ class _Kernel(CPUDispatcher):
             self.seconds_interpreted += thread_time() - started
 
     def compile(self, sig: Any) -> Any:
-        """Compile for a signature; garbage waits, which takes a seventh of the time."""
+        """Compile for a signature; garbage collection would take a seventh of the time."""
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -171,7 +173,7 @@ class _Kernel(CPUDispatcher):
                 gc.enable()
 
     def _is_worth_interpreting(self, steps: float) -> bool:
-        """Whether more steps, at the pace of those before, stay below what is allowed."""
+        """Return whether more steps, at the pace so far, stay below the limit."""
         pace = _SECONDS_OF_STEP
         if self.n_interpreted > 0:
             pace = min(pace, (self.seconds_interpreted + _SECONDS_OF_TICK) / self.n_interpreted)
@@ -188,16 +190,16 @@ class _Kernel(CPUDispatcher):
 
     @cached_property
     def _is_on_disk(self) -> bool:
-        """Whether it was compiled before; what others compile meanwhile is not asked for."""
+        """Return whether it is in the disk cache; the answer is kept."""
         cache: Any = self._cache  # type: ignore[attr-defined] # untyped
         return bool(cache._cache_file._load_index())
 
     @cached_property
     def _python(self) -> Callable[..., Any]:
-        """The kernel as Python, whose helpers are Python, too.
+        """The kernel as Python, with helpers as Python.
 
-        They are called a million times for a small table, and most of that would be for asking each
-        time whether they are interpreted.
+        A small table needs a million calls of helpers, and asking at each call whether to interpret
+        would take most of the time.
         """
         copies = {one: _copy_of(one.py_func) for one in _helpers(self)}
         functions: dict[Any, Callable[..., Any]] = {
@@ -210,7 +212,7 @@ class _Kernel(CPUDispatcher):
 
 
 def _copy_of(function: Any) -> FunctionType:
-    """Return a function with global names of its own."""
+    """Return a copy of a function with its own global names."""
     room, name = dict(function.__globals__), function.__name__
     copy = FunctionType(function.__code__, room, name, function.__defaults__, function.__closure__)
     copy.__kwdefaults__ = function.__kwdefaults__
@@ -218,7 +220,7 @@ def _copy_of(function: Any) -> FunctionType:
 
 
 def _call_python(function: FunctionType, functions: dict[Any, Callable[..., Any]]) -> None:
-    """Let a function's names of kernels, also ``module.name``, mean what these are as Python."""
+    """Replace kernels among a function's global names, also ``module.name``, by their Python."""
     room = function.__globals__
     for name in function.__code__.co_names:
         called = room.get(name)
@@ -258,7 +260,7 @@ class _LinkedCompiler(Compiler):
 
 
 class _LinkedLibrary(JITCodeLibrary):
-    """Code of an inner kernel, to be optimized and compiled once, with its callers only."""
+    """Code of an inner kernel, which is optimized and compiled only with its callers."""
 
     def _optimize_final_module(self) -> None:
         pass
@@ -274,7 +276,7 @@ class _LinkedLibrary(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """Return nobody to notify of a function's environment, as it needs none."""
+        """Return a code generator without environments to notify."""
         return SimpleNamespace(set_env=lambda *_: None)
 
 
@@ -292,7 +294,7 @@ class _FolderCache(FunctionCache):
 
 
 class _FolderIndex(IndexDataCacheFile):
-    """Numba's index of what is compiled, empty where it names types of arguments that are gone."""
+    """Numba's index of compiled code; empty if it names types that no longer exist."""
 
     def _load_index(self) -> Any:
         try:
@@ -303,7 +305,7 @@ class _FolderIndex(IndexDataCacheFile):
 
 @cache
 def _digest(folder: Path) -> str:
-    """Digest of the sources in a folder, and of how this module compiles them."""
+    """Return a digest of the sources in a folder and of this module."""
     contents = hashlib.sha256(Path(__file__).read_bytes())
     for path in (_SHARED, *sorted(folder.glob("*.py"))):
         contents.update(path.name.encode() + path.read_bytes())

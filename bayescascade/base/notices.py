@@ -1,4 +1,4 @@
-"""Notice, before it is done, of what takes more than ten seconds."""
+"""Notices before work that takes more than ten seconds."""
 
 from collections.abc import Iterable, Iterator
 from time import process_time
@@ -7,13 +7,13 @@ from typing import TypeVar
 from bayescascade.base.errors import warn_user
 
 MOST_SILENT = 10.0
-"""Seconds that anything may take without notice."""
+"""Maximum seconds of work without a notice."""
 
 T = TypeVar("T")
 
 
 def notice(what: str, seconds: float) -> bool:
-    """Warn of what takes long, given about how long; return whether it does."""
+    """Warn of work that takes long, given its approximate seconds; return whether it does."""
     if seconds <= MOST_SILENT:
         return False
     warn_user(UserWarning(f"{what} takes about {seconds:,.0f} s"))
@@ -21,7 +21,7 @@ def notice(what: str, seconds: float) -> bool:
 
 
 def noticed(parts: Iterable[T], n_parts: int, what: str) -> Iterator[T]:
-    """Yield parts of work, with a notice, once, if those left take long by the last one's time."""
+    """Yield parts of work; warn once if the remaining parts take long, by the time of the last."""
     is_noticed, began = False, process_time()
     for n_done, part in enumerate(parts, 1):
         yield part

@@ -1,7 +1,7 @@
-"""Parameters declared once: their default, what they may be, and what they are in one line.
+"""Parameters declared once: default, allowed values, and help in one line.
 
 A family lists its parameters as attributes of a class of `Parameters`, in a module that imports
-nothing heavy. Estimators take their defaults and their checks from there, commands their options.
+nothing heavy. Estimators get their defaults and checks from there, and commands their options.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class Parameter(Generic[T]):
         self._option = option
 
     def with_default(self, default: Any) -> Any:
-        """Return the same parameter with another default."""
+        """Return a copy of the parameter with another default."""
         other = copy(self)
         other.default, other.in_commands = default, default
         return other
@@ -71,12 +71,12 @@ class Parameter(Generic[T]):
 
     @property
     def option(self) -> str:
-        """What commands call it, such as "--max-size"."""
+        """Name of the option, such as "--max-size"."""
         return "--" + (self._option or self.name.removeprefix("n_").replace("_", "-"))
 
     @property
     def type_text(self) -> str:
-        """What it may be, as numpydoc has it, such as 'int >= 1 or None'."""
+        """Type and range in the style of numpydoc, such as 'int >= 1 or None'."""
         if self._typed:
             return self._typed
         words = [f'"{word}"' for word in self.words]
@@ -118,7 +118,7 @@ class Parameter(Generic[T]):
         return check_choice(name, value, self.words)
 
     def words_of(self, value: Any) -> str:
-        """Return a value in the words of commands; "" where there is nothing to say."""
+        """Return a value in the words of commands; "" if there are none."""
         if value is None or value is False:
             return self.none or ""
         return value if isinstance(value, str) else f"{value:g}"
@@ -151,15 +151,15 @@ class Real(Parameter[T]):
 
 
 class LooseInteger(Integer[T]):
-    """An integer in commands; what else it may be is checked where it is used."""
+    """An integer in commands; other values are checked where they are used."""
 
     def check(self, value: Any, name: str | None = None) -> Any:
-        """Return a value; one that a command names `name` is an integer."""
+        """Return a value; if `name` is given, by a command, it must be an integer."""
         return value if name is None else super().check(value, name)
 
 
 class Jobs(Parameter[T]):
-    """How many things are done at the same time, as joblib counts."""
+    """Number of parallel jobs, in the convention of joblib."""
 
     kind = "integer"
 
@@ -182,7 +182,7 @@ class Flag(Parameter[T]):
 
 
 class Other(Parameter[T]):
-    """What is checked where it is used: a path, a seed; kinds of it have options of their own."""
+    """A value that is checked where it is used, such as a path; subclasses have options."""
 
     def _checked(self, name: str, value: Any) -> Any:
         del name
@@ -190,7 +190,7 @@ class Other(Parameter[T]):
 
 
 class Label(Other[T]):
-    """One of the labels that rows have; in commands, its text."""
+    """One of the labels of the rows; in commands, its text."""
 
 
 class Interval(Other[T]):
@@ -202,11 +202,11 @@ class TwoLevels(Other[T]):
 
 
 class Parameters:
-    """The parameters of an estimator, or what several have in common; subclasses add theirs."""
+    """The parameters of an estimator, or of several; subclasses add theirs."""
 
     @classmethod
     def declared(cls) -> Mapping[str, Parameter[Any]]:
-        """Return them by name, those of the class itself before those that it shares."""
+        """Return the parameters by name, first those of the class itself."""
         found: dict[str, Parameter[Any]] = {}
         for each in cls.__mro__:
             for name, value in vars(each).items():
@@ -221,7 +221,7 @@ class Parameters:
 
     @classmethod
     def check_values(cls, **given: Any) -> None:
-        """Raise ParameterError if a value is out of its range, and warn of former words."""
+        """Raise ParameterError if a value is out of its range; warn about former words."""
         declared = cls.declared()
         for name, value in given.items():
             former = declared[name].former

@@ -1,4 +1,4 @@
-"""Arrays of numbers in the records of saved files, of which nothing is sure."""
+"""Arrays of numbers in the records of saved files, which may be damaged or edited."""
 
 import math
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def read_array(
 
 
 def _has_flags(given: object) -> bool:
-    """Return whether a list, or a list in it, has true or false."""
+    """Return whether a nested list has true or false."""
     return isinstance(given, bool) or (isinstance(given, list) and any(map(_has_flags, given)))
 
 

@@ -1,8 +1,8 @@
-"""A checksum at the end of a binary file, so that damage is known before a library reads it.
+"""A checksum at the end of a binary file, which shows damage before a library reads it.
 
-HDF5 reads a file that has bytes beyond its end, and of a damaged one it may never return: one bit
-is enough. Damage that it does not notice would change draws. Files without a seal, as those of
-version 0.1, are read as they are.
+HDF5 accepts bytes beyond the end of a file. When it reads a damaged file, it may never return: one
+bit is enough. Damage that it does not notice would change draws. Files without a seal, such as
+those of version 0.1, are read without this check.
 """
 
 import hashlib
@@ -25,5 +25,5 @@ def is_damaged(path: str | Path) -> bool:
     content = Path(path).read_bytes()
     body, end = content[:-_LENGTH], content[-_LENGTH:]
     if not end.startswith(_MARK):
-        return _MARK in content[-2 * _LENGTH :]  # cut short, or gone on with
+        return _MARK in content[-2 * _LENGTH :]  # truncated or appended to
     return hashlib.sha256(body).hexdigest().encode() != end[len(_MARK) :]

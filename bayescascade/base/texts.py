@@ -1,4 +1,4 @@
-"""Text from files and cells, made fit to be shown."""
+"""Text from files and cells, in a form that can be printed."""
 
 _LONGEST = 600
 
@@ -13,7 +13,7 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return text on one line, without the middle of what is too long to be read."""
+    """Return text on one line; the middle of a long text is left out."""
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return printable(text)

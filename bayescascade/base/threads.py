@@ -1,7 +1,7 @@
-"""How many threads we take, and the libraries below NumPy and scikit-learn.
+"""The number of threads of our code, and of BLAS and OpenMP.
 
-For little work, threads of BLAS and OpenMP cost more than they save, a hundred times as much where
-other processes hold the cores; and the last bits of a product may depend on them.
+For little work, threads of BLAS and OpenMP cost more than they save: a hundred times as much if
+other processes use the cores. The last bits of a product may also depend on them.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _LEAST_THREADED = 1_000_000  # steps, a few milliseconds
 
 
 def n_threads_of(n_jobs: int | None) -> int:
-    """Return how many threads of this machine `n_jobs` is, as joblib counts workers.
+    """Return the number of threads on this machine for `n_jobs`, in the convention of joblib.
 
     Where joblib runs on a cluster, it would count the cluster's workers.
     """
@@ -32,12 +32,12 @@ def n_threads_of(n_jobs: int | None) -> int:
 
 
 def for_ranges(work: Callable[[int, int], object], n_items: int, n_steps: float) -> None:
-    """Call work for ranges [start, stop) that make up all items; perhaps at the same time.
+    """Call `work` for ranges [start, stop) that together cover all items, perhaps in parallel.
 
     The number of threads is joblib's: one, unless ``joblib.parallel_config(n_jobs=)`` sets another.
-    `work` must release the GIL for most of its time, and do the same for an item whatever its range
-    is. `n_steps` is about how many times innermost loops run for all items: few are not worth
-    threads.
+    `work` must release the GIL for most of its time, and its result for an item must not depend on
+    the range. `n_steps` is the approximate number of steps of innermost loops for all items; few
+    steps are not worth threads.
     """
     n_threads = 1 if n_steps < _LEAST_THREADED else min(n_threads_of(None), n_items)
     if n_threads <= 1:
@@ -49,7 +49,7 @@ def for_ranges(work: Callable[[int, int], object], n_items: int, n_steps: float)
 
 
 def single_threaded() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS and OpenMP take one thread, in all threads of the process."""
+    """Return a context in which BLAS and OpenMP use one thread, for all threads of the process."""
     limit: AbstractContextManager[Any] = _controller().limit(limits=1)
     return limit
 

@@ -1,7 +1,7 @@
-"""What users type for something: names in Python, or options on the command line.
+"""Words that users type: names in Python, or options on the command line.
 
-Messages name only what their reader can type. Commands say once, while they run, that their user is
-at the command line; everything else is read by users of Python.
+Messages name only words that their reader can type. A running command sets this module to words of
+commands; otherwise messages are for users of Python.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""Time limits: a watch that ends what looks at it, in the same way as Ctrl-C does.
+"""Time limits: a watch that ends long work in the same way as Ctrl-C.
 
-A fit has a `Watch` from its start. What takes long calls `check_time` every fraction of a second;
-once the time is up that raises `OutOfTime`, a KeyboardInterrupt, so that whatever keeps what was
-found at Ctrl-C keeps it then, too.
+A fit has a `Watch` from its start. Long work calls `check_time` several times a second. When the
+time is up, it raises `OutOfTime`, a KeyboardInterrupt, so code that saves results at Ctrl-C also
+saves them then.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ class OutOfTime(KeyboardInterrupt):
 class Watch:
     """The time left of a limit in seconds, from when it is made; None for no limit.
 
-    `is_up` is whether the limit has ended anything within the part of the time in use. Raises
+    `is_up` says whether the limit has ended any work in the current part of the time. Raises
     ParameterError if `seconds` is not a number > 0.
     """
 
@@ -36,7 +36,7 @@ class Watch:
         return max(0.0, self._end - perf_counter())
 
     def is_over(self, needed: float = 0.0) -> bool:
-        """Return whether as many seconds are not left, by which something then ends."""
+        """Return whether at most `needed` seconds are left, and note it in `is_up`."""
         if self._end < inf and perf_counter() + needed >= self._end:
             self.is_up = True
             return True
@@ -48,12 +48,12 @@ class Watch:
             raise OutOfTime
 
     def grant(self, seconds: float) -> None:
-        """Leave at least some seconds, where what has to be finished took all of the time."""
+        """Extend the time to at least some seconds, for work that must be finished."""
         self._end = max(self._end, perf_counter() + seconds)
 
     @contextmanager
     def part(self, share: float, reserve: float = inf) -> Iterator[None]:
-        """Let the block take this share of what is left, or all but `reserve` seconds of it."""
+        """Limit the block to this share of the time left, or to all but `reserve` seconds of it."""
         end, left = self._end, self.left
         if end < inf:
             self._end = end - min((1.0 - share) * left, reserve)
@@ -65,7 +65,7 @@ class Watch:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Let `check_time` look at this watch, in this thread, while the block runs."""
+        """Make `check_time` use this watch, in this thread, while the block runs."""
         token = _in_use.set(self)
         try:
             yield
@@ -74,12 +74,12 @@ class Watch:
 
 
 def check_time() -> None:
-    """Raise OutOfTime if no time is left by the watch in use."""
+    """Raise OutOfTime if no time is left on this thread's watch."""
     watch_in_use().check()
 
 
 def watch_in_use() -> Watch:
-    """Return the watch of this thread, for others that work for it."""
+    """Return the watch of this thread, to be passed to its helper threads."""
     return _in_use.get() or _ENDLESS
 
 

@@ -36,19 +36,19 @@ from bayescascade.cli.sensors import sensors
 from bayescascade.methods.listed import COMMANDS
 
 USAGE_ERROR = 2
-BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+BROKEN_PIPE = 141  # the code that a shell reports for a program ended by SIGPIPE
 
 _NEW_OBJECTS = 10_000
-"""After how many new objects the interpreter looks for garbage.
+"""Number of new objects after which the interpreter collects garbage.
 
-Importing makes hundreds of thousands that stay, and Python would look through them every 700.
+Imports create hundreds of thousands of objects that stay, and Python would scan them every 700.
 """
 
 
 class Application(click.Group):
     """A group of commands whose errors are one line on stderr and exit code 2, no tracebacks.
 
-    Ctrl-C exits with 130; a reader that has gone away (``| head``) with 141, quietly.
+    Ctrl-C exits with 130; a closed pipe (``| head``) exits with 141, without a message.
     """
 
     def main(  # type: ignore[override] # click's has overloads for a mode that is not offered
@@ -81,7 +81,7 @@ class Application(click.Group):
                     click.echo("interrupted", err=True)
                     code = INTERRUPTED
                 else:
-                    raise  # a defect of the program, not a user's to mend
+                    raise  # a bug of the program, not an error of the user
         _flush_or_discard(sys.stdout)
         sys.exit(code)
 
@@ -91,7 +91,7 @@ class Application(click.Group):
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> None:
-        """Run the command that was asked for."""
+        """Run the requested command."""
         try:
             super().invoke(ctx)
             sys.stdout.flush()
@@ -150,22 +150,22 @@ complete_files(application)
 
 
 def main() -> NoReturn:
-    """Run the command line on the arguments of this process, which then ends."""
+    """Run the command line with the arguments of this process, and exit."""
     gc.set_threshold(_NEW_OBJECTS)
     try:
         application.main()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    finally:  # Ctrl-C that comes while the program ends has nothing left to stop
+    finally:  # Ctrl-C while the program exits has no work left to stop
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        gc.freeze()  # nor is there garbage worth looking for, which took a seventh of a short fit
+        gc.freeze()  # the last garbage collection took a seventh of a short fit
 
 
 def _shown_once() -> Callable[..., None]:
-    """Return what shows warnings as lines on stderr, equal ones once.
+    """Return a function that prints each different warning once, as a line on stderr.
 
-    The commands themselves report what chains lack; that warning's class is known by name, because
-    it is scikit-learn's, which takes long to load.
+    The commands themselves report chains that do not agree. The class of that warning is compared
+    by name, because importing scikit-learn takes long.
     """
     shown = set[str]()
 
@@ -178,14 +178,14 @@ def _shown_once() -> Callable[..., None]:
 
 
 _COMPOUND = re.compile(r"(?<![\w\"'/\\.-])[a-z]+(?:_[a-z]+)+\b(?!\.\w|[/\\-])")
-"""Names of parameters that are no words of a sentence; a user's stand in quotes or in paths."""
+"""Names of parameters that are not words of a sentence; users' names are in quotes or paths."""
 
 _OF_LABELS = {"y": "target"}
-"""What commands call labels."""
+"""Names of the labels in commands."""
 
 
 def _command_of(group: click.Group, args: Sequence[str]) -> click.Command:
-    """Return the command that arguments call, through groups of them."""
+    """Return the command that the arguments call, also within groups of commands."""
     command: click.Command = group
     for word in args:
         if isinstance(command, click.Group):
@@ -196,7 +196,7 @@ def _command_of(group: click.Group, args: Sequence[str]) -> click.Command:
 def _of_option(message: str, command: click.Command) -> str:
     """Return a message that names a command's options instead of parameters.
 
-    A name that may be a word of the sentence is a parameter's at the beginning only.
+    A name that may also be a word counts as a parameter only at the beginning.
     """
     options = {
         option.name: max(option.opts, key=len)
@@ -211,7 +211,7 @@ def _of_option(message: str, command: click.Command) -> str:
 
 
 def _is_of_interrupt(error: BaseException) -> bool:
-    """Return whether Ctrl-C led to an error, as in a compiler that cleans up what it began."""
+    """Return whether Ctrl-C led to this error, for example in a compiler's clean-up."""
     context = error.__context__
     return context is not None and (
         isinstance(context, KeyboardInterrupt) or _is_of_interrupt(context)
@@ -230,7 +230,7 @@ def _fail(message: str) -> int:
 
 
 def _usable(stream: TextIO | None) -> TextIO:
-    """Return a stream that takes any text: "?" for what its encoding lacks, nowhere if closed."""
+    """Return a stream that takes any text: "?" for characters that its encoding does not have."""
     if stream is None:  # as after >&-
         return open(os.devnull, "w", encoding="utf-8")
     if isinstance(stream, io.TextIOWrapper):
@@ -239,7 +239,7 @@ def _usable(stream: TextIO | None) -> TextIO:
 
 
 def _flush_or_discard(stream: TextIO) -> None:
-    """Drop what cannot be written, which the interpreter would complain of when it exits."""
+    """Flush, or drop text that cannot be written; the interpreter would report it at exit."""
     try:
         stream.flush()
     except OSError:

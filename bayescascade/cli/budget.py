@@ -1,4 +1,4 @@
-"""``bayescascade budget``: classifiers within budgets, measured on rows that they have not seen."""
+"""``bayescascade budget``: classifiers within budgets, measured on held-out rows."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -105,8 +105,8 @@ def budget(data: str, **options: Any) -> tuple[Task, Lesson]:
 
 
 def _how_long(model: Any, parts: "SplitRows") -> str:
-    """Return how many methods are tried, and for how long."""
-    is_crossed = len(parts.n_rows) == 2  # no rows to validate by
+    """Return the note on the number of methods and their time."""
+    is_crossed = len(parts.n_rows) == 2  # without validation rows
     seconds = model.seconds(parts.n_rows[0], parts.X[0].shape[1], is_crossed)
     tried = f"{len(model.tried_methods)} methods are tried"
     told = f"{tried}, without a limit of time"
@@ -116,7 +116,7 @@ def _how_long(model: Any, parts: "SplitRows") -> str:
 
 
 def budgets_of(text: str) -> list[float]:
-    """Return the budgets that a text lists, ascending; click.UsageError if it is none."""
+    """Return the budgets in a text, ascending; click.UsageError if it has none."""
     from bayescascade.base.errors import ParameterError
     from bayescascade.base.validation import check_real
 
@@ -130,7 +130,7 @@ def budgets_of(text: str) -> list[float]:
 
 
 def _read(data: str, options: dict[str, Any]) -> "tuple[SplitRows, FeatureCosts]":
-    """Read rows and costs, which may be of any columns of the data, and split the rows."""
+    """Read rows and costs, and split the rows."""
     from bayescascade.base.errors import DataError, ParameterError
     from bayescascade.cli.rows import open_rows
     from bayescascade.cli.splitting import read_split
@@ -153,15 +153,15 @@ def _read(data: str, options: dict[str, Any]) -> "tuple[SplitRows, FeatureCosts]
 
 @dataclass
 class FoundWithin:
-    """The classifiers of budgets, with what they cost and how often they err on the test rows."""
+    """The classifiers of the budgets, with their costs and errors on the test rows."""
 
     parts: "SplitRows"
-    asked: dict[str, Any]  # the options that say what was learned how
+    asked: dict[str, Any]  # the options that say how it was learned
     fitted: "list[tuple[float, BudgetedClassifier]]" = field(default_factory=list)
     ended: str = ""
 
     def learn(self, model: Any, budgets: Sequence[float]) -> "FoundWithin":
-        """Learn until Ctrl-C ends it, and note what is wrong with some of them."""
+        """Learn until Ctrl-C ends it; print notes on problems."""
         from bayescascade.costs.limits import BudgetError
 
         told: list[str] = []
@@ -189,7 +189,7 @@ class FoundWithin:
 
     @staticmethod
     def _count(model: Any, n_budgets: int) -> AbstractContextManager[Callable[..., object]]:
-        """Count the budgets that are done, unless the model says itself how far it is."""
+        """Show the number of finished budgets, unless the model reports its own progress."""
         if hasattr(model, "progress"):
             return nullcontext(lambda *_: None)
         return shown_count("budgets", n_budgets)
@@ -207,7 +207,7 @@ class FoundWithin:
         self.fitted[0][1].save(path)
 
     def figure(self) -> "Figure":
-        """Return error by cost as a picture."""
+        """Return a picture of error by cost."""
         from bayescascade.costs.curve import CURVE_SIZE
         from bayescascade.report.axes import blank_figure
 
@@ -218,7 +218,7 @@ class FoundWithin:
         return figure
 
     def page(self) -> "Page":
-        """Return the curve as a table, and what it was measured on."""
+        """Return the curve as a table, with the number of test rows."""
         from bayescascade.report.page import BLANK, Heading, Pieces
 
         curve, parts, model = self._curve, self.parts, self.fitted[0][1]
@@ -248,7 +248,7 @@ class FoundWithin:
 
     @property
     def _is_auto(self) -> bool:
-        """Whether each budget has a method of its own."""
+        """Whether each budget has its own method."""
         return self.asked.get("method") == AUTO.name and bool(self.fitted)
 
     def _choices(self) -> dict[str, list[str]]:
@@ -263,7 +263,7 @@ class FoundWithin:
 
     @property
     def _chooses_text(self) -> str:
-        """What chooses where there are no rows for that alone."""
+        """Words for the rows that chose, if there are no validation rows."""
         few = self.fitted[0][1].few_rows_text
         return f"few rows, no validation rows: settings chosen by {few}"
 

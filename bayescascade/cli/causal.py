@@ -1,4 +1,4 @@
-"""``bayescascade causal``: which of two columns is the cause, published privately if asked for."""
+"""``bayescascade causal``: which of two columns is the cause, with privacy if requested."""
 
 from typing import Any
 

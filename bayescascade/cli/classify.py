@@ -94,7 +94,7 @@ def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
 
         def fit(X: Any, y: Any, weights: Any, seed: int) -> Any:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # chains of folds are short, as is printed
+                warnings.simplefilter("ignore")  # chains of folds are short, and the print says so
                 return clone(model).set_params(random_state=seed).fit(X, y, weights)
 
         return held_out.measure(
@@ -106,7 +106,7 @@ def classify(data: str, **options: Any) -> tuple[Task, Lesson]:
 
 
 def _check_target(target: str, declared: Mapping[str, Any]) -> None:
-    """Raise click.UsageError if the column of labels should be something else too."""
+    """Raise click.UsageError if the column of labels has another role too."""
     if target == declared.get("weights"):
         raise click.UsageError(f"--weights must be another column than --target, got {target}")
     for name in ("drop", "nominal", "ordinal", "continuous"):

@@ -1,4 +1,4 @@
-"""The option ``--cluster``: a command that runs on a Dask cluster what joblib would run here."""
+"""The option ``--cluster``: a command sends joblib's tasks to a Dask cluster."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from bayescascade import __version__
 
 Result = TypeVar("Result")
 
-PATIENCE = 10.0  # seconds that a cluster has to answer
+PATIENCE = 10.0  # maximum seconds until a cluster answers
 
 
 def with_cluster(command: Callable[..., Result]) -> Callable[..., Result]:
@@ -41,7 +41,7 @@ def with_cluster(command: Callable[..., Result]) -> Callable[..., Result]:
 
 @contextmanager
 def _joblib_on(address: str) -> Iterator[None]:
-    """Let joblib, and whatever asks it where to run, use a cluster.
+    """Make joblib use a cluster while the block runs.
 
     Raises click.ClickException if distributed is not installed, the cluster does not answer, its
     workers do not have this version, or it is lost while it is used.
@@ -55,7 +55,7 @@ def _joblib_on(address: str) -> Iterator[None]:
         ) from None
     from joblib import parallel_config
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is wrong is said below
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the error is raised below
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError):
@@ -69,8 +69,8 @@ def _joblib_on(address: str) -> Iterator[None]:
             with parallel_config("dask", client=client):
                 yield
         except (KilledWorker, CommClosedError, CancelledError, TimeoutError) as error:
-            # calls whose data were lost with their workers are cancelled, by a scheduler that runs,
-            # or find no worker in time
+            # a running scheduler cancels calls whose data were lost with their workers,
+            # or the calls find no worker in time
             if isinstance(error, KilledWorker) or client.status == "running":
                 raise click.ClickException(
                     f"the cluster at {address} lost all workers that tried a part of the work: "
@@ -83,7 +83,7 @@ def _joblib_on(address: str) -> Iterator[None]:
 
 
 def _check_workers(client: Any, address: str) -> None:
-    """Raise click.ClickException if there are no workers, or they do not have this version."""
+    """Raise click.ClickException if there are no workers, or if they have another version."""
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""``bayescascade compare``: densities beside each other on halves of the rows they did not see."""
+"""``bayescascade compare``: densities measured on the same held-out half of the rows."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
     def learn() -> _Compared:
         finished: list[Comparison] = []
         for table in tables:
-            if finished and not task.as_json:  # the last is printed in the end
+            if finished and not task.as_json:  # the last one is printed at the end
                 echo_page(finished[-1].page())
                 click.echo()
             with shown_count(f"{table.source}, fits", n_fits) as done:
@@ -79,7 +79,7 @@ def compare(data: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
 
 
 class _Compared(NamedTuple):
-    """Comparisons of tables, of which only the last is yet to be printed."""
+    """Comparisons of tables; all but the last are already printed."""
 
     finished: "list[Comparison]"
     seed: int
@@ -97,7 +97,7 @@ class _Compared(NamedTuple):
         return plot_comparisons(self.finished)
 
     def ended(self) -> str:
-        """Return how far it came, if not to its end."""
+        """Return how much is finished, if Ctrl-C ended it."""
         n_finished = sum(len(each.outcomes) for each in self.finished)
         told = f"{n_finished} of {self.n_fits} fits were finished"
         return told if self.finished[-1].interrupted else ""
@@ -142,7 +142,7 @@ def _read_tables(paths: "Sequence[str | ReadAs]", declared: Mapping[str, Any]) -
 
 
 def _concerning(declared: Mapping[str, Any], elsewhere: set[str]) -> dict[str, Any]:
-    """Return declarations without the columns that only other tables have."""
+    """Return the declarations of columns that this table has."""
     kept: dict[str, Any] = {}
     for name, value in declared.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""``bayescascade completion``: what makes a shell complete commands, options and files."""
+"""``bayescascade completion``: completion of commands, options and files in a shell."""
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
@@ -7,7 +7,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 class FileName(click.ParamType):  # type: ignore[type-arg] # before click 8.4
-    """A text of which a shell knows that it names a file, or a directory."""
+    """A text that a shell completes as a file or a directory."""
 
     name = "file"
 
@@ -20,12 +20,12 @@ class FileName(click.ParamType):  # type: ignore[type-arg] # before click 8.4
         param: click.Parameter,  # noqa: ARG002
         incomplete: str,
     ) -> list[CompletionItem]:
-        """Leave it to the shell."""
+        """Let the shell complete it."""
         return [CompletionItem(incomplete, type=self.kind)]
 
 
 def complete_files(group: click.Group) -> None:
-    """Have the files of all commands completed: arguments, and options called so in their help."""
+    """Complete files for all commands: in arguments, and in options whose help names a file."""
     for command in group.commands.values():
         if isinstance(command, click.Group):
             complete_files(command)

@@ -1,4 +1,4 @@
-"""``bayescascade compress``: few prototypes in place of many rows, measured on held-out rows."""
+"""``bayescascade compress``: a few prototypes instead of many rows, measured on held-out rows."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -72,7 +72,7 @@ def compress(data: str, **options: Any) -> tuple[Task, Lesson]:
 
 
 class _Compressed:
-    """A compression with how often the nearest rows and prototypes are wrong on the test rows."""
+    """A compression with the test errors of the nearest rows and of the nearest prototypes."""
 
     def __init__(self, model: Any, parts: "SplitRows", target: str) -> None:
         import numpy as np
@@ -81,7 +81,7 @@ class _Compressed:
         self._model, self._parts, self._target = model, parts, target
         learned, tested = (model.transform(X) for X in parts.X)
         nearest = parts.y[0][pairwise_distances_argmin(tested, learned)]
-        self._errors = {  # by name, how many rows are kept and the part of the test rows that errs
+        self._errors = {  # by name, the number of rows kept and the test error
             "before": (parts.n_rows[0], float(np.mean(nearest != parts.y[1]))),
             "after": (model.n_kept_, float(np.mean(model.predict(parts.X[1]) != parts.y[1]))),
         }

@@ -1,4 +1,4 @@
-"""Options of commands that name a class for each row: from which probability on, or by costs."""
+"""Options on how a class is chosen for each row: by a threshold or by costs."""
 
 import csv
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def with_decision(command: Command) -> Command:
 def decision_of(
     model: Any, path: str, threshold: float | None, class_costs: str | None
 ) -> "Decision":
-    """Return how classes are chosen; of models that are no classifiers only without options."""
+    """Return how classes are chosen; models that are not classifiers must not have the options."""
     from bayescascade.model.decisions import Decision
 
     asked = decision_options(model, path, threshold, class_costs)
@@ -48,7 +48,7 @@ def decision_of(
 def decision_options(
     model: Any, path: str, threshold: float | None, class_costs: str | None
 ) -> dict[str, Any]:
-    """Return what `predict` takes, nothing where there are no options."""
+    """Return the arguments of `predict`; none without the options."""
     from bayescascade.model.roles import Classifier
 
     given: dict[str, Any] = {}
@@ -62,7 +62,7 @@ def decision_options(
 
 
 def _parsed_costs(text: str) -> dict[str, Any]:
-    """Return costs by class, or by true and named class if they are in a file."""
+    """Return costs by class, or by true and predicted class if they are in a file."""
     if "=" not in text or Path(text).is_file():
         return _read_costs(text)
     costs: dict[str, float] = {}

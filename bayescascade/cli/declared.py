@@ -23,13 +23,13 @@ from bayescascade.model.listed import Listed
 from bayescascade.model.parameters import MemoryParameters, SearchParameters
 
 Models: TypeAlias = Mapping[str, type[Parameters]]
-"""What each of the models declares among which a command chooses."""
+"""The declarations of each model of a command."""
 
 
 def options_of(models: Models, *, of_runs: bool) -> tuple[Option, ...]:
-    """Return an option for each parameter of some models: of how they run, or of what they are.
+    """Return an option for each parameter of some models: run parameters, or model parameters.
 
-    The first model that has a parameter defines its option; defaults are those of each.
+    The first model that has a parameter defines its option; the help has each model's default.
     """
     of_run = {**SearchParameters.declared(), **MemoryParameters.declared()}
     names = dict.fromkeys(name for model in models.values() for name in model.declared())
@@ -51,14 +51,14 @@ def option_of(name: str, models: Models) -> Option:
 
 
 def words_of(listed: Iterable[Listed]) -> str:
-    """Return the name of each estimator and what it does, as in "forest: grow a forest; ..."."""
+    """Return the name and purpose of each estimator, such as "forest: grow a forest; ..."."""
     return "; ".join(f"{each.name}: {each.about}" for each in listed)
 
 
 def check_chosen(models: Models, chosen: str, options: dict[str, Any], by: str) -> None:
-    """Take out options that the chosen model does not have; click.UsageError if one is given.
+    """Remove options that the chosen model does not have; click.UsageError if one is given.
 
-    `by` is the option that chooses.
+    `by` is the option that chooses the model.
     """
     for name in dict.fromkeys(name for model in models.values() for name in model.declared()):
         if name in models[chosen].declared() or options.pop(name, None) in (None, False):
@@ -69,13 +69,13 @@ def check_chosen(models: Models, chosen: str, options: dict[str, Any], by: str) 
 
 
 def option_name(models: Models, parameter: str) -> str:
-    """Return what the option of a parameter is called."""
+    """Return the name of a parameter's option."""
     declared = (model.declared() for model in models.values())
     return next(has[parameter].option for has in declared if parameter in has)
 
 
 def _type(declared: Collection[Parameter[Any]]) -> click.ParamType | None:  # type: ignore[type-arg]
-    """Return what converts an option's text; words are those of any model."""
+    """Return the type of an option, with the words of all models."""
     first = next(iter(declared))
     if isinstance(first, Jobs):
         return types.JOBS
@@ -89,8 +89,8 @@ def _type(declared: Collection[Parameter[Any]]) -> click.ParamType | None:  # ty
     return None if isinstance(first, Other) else _Number(first)
 
 
-class Words(click.Choice):  # type: ignore[type-arg] # of words alone
-    """One of some words; one of before means today's."""
+class Words(click.Choice):  # type: ignore[type-arg] # only words
+    """One of some words; a former word means today's."""
 
     def __init__(self, words: Iterable[str], former: Mapping[str, str]) -> None:
         super().__init__(list(words))
@@ -102,7 +102,7 @@ class Words(click.Choice):  # type: ignore[type-arg] # of words alone
 
 
 class _Number(types.CheckedNumber[Any]):
-    """A number within its limits, or one of the words that stand beside numbers or for None."""
+    """A number within its limits, or one of the other words, or the word for None."""
 
     def __init__(self, declared: Parameter[Any]) -> None:
         super().__init__(*declared.words, declared.none)
@@ -115,7 +115,7 @@ class _Number(types.CheckedNumber[Any]):
 
 
 def _defaults(having: Mapping[str, Parameter[Any]], n_models: int) -> str:
-    """Return such as "2", "leaf, branch" or "leaf, branch: 2; rules: 1"."""
+    """Return models and defaults, such as "2", "leaf, branch" or "leaf, branch: 2; rules: 1"."""
     groups: dict[str, list[str]] = {}
     for model, declared in having.items():
         groups.setdefault(declared.words_of(declared.in_commands), []).append(model)

@@ -1,4 +1,4 @@
-"""``bayescascade doctor``: what it runs on, and what is wrong with that."""
+"""``bayescascade doctor``: the machine and the installed libraries, with advice on problems."""
 
 import os
 import platform
@@ -17,7 +17,7 @@ from bayescascade.cli.output import echo_json, echo_page
 
 IMPORTED = ("bayescascade", "bayescascade.cli", "numpy", "pandas", "numba", "sklearn")
 SLOW_IMPORT = 5.0  # seconds
-LITTLE_MEMORY = 2.0  # gigabytes, what exact searches may take by default
+LITTLE_MEMORY = 2.0  # gigabytes, the default limit of exact searches
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
                     "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")  # fmt: skip
 
@@ -51,10 +51,10 @@ def doctor(as_json: bool) -> None:
 
 
 def _requirements() -> Iterator[tuple[str, str, str]]:
-    """Yield package, least version ("" for any) and extra ("" for none) of what was asked for."""
+    """Yield package, minimum version ("" for any) and extra ("" for none) of each requirement."""
     try:
         told = requires("bayescascade") or []
-    except PackageNotFoundError:  # it runs from its sources
+    except PackageNotFoundError:  # it is not installed
         return
     for requirement in told:
         wanted, _, marker = requirement.partition(";")
@@ -74,7 +74,7 @@ def _packages() -> dict[str, dict[str, str | None]]:
 
 
 def _extras() -> dict[str, bool]:
-    """Return by extra whether all that it asks for is installed."""
+    """Return for each extra whether all its requirements are installed."""
     extras: dict[str, bool] = {}
     for name, _, extra in _requirements():
         if extra:
@@ -96,8 +96,8 @@ def _cores() -> dict[str, int | None]:
 
 
 def _blas() -> list[dict[str, Any]]:
-    import numpy  # noqa: F401 - which brings one
-    import scipy.linalg  # noqa: F401 - which brings another
+    import numpy  # noqa: F401 - which registers one
+    import scipy.linalg  # noqa: F401 - which registers another
     from threadpoolctl import threadpool_info
 
     return [
@@ -107,11 +107,11 @@ def _blas() -> list[dict[str, Any]]:
 
 
 def _kernels() -> dict[str, Any]:
-    """Return where numba keeps compiled kernels, whether it can, and how many there are."""
+    """Return the folder of compiled kernels, whether it can be written, and their number."""
     from bayescascade.base.jit import cache_folder
 
     folder = cache_folder()
-    if folder is None:  # not compiled at all, by NUMBA_DISABLE_JIT
+    if folder is None:  # NUMBA_DISABLE_JIT is set
         return {"folder": None, "is_writable": False, "compiled": 0}
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     return {
@@ -122,7 +122,7 @@ def _kernels() -> dict[str, Any]:
 
 
 def _memory() -> dict[str, float | None]:
-    """Return gigabytes; None where the system does not tell."""
+    """Return gigabytes; None if the system does not report them."""
     try:
         told = Path("/proc/meminfo").read_text(encoding="utf-8")
     except OSError:
@@ -133,7 +133,7 @@ def _memory() -> dict[str, float | None]:
 
 
 def _import_seconds(name: str) -> float | None:
-    """Return how long an import takes in a fresh interpreter; None if it fails."""
+    """Return the seconds of an import in a new interpreter; None if it fails."""
     code = (
         "import sys, time; started = time.perf_counter(); "
         f"import {name}; sys.stdout.write(str(time.perf_counter() - started))"
@@ -146,7 +146,7 @@ def _import_seconds(name: str) -> float | None:
 
 
 def _advice(found: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for everything that is wrong."""
+    """Yield a line for each problem."""
     for name, package in found["packages"].items():
         if package["version"] is None:
             yield f"{name} is not installed: pip install {name}"

@@ -1,4 +1,4 @@
-"""``bayescascade effect``: for whom a treatment works, and that in rules."""
+"""``bayescascade effect``: for whom a treatment works, in rules."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -136,7 +136,7 @@ def _check_two(option: str, cells: Any) -> None:
 
 
 def _explaining(task: Task, X: Any, y: Any, arms: Any, known: Any, rules_out: Any) -> Lesson:
-    """Return how to learn from two thirds of the rows, and to measure rules on the others."""
+    """Return a lesson that learns from two thirds of the rows and measures rules on the others."""
     import numpy as np
 
     from bayescascade.model.search import seed_sequence

@@ -1,4 +1,4 @@
-"""``bayescascade explain``: what a model says of rows of a file, one by one, and why."""
+"""``bayescascade explain``: a model's predictions for rows of a file, with reasons."""
 
 import re
 from collections.abc import Iterator
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from bayescascade.data.sources import Source
     from bayescascade.report.page import Page
 
-_WIDEST = 20  # columns of what is predicted, beside which reasons stand
+_WIDEST = 20  # characters for the prediction, to the left of the reasons
 
 
 class _Span(click.ParamType):  # type: ignore[type-arg] # before click 8.4
-    """FIRST-LAST, numbers of rows from 1; FIRST alone, or FIRST- for all from there."""
+    """FIRST-LAST, numbers of rows from 1; also FIRST for one row, or FIRST- for all from there."""
 
     name = "rows"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, float]:
-        """Return the first and the last."""
+        """Return the first and the last number."""
         del param
         if isinstance(value, tuple):
             return value
@@ -120,7 +120,7 @@ def _told(
 
 
 def _page(records: list[dict[str, Any]]) -> "Page":
-    """Return the records below each other, reasons to the right of what is said."""
+    """Return a page with one record below the other, and reasons to the right of predictions."""
     from bayescascade.base.texts import printable
     from bayescascade.data.levels import level_text
     from bayescascade.report.layout import ljust, longest, rjust

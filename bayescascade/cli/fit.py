@@ -48,7 +48,7 @@ def fit(data: str, **options: Any) -> tuple[Task, Lesson]:
 
 
 def _model_of(options: dict[str, Any]) -> str:
-    """Return the first of the models that has all options that are given; else the first."""
+    """Return the first model that has all given options; otherwise the first model."""
     of_models = {name for model in MODELS.values() for name in model.declared()}
     given = {name for name in of_models if options.get(name) not in (None, False)}
     having = (model for model, has in MODELS.items() if given <= set(has.declared()))
@@ -56,7 +56,7 @@ def _model_of(options: dict[str, Any]) -> str:
 
 
 def _check_options(model: str, options: dict[str, Any]) -> None:
-    """Take out the options that a model does not have; raises click.UsageError if one is given."""
+    """Remove options that a model does not have; click.UsageError if one is given."""
     check_chosen(MODELS, model, options, "--model")
     if "n_chains" not in MODELS[model].declared() and options.pop("trace") is not None:
         having = [one for one, has in MODELS.items() if "n_chains" in has.declared()]

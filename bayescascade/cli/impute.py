@@ -1,4 +1,4 @@
-"""``bayescascade impute``: the rows of a file, their missing cells filled by a density."""
+"""``bayescascade impute``: fills the missing cells of a file by a density."""
 
 from collections.abc import Generator, Mapping
 from contextlib import closing, suppress
@@ -57,7 +57,7 @@ def impute(
 def _filled_blocks(
     model: "Density", source: "Source", how: str, seed: int | None, *, typed: bool
 ) -> Generator["Columns", None, None]:
-    """Yield the rows of a file, filled; texts of numbers as numbers if `typed`."""
+    """Yield the filled rows of a file; texts of numbers become numbers if `typed`."""
     import numpy as np
 
     from bayescascade.cli.rows import read_blocks
@@ -79,7 +79,7 @@ def _filled_blocks(
 
 
 def _spell(column: Any, cells: Any, filled: Any, spelled: dict[str, str]) -> None:
-    """Write a column's filled levels as the file's rows so far do, such as "true" and "007"."""
+    """Write filled levels as the file has written them so far, such as "true" and "007"."""
     import pandas as pd
 
     from bayescascade.data.levels import level_text
@@ -99,7 +99,7 @@ def _spell(column: Any, cells: Any, filled: Any, spelled: dict[str, str]) -> Non
 
 
 def _stored_types(source: "Source") -> dict[str, Any]:
-    """Return Arrow's types of a file's columns, by name; of dictionaries, of their entries."""
+    """Return Arrow's types of a file's columns, by name; for dictionaries, the type of entries."""
     import pandas as pd
     import pyarrow
 
@@ -115,10 +115,10 @@ def _stored_types(source: "Source") -> dict[str, Any]:
 def _column(
     name: str, cells: Any, kind: Any, is_text: bool, typed: bool, stored: Mapping[str, Any]
 ) -> Any:
-    """Return a column to be written: text as it stands, else as its file has such cells.
+    """Return a column to be written: text unchanged, other cells with the type of the file.
 
-    Blocks of a column must be of one type: numbers between edges are whole only if those learned
-    from were.
+    All blocks of a column must have one type: filled numbers are integers only if all training
+    cells were.
     """
     import numpy as np
     import pyarrow
@@ -152,6 +152,6 @@ def _column(
         ) from None
     if is_continuous:
         return array
-    with suppress(pyarrow.ArrowException):  # of numbers beyond it, such as drawn ones
+    with suppress(pyarrow.ArrowException):  # for numbers beyond it, such as drawn ones
         return array.cast(stored.get(name, array.type))
     return array

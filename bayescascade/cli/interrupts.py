@@ -1,4 +1,4 @@
-"""Ctrl-C while a command has something to lose: what was found is kept, in whole files."""
+"""Ctrl-C while a command has results: these are saved, in complete files."""
 
 import math
 import signal
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 from bayescascade.base.interrupts import replaced_handlers
 
-_TOGETHER = 1.0  # seconds within which signals are one Ctrl-C: ``timeout`` sends two at once
+_TOGETHER = 1.0  # signals within these seconds count as one Ctrl-C: ``timeout`` sends two at once
 
 
 @contextmanager
 def single_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt once for signals that come together.
+    """Raise KeyboardInterrupt once for signals that arrive together.
 
-    The first ends a search; another would be raised while the search puts together what it found.
+    The first ends a search; a second would interrupt it while it collects its results.
     """
     is_new = _told_apart()
 
@@ -30,9 +30,9 @@ def single_interrupts() -> Iterator[None]:
 
 @contextmanager
 def deferred_interrupts() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C be asked for instead of raised, the first time; yields what says whether it was.
+    """Do not raise at the first Ctrl-C; yield a function that returns whether there was one.
 
-    A file is not half written then.
+    So files are not left half written.
     """
     is_new, pressed = _told_apart(), threading.Event()
 
@@ -48,7 +48,7 @@ def deferred_interrupts() -> Iterator[Callable[[], bool]]:
 
 
 def _told_apart() -> Callable[[], bool]:
-    """Return what says of each signal whether it is a Ctrl-C of its own."""
+    """Return a function that says for each signal whether it is a new Ctrl-C."""
     last = -math.inf
 
     def is_new() -> bool:

@@ -1,4 +1,4 @@
-"""What commands that learn have in common: options, the search, and where its result goes."""
+"""Shared by commands that learn: options, the search, and the output of the result."""
 
 import os
 import sys
@@ -37,9 +37,9 @@ _FILES = {f"--{name}": name for name in ("out", "trace", "checkpoint", "plot")}
 
 
 class Task(NamedTuple):
-    """An estimator to fit, what is declared of the columns, and where what is learned goes."""
+    """An estimator to fit, the declarations of columns, and the output files."""
 
-    model: Any  # None where a function learns
+    model: Any  # None if a function learns
     declared: Mapping[str, Any]
     out: str | None = None  # files, None for none
     trace: str | None = None
@@ -50,21 +50,21 @@ class Task(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What is learned from, and what commands say of what was learned beside its page."""
+    """The training data, and what the command prints besides the model's page."""
 
-    rows: tuple[Any, ...] = ()  # what `fit` takes
+    rows: tuple[Any, ...] = ()  # the arguments of `fit`
     notes: Sequence[str] = ()
-    measure: Callable[[], "HeldOut | None"] | None = None  # of the fitted model, on held-out rows
-    shown: Callable[[Any], "Shown"] | None = None  # of it, if something else is printed
-    figure: Callable[[Any], "Figure"] | None = None  # of it, where there is --plot
-    write: Callable[[Any], object] | None = None  # a file beside the model's
-    fit: str | Callable[..., Any] = "fit"  # the model's method, or what else returns what it learns
-    words: str = ""  # such as "the tree is", if not its own word
-    ended: Callable[[Any], str] | None = None  # what Ctrl-C left, "" if it was not pressed
+    measure: Callable[[], "HeldOut | None"] | None = None  # on held-out rows
+    shown: Callable[[Any], "Shown"] | None = None  # printed in its place
+    figure: Callable[[Any], "Figure"] | None = None  # for --plot
+    write: Callable[[Any], object] | None = None  # a further file
+    fit: str | Callable[..., Any] = "fit"  # the model's `fit`, or another function that learns
+    words: str = ""  # such as "the tree is", if not the model's word
+    ended: Callable[[Any], str] | None = None  # words after Ctrl-C
 
 
 def learning(command: Callable[..., tuple[Task, Lesson]]) -> Callable[..., None]:
-    """Return a command that learns what `command` sets up, prints it and saves it: see `learn`."""
+    """Return a command that learns the lesson of `command`, prints it and saves it: see `learn`."""
 
     @JSON_OPTION
     @wraps(command)
@@ -75,7 +75,7 @@ def learning(command: Callable[..., tuple[Task, Lesson]]) -> Callable[..., None]
 
 
 def declarations(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `Table.from_csv` takes of the `COLUMN_OPTIONS`, without what was not given."""
+    """Return the given `COLUMN_OPTIONS` as arguments of `Table.from_csv`."""
     return _given(
         {
             "columns": listed(options.get("columns", ())),
@@ -90,18 +90,18 @@ def declarations(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options without what was not given."""
+    """Return the given options."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def outputs_of(
     options: dict[str, Any], inputs: Mapping[str, str | None], files: Mapping[str, str] = _FILES
 ) -> Task:
-    """Take the options on outputs and columns out of a command's; no file is read yet.
+    """Remove the options on outputs and columns, and check them; no file is read yet.
 
-    `inputs` has files that are read, by option, and `files` the parameters that name files that are
-    written. Raises click.UsageError if a file cannot be written or is read too; MissingExtraError
-    if nothing installed can write the trace.
+    `inputs` has the input files by option, and `files` the parameters that name output files.
+    Raises click.UsageError if a file cannot be written or is also an input; MissingExtraError if
+    the trace's library is not installed.
     """
     check_outputs({option: options.get(each) for option, each in files.items()}, inputs)
     where = {each: options.pop(each, None) for each in _OUTPUTS}
@@ -122,9 +122,9 @@ def set_up(
     taken: Sequence[str] = (),
     files: Mapping[str, str] = _FILES,
 ) -> Task:
-    """Return what a command has to learn; every error in its options is raised here.
+    """Return the task of a command; all errors in its options are raised here.
 
-    `name` is the estimator's public name, `taken` the options on columns that are parameters of it.
+    `name` is the estimator's public name; `taken` are options on columns that are its parameters.
     Raises click.UsageError also if there is nothing to resume; ParameterError if a parameter is out
     of its range; and as `outputs_of`.
     """
@@ -135,15 +135,15 @@ def set_up(
         raise click.UsageError("--resume needs --checkpoint FILE")
     of_columns = {k: task.declared[k] for k in taken if k in task.declared}
     model = getattr(bayescascade, name)(**of_columns, **parameters_of(options, parameters))
-    if hasattr(model, "check_parameters"):  # others check when they are fitted
+    if hasattr(model, "check_parameters"):  # other estimators check in `fit`
         model.check_parameters()
     return task._replace(model=model)
 
 
 def learn(task: Task, lesson: Lesson) -> None:
-    """Learn, save and print what was learned; exit with 130 if Ctrl-C ended it early.
+    """Learn, save and print; exit with 130 if Ctrl-C ended it early.
 
-    What was found by then is saved and printed as a whole: another Ctrl-C waits for that.
+    Results are saved and printed completely: a second Ctrl-C is deferred.
     """
     model = task.model
     if task.trace is not None and model.search == "exact" and not model.draws_states:
@@ -162,7 +162,7 @@ def learn(task: Task, lesson: Lesson) -> None:
             learned.summary_ = replace(learned.summary_, held_out=held_out)
         shown = learned if lesson.shown is None else lesson.shown(learned)
         with deferred_interrupts(), ExitStack() as stack:
-            # from the last to the first, each whatever becomes of the others
+            # from the last to the first, each even if others fail
             stack.callback(_print, task, shown, getattr(learned, "summary_", None))
             if task.trace is not None:
                 stack.callback(learned.run_.save_trace, task.trace)
@@ -178,7 +178,7 @@ def learn(task: Task, lesson: Lesson) -> None:
 
 
 def _ended_words(model: Any, words: str) -> str:
-    """Return what became of a search that Ctrl-C ended; `words` are such as "the tree is"."""
+    """Return the words after a search that Ctrl-C ended; `words` is such as "the tree is"."""
     exact, summary = getattr(model, "exact_", None), getattr(model, "summary_", None)
     if summary is None or not summary.interrupted:
         return ""
@@ -202,7 +202,7 @@ def _measured(measure: Callable[[], "HeldOut | None"]) -> "HeldOut | None":
 
 
 def _fit(task: Task, lesson: Lesson) -> Any:
-    """Return what is learned, and say how far that is unless it is not wanted."""
+    """Return the fitted model; show progress unless it is switched off."""
     model, fit = task.model, lesson.fit
     fit = getattr(model, fit) if isinstance(fit, str) else fit
     if task.quiet or not hasattr(model, "progress"):
@@ -214,13 +214,13 @@ def _fit(task: Task, lesson: Lesson) -> Any:
 
 
 def _save(task: Task, learned: Any) -> None:
-    """Save what was learned, for which draws are counted: that may take as long as to draw them."""
+    """Save the model. Counting its draws may take as long as drawing them."""
     with nullcontext() if task.quiet else stage_progress("saving"):
         learned.save(task.out)
 
 
 def _is_one_stream() -> bool:
-    """Return whether stdout and stderr are the same file or pipe, as by ``2>&1``."""
+    """Return whether stdout and stderr are the same file or pipe, as after ``2>&1``."""
     try:
         return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
     except (OSError, ValueError):  # such as a stream in memory

@@ -1,4 +1,4 @@
-"""Commands that declarations make: from a data file with labels to what is printed and saved."""
+"""Commands made from declarations: from a data file with labels to a printed and saved model."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from bayescascade.model.listed import ListedCommand
 
 
 def command_of(listed: ListedCommand) -> click.Command:
-    """Return the command that is declared."""
+    """Return the command of a declaration."""
     learners = {each.name: each for each in listed.learners}
     models: Models = {name: each.parameters for name, each in learners.items()}
     default = next(iter(learners))

@@ -1,4 +1,4 @@
-"""Saved models as commands take them: in the role that they need, unknown levels as they say."""
+"""Loading of saved models: checks of their roles, and the option on unknown levels."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ UNKNOWN_OPTION = click.option(
     "low density, if the model is a density (rare); or is an error (error). Default: the setting "
     "of the fit.",
 )
-"""How rows are read, if not as the model was fitted."""
+"""How unknown levels are treated, if not as in the fit."""
 
 
 ROWS_OPTION = click.option(
@@ -29,11 +29,11 @@ ROWS_OPTION = click.option(
     metavar="FILE",
     help="Write the rows to this file: Parquet if the name ends in .parquet or .pq, otherwise CSV.",
 )
-"""Where rows go that a command makes, for `streaming.write_rows`."""
+"""The output file of rows, for `streaming.write_rows`."""
 
 
 def load_model(path: str, unknown: str | None = None) -> Any:  # Any: each family has its own
-    """Return a saved model that treats unknown levels as the option says from now on.
+    """Return a saved model that treats unknown levels as the option says.
 
     Raises click.UsageError if such a model cannot treat them so, ModelFileError if it cannot be
     read.
@@ -53,7 +53,7 @@ def load_model(path: str, unknown: str | None = None) -> Any:  # Any: each famil
 
 
 def open_for(model: Any, data: "str | ReadAs") -> "Source":
-    """Open a file in blocks that a model takes seconds for at most, so that Ctrl-C is heard."""
+    """Open a file in blocks that take a model seconds at most, so that Ctrl-C works."""
     from bayescascade.cli.rows import open_rows
     from bayescascade.data.read_as import ReadAs
 
@@ -64,7 +64,7 @@ def open_for(model: Any, data: "str | ReadAs") -> "Source":
 
 
 def in_role(role: Any, thing: Any, what: str, path: str) -> Any:
-    """Return a model, or what it learned, if it has a role, a protocol of `model.roles`.
+    """Return a model, or its learned value, if it has a role: a protocol of `model.roles`.
 
     Otherwise raises click.ClickException, whose message begins with `what`, a command or an option.
     """

@@ -1,4 +1,4 @@
-"""``bayescascade online``: what it would have cost to ask for labels only where that pays."""
+"""``bayescascade online``: the cost of buying labels only where that pays."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -103,7 +103,7 @@ def _ended(stream: "_Stream") -> str:
 
 
 class _Stream(NamedTuple):
-    """A gate that has played, with the labels of all rows, which say what it lost."""
+    """A gate after its rounds, with the labels of all rows, which give its loss."""
 
     gate: "OnlineGate"
     source: str
@@ -112,7 +112,7 @@ class _Stream(NamedTuple):
 
     @property
     def _losses(self) -> dict[str, float]:
-        """Mean losses a round."""
+        """Mean losses per round."""
         import numpy as np
 
         played = self.gate.played_
@@ -129,7 +129,7 @@ class _Stream(NamedTuple):
         return {"source": self.source, "losses": self._losses, **self.gate.to_dict()}
 
     def page(self) -> "Page":
-        """Return what was lost, beside asking always, and the gate's page."""
+        """Return the loss, that of always asking, and the gate's page."""
         from bayescascade.report.page import BLANK, Numbers, PrintedTable
 
         if not self.gate.n_rounds_:

@@ -1,4 +1,4 @@
-"""Options as people type them: numbers in their range, lists of columns, declared kinds."""
+"""Types of options: numbers in a range, lists of columns, declared kinds."""
 
 import csv
 import re
@@ -16,7 +16,7 @@ Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class CheckedNumber(click.ParamType, Generic[Number]):  # type: ignore[type-arg] # before click 8.4
-    """A number that a check of `base.validation` lets pass, within limits, or one of `others`."""
+    """A number that passes a check of `base.validation`, or one of the words `others`."""
 
     def __init__(self, *others: str | None, **limits: float | None) -> None:
         self.limits: dict[str, Any] = limits
@@ -63,7 +63,7 @@ class Integer(CheckedNumber[int | str]):
 
 
 JOBS = Integer(excluded=0)
-"""How many things are done at the same time, as joblib counts."""
+"""Number of parallel jobs, in the convention of joblib."""
 
 
 class Real(CheckedNumber[float | str]):
@@ -78,9 +78,9 @@ class Real(CheckedNumber[float | str]):
 
 
 class Bounds(click.ParamType):  # type: ignore[type-arg] # before click 8.4
-    """LOW,HIGH, two numbers; or if `named`, NAME=LOW,HIGH of a column, of all others without NAME.
+    """LOW,HIGH, two numbers; if `named`, NAME=LOW,HIGH for a column, without NAME for all others.
 
-    Their order is checked by the callee.
+    The callee checks their order.
     """
 
     name = "low,high"
@@ -91,9 +91,9 @@ class Bounds(click.ParamType):  # type: ignore[type-arg] # before click 8.4
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:  # a pair of floats; if `named`, the column's name, perhaps "", and the pair
-        """Return both, or the name and both."""
+        """Return both numbers, or the name and both."""
         name, sign, ends = value.rpartition("=") if self.named else ("", "", value)
-        name = name_and_rest(f"{name}=", "=")[0]  # which may be in quotes
+        name = name_and_rest(f"{name}=", "=")[0]  # the name may be in quotes
         try:
             low, high = (float(end) for end in split_commas(ends))
             if sign and not name:
@@ -113,7 +113,7 @@ class TwoLevels(click.ParamType):  # type: ignore[type-arg] # before click 8.4
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> "list[Level]":
-        """Return both."""
+        """Return both levels."""
         from bayescascade.data.levels import parse_texts
         from bayescascade.data.readers import MISSING_TEXTS
 
@@ -134,7 +134,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 def name_and_rest(text: str, sign: str) -> tuple[str, str, str]:
     """Return a column's name, the sign after it and the rest, as `str.partition` does.
 
-    A name that has signs or commas may be in quotes; one in quotes without a sign is the text.
+    A name with signs or commas may be in quotes. A quoted name without a sign is the whole text.
 
     >>> name_and_rest('"a:b":c', ":")
     ('a:b', ':', 'c')
@@ -149,7 +149,7 @@ def name_and_rest(text: str, sign: str) -> tuple[str, str, str]:
 
 
 def split_commas(text: str) -> list[str]:
-    """Return what stands between commas; as in CSV, quotes hold together what has commas.
+    """Return the texts between commas; as in CSV, a text in quotes may have commas.
 
     >>> split_commas('a,"b, c"')
     ['a', 'b, c']
@@ -219,7 +219,7 @@ def parse_given(texts: Sequence[str], continuous: Sequence[str]) -> dict[str, An
 
 
 def parsed(parse: type[int] | type[float], value: Any) -> Any:
-    """Return the number that `value` says, or `value` itself if it says none."""
+    """Return a text as a number, or as it is if it is none."""
     try:
         return parse(value)
     except (TypeError, ValueError):
@@ -227,7 +227,7 @@ def parsed(parse: type[int] | type[float], value: Any) -> Any:
 
 
 def listed(texts: Sequence[str]) -> list[str] | None:
-    """Return the names in texts such as "age,sex", None if there are none."""
+    """Return the names in texts such as "age,sex"; None if there are none."""
     return [name for text in texts for name in split_commas(text)] or None
 
 

@@ -1,4 +1,4 @@
-"""What commands print: text or JSON on stdout, notes on stderr; and checks of output files."""
+"""Output of commands: text or JSON on stdout, notes on stderr; and checks of output files."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 
 
 def _layout_options(stream: TextIO) -> dict[str, Any]:
-    """Return `width` and `color` for text on a stream: 80 columns and plain unless a terminal."""
+    """Return `width` and `color` for a stream: 80 columns without color if it is not a terminal."""
     if not stream.isatty():
         return {"width": _WIDTH, "color": False}
     from bayescascade.report.page import LEAST_WIDTH
@@ -40,14 +40,14 @@ def _layout_options(stream: TextIO) -> dict[str, Any]:
 
 
 def echo_json(record: Any) -> None:
-    """Print plain data as JSON; numbers keep every digit, those that are not finite are null."""
+    """Print plain data as JSON; numbers keep all digits, and infinities and NaN become null."""
     from bayescascade.base.files import json_ready
 
     click.echo(json.dumps(json_ready(record), indent=2, allow_nan=False))
 
 
 def echo_page(page: "Page", *, full: bool = False) -> None:
-    """Print a page as wide as the terminal, with color there; folded where long unless `full`."""
+    """Print a page as wide as the terminal, folded where it is long unless `full`."""
     from bayescascade.report.folding import folded
     from bayescascade.report.page import render
 
@@ -55,7 +55,7 @@ def echo_page(page: "Page", *, full: bool = False) -> None:
 
 
 def echo(shown: "Shown", as_json: bool | None, *, full: bool | None = False) -> None:
-    """Print all that there is as JSON, or a page."""
+    """Print all data as JSON, or a page."""
     if as_json:
         echo_json(shown.to_dict())
     else:
@@ -63,7 +63,7 @@ def echo(shown: "Shown", as_json: bool | None, *, full: bool | None = False) -> 
 
 
 def note(text: str) -> None:
-    """Print on stderr what a user should know, as wide as the terminal."""
+    """Print a note on stderr, as wide as the terminal."""
     from bayescascade.report.layout import wrap
 
     first, *others = wrap(f"note: {text}", _layout_options(sys.stderr)["width"], hanging=2)
@@ -71,14 +71,14 @@ def note(text: str) -> None:
 
 
 def interrupted(told: str) -> NoReturn:
-    """Say what Ctrl-C left, and end the command."""
+    """Say what was saved after Ctrl-C, and end the command."""
     said = told if told.startswith("interrupted") else f"interrupted: {told}"
     click.echo(said, err=True)
     click.get_current_context().exit(INTERRUPTED)
 
 
 def csv_texts(blocks: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield blocks of columns as CSV, their headings before the first."""
+    """Yield blocks of columns as CSV, with a header before the first."""
     for number, columns in enumerate(blocks):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -89,13 +89,13 @@ def csv_texts(blocks: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def rows_of(columns: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
-    """Yield the rows of a block of columns, some of which may be Arrow's."""
+    """Yield the rows of a block of columns."""
     cells = (each.to_pylist() if hasattr(each, "to_pylist") else each for each in columns.values())
     return zip(*cells, strict=True)
 
 
 def write_texts(path: str | None, texts: Iterable[str]) -> None:
-    """Write texts one by one into a file, which is there once it is complete, or to stdout."""
+    """Write texts to stdout, or into a file that appears when it is complete."""
     if path is None:
         for text in texts:
             click.echo(text, nl=False)
@@ -110,7 +110,7 @@ def write_texts(path: str | None, texts: Iterable[str]) -> None:
 
 
 def save_figure(figure: "Figure", path: str | Path) -> None:
-    """Write a picture in the format that the file's name ends with."""
+    """Write a picture in the format of the file's extension."""
     from bayescascade.base.files import replaced_file
 
     with replaced_file(path) as temporary:
@@ -118,27 +118,27 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
 
 
 def save_plot(plot: Callable[[], "Axes"], path: str) -> None:
-    """Write what `plot` draws in a new figure of pyplot into a PNG file, whatever its name is.
+    """Draw `plot` into a new figure and write it as a PNG file, whatever the file's name is.
 
-    Raises MissingExtraError if nothing can be drawn, FileError if the file cannot be written.
+    Raises MissingExtraError without matplotlib, FileError if the file cannot be written.
     """
     from bayescascade.base.extras import check_plots
 
     check_plots()
     import matplotlib
 
-    matplotlib.use("agg")  # no window, and none to be had on a server
+    matplotlib.use("agg")  # no window, which servers do not have
     from matplotlib import pyplot as plt
 
     from bayescascade.report.axes import save_png
 
-    figure: Any = plot().figure  # no subfigure: the axes are new
+    figure: Any = plot().figure  # never a subfigure, because the axes are new
     save_png(figure, path)
     plt.close(figure)
 
 
 def check_picture(option: str, path: str | None) -> None:
-    """Raise click.UsageError if no picture can be in a file, MissingExtraError if none is drawn."""
+    """Raise click.UsageError if a file is no picture, MissingExtraError without matplotlib."""
     if path is None:
         return
     from bayescascade.base.extras import check_plots
@@ -149,7 +149,7 @@ def check_picture(option: str, path: str | None) -> None:
 
 
 def shown_count(description: str, total: int) -> AbstractContextManager[Callable[..., object]]:
-    """Return what shows on a terminal how many of `total` are done, called as each is."""
+    """Return a context with a bar on terminals, whose function is called after each of `total`."""
     if not sys.stderr.isatty():
         return nullcontext(lambda *_: None)
     from bayescascade.cli.progress import count_bar
@@ -160,7 +160,7 @@ def shown_count(description: str, total: int) -> AbstractContextManager[Callable
 def shown_rows(
     description: str, total: int | None
 ) -> AbstractContextManager[Callable[[int], object]]:
-    """Return what shows on a terminal how many rows of `total` are done, and how fast."""
+    """Return a context with a bar of rows on terminals, whose function takes the number done."""
     if not sys.stderr.isatty():
         return nullcontext(lambda _: None)
     from bayescascade.cli.progress import rows_bar
@@ -169,7 +169,7 @@ def shown_rows(
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
-    """Raise click.UsageError if a file to be written cannot be, before anything is computed.
+    """Raise click.UsageError if an output file cannot be written, before any computation.
 
     Both mappings hold paths by option or argument, None where it was not given.
     """

@@ -1,4 +1,4 @@
-"""Progress bars on stderr: one fed by the samplers, one that counts."""
+"""Progress bars on stderr: for samplers, for counts and for rows."""
 
 import sys
 import time
@@ -23,15 +23,15 @@ from rich.text import Text
 if TYPE_CHECKING:
     import samplers
 
-_PATIENCE = 2.0  # seconds after which the first compilation is why nothing is heard
+_PATIENCE = 2.0  # after these seconds without a report, the kernels are being compiled
 
 
 @contextmanager
 def progress_bar(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress"], None]]:
-    """Show a bar while the block runs; yields what an estimator takes as `progress`.
+    """Show a bar while the block runs; yield a function for an estimator's `progress`.
 
-    `size` is the quantity that says how large a state is, such as "n_leaves"; `sizes` is the noun
-    for what it counts, such as "leaves".
+    `size` names the quantity for the size of a state, such as "n_leaves"; `sizes` is the noun, such
+    as "leaves".
     """
     bar = Progress(
         TextColumn("{task.description:9}"),
@@ -49,7 +49,7 @@ def progress_bar(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress
 
 @contextmanager
 def count_bar(description: str, total: int) -> Iterator[Callable[..., object]]:
-    """Show a bar while the block runs; yields what is called as each of `total` is done."""
+    """Show a bar while the block runs; yield a function to be called after each of `total`."""
     n_done = count(1)
     with _bar(description, total, MofNCompleteColumn(), TimeElapsedColumn()) as show:
         yield lambda *_: show(next(n_done))
@@ -57,9 +57,9 @@ def count_bar(description: str, total: int) -> Iterator[Callable[..., object]]:
 
 @contextmanager
 def rows_bar(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar while the block runs; yields what takes how many rows of about `total` are done.
+    """Show a bar while the block runs; yield a function that takes the number of finished rows.
 
-    Without a total, which not every file has, it shows only their number and speed.
+    `total` may be approximate. If it is None, the bar shows only the number of rows and the speed.
     """
     with _bar(description, total, _Rows(), _Left()) as show:
         yield show
@@ -82,7 +82,7 @@ def _bar(
 
 
 class _Rows(ProgressColumn):
-    """How many rows are done, and how many a second."""
+    """The number of rows done, and rows per second."""
 
     def render(self, task: Task) -> Text:
         speed = f"  {task.speed:,.0f} rows/s" if task.speed else ""
@@ -90,14 +90,14 @@ class _Rows(ProgressColumn):
 
 
 class _Share(ProgressColumn):
-    """How much of a stage is done, where that is known."""
+    """The finished share of a stage, if it is known."""
 
     def render(self, task: Task) -> Text:
         return Text("" if task.total is None else f"{task.percentage:3.0f} %", no_wrap=True)
 
 
 class _Left(ProgressColumn):
-    """How long it takes yet, once that is known: from what was done in the last half minute."""
+    """The time left, if it is known, by the speed of the last half minute."""
 
     max_refresh = 0.5
 
@@ -112,7 +112,7 @@ class _Left(ProgressColumn):
 
 
 class _News(ProgressColumn):
-    """What the samplers last said, or why they have not yet spoken."""
+    """The last report of the samplers, or the reason why there is none yet."""
 
     def render(self, task: Task) -> Text:
         waited = time.monotonic() - task.fields["started"]
@@ -124,7 +124,7 @@ class _News(ProgressColumn):
 def _update(
     bar: Progress, task: TaskID, report: "samplers.Progress", size: str, sizes: str
 ) -> None:
-    news = " "  # of a search without states on the way
+    news = " "  # for a search that reports no states
     if "gap" in report.described:
         news = f"no other is more probable by more than {report.described['gap']:,.2f} nats"
     elif size in report.described:
@@ -133,7 +133,7 @@ def _update(
             f"{report.described[size]:.0f} {sizes}  {report.acceptance_rate:.0%} accepted"
         )
     shown, total = bar.tasks[0], report.total or None
-    if total != shown.total or report.done < shown.completed:  # another stage, with its own speed
+    if total != shown.total or report.done < shown.completed:  # a new stage with another speed
         bar.reset(task)
-        shown.total = total  # which no method sets to None
+        shown.total = total  # `reset` cannot set None
     bar.update(task, description=report.phase, completed=report.done, news=news)

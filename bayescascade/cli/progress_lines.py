@@ -1,4 +1,4 @@
-"""What a search says on stderr: a bar on a terminal, elsewhere a line a minute."""
+"""Progress of a search on stderr: a bar on a terminal, otherwise a line per minute."""
 
 import math
 import sys
@@ -13,13 +13,13 @@ import click
 if TYPE_CHECKING:
     import samplers
 
-_FIRST, _EVERY = 10.0, 60.0  # seconds from the first report on, and between lines
-_SOON, _LONG = 2.0, 20.0  # seconds from when on a search says that it will take as long
+_FIRST, _EVERY = 10.0, 60.0  # seconds from the first report to the first line, and between lines
+_SOON, _LONG = 2.0, 20.0  # the first line comes after _SOON if more than _LONG is left
 
 
 @contextmanager
 def search_progress(size: str, sizes: str) -> Iterator[Callable[["samplers.Progress"], None]]:
-    """Report how far a search is while the block runs; yields what estimators take as `progress`.
+    """Report progress while the block runs; yield a function for an estimator's `progress`.
 
     `size` and `sizes` are those of `progress_bar`.
     """
@@ -31,7 +31,7 @@ def search_progress(size: str, sizes: str) -> Iterator[Callable[["samplers.Progr
         return
     lines, is_over = ProgressLines(lambda text: click.echo(text, err=True)), threading.Event()
 
-    def tick() -> None:  # in a thread, as a search may be silent for minutes
+    def tick() -> None:  # in a thread, because a search may send no report for minutes
         while not is_over.wait(1.0):
             lines.tick()
 
@@ -46,7 +46,7 @@ def search_progress(size: str, sizes: str) -> Iterator[Callable[["samplers.Progr
 
 @contextmanager
 def stage_progress(stage: str) -> Iterator[None]:
-    """Say that a stage is running while the block does, of which nobody knows the end."""
+    """Say that a stage of unknown length is running, while the block runs."""
     from samplers import Progress
 
     with search_progress("", "") as show:
@@ -55,15 +55,16 @@ def stage_progress(stage: str) -> Iterator[None]:
 
 
 class _Heard(NamedTuple):
-    """The last report, and from where on its speed is measured."""
+    """The last report, its time, and the start of the measurement of speed."""
 
     report: "samplers.Progress"
+    at: float
     since: float
     done: int  # then
 
 
 class ProgressLines:
-    """Passes `say` a line when a search turns out to be long, and then one a minute.
+    """Passes a line to `say` when a search turns out to be long, and then one per minute.
 
     `clock` returns seconds.
     """
@@ -82,9 +83,9 @@ class ProgressLines:
         if heard is None and not self._has_spoken:
             self._waiting = now
         if heard is None or report.total != heard.report.total or report.done < heard.report.done:
-            self._heard = _Heard(report, now, report.done)
+            self._heard = _Heard(report, now, now, report.done)
         else:
-            self._heard = heard._replace(report=report)
+            self._heard = heard._replace(report=report, at=now)
 
     def tick(self) -> None:
         """Say a line if it is time for one."""
@@ -113,11 +114,12 @@ class ProgressLines:
         return ", ".join(news)
 
     def _left(self, heard: _Heard, now: float) -> float | None:
-        """Return the seconds that the phase still takes, at its speed so far; None if unknown."""
+        """Return the seconds left in the phase, at its speed so far; None if unknown."""
         n_done = heard.report.done - heard.done
-        if n_done <= 0 or now <= heard.since:
+        if n_done <= 0 or heard.at <= heard.since:
             return None
-        return (heard.report.total - heard.report.done) * (now - heard.since) / n_done
+        left = (heard.report.total - heard.report.done) * (heard.at - heard.since) / n_done
+        return max(0.0, left - (now - heard.at))
 
 
 def _clock_text(seconds: float) -> str:

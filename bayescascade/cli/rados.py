@@ -1,4 +1,4 @@
-"""``bayescascade rados``: sums of rows, made where the rows are, and learned from elsewhere."""
+"""``bayescascade rados``: makes sums of rows at one place, and learns from them at another."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -82,7 +82,7 @@ def make(data: str, **options: Any) -> tuple[Task, Lesson]:
 
 
 def _made(data: str, options: dict[str, Any]) -> "Rados":
-    """Read rows, and return their sums as the options say."""
+    """Read rows, and return their sums with the privacy of the options."""
     from bayescascade.cli.rows import open_rows, read_labeled, read_typed
     from bayescascade.methods.rado.rados import Rados
 
@@ -114,7 +114,7 @@ def _made(data: str, options: dict[str, Any]) -> "Rados":
 
 
 class _Made(NamedTuple):
-    """Rados, and what is said of them."""
+    """Rados, with the words that describe them."""
 
     made: "Rados"
 
@@ -140,7 +140,7 @@ class _Made(NamedTuple):
 def fit(files: tuple[str, ...], **options: Any) -> tuple[Task, Lesson]:
     """Learn a linear classifier from files that `make` wrote. Sums of several parties are added."""
     if options["learner"] is None and (options["n_rounds"] or options["weak_learner"]):
-        options["learner"] = "boost"  # of which these are
+        options["learner"] = "boost"  # of which these come first
     inputs = {f"FILES {k + 1}": path for k, path in enumerate(files)}
     task = set_up("RadoBoostClassifier", inputs, options, LearnerParameters)
     from bayescascade.methods.rado.rados import Rados
@@ -198,7 +198,7 @@ def _check_private(options: dict[str, Any]) -> None:
 def _edge_bounds(
     given: Sequence[tuple[str, tuple[float, float]]], columns: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
-    """Return the bounds of columns by name, those without a name of all that are not named."""
+    """Return the bounds of columns by name; bounds without a name are for all other columns."""
     from bayescascade.data.names import check_known
 
     names = [name for name, _ in given]

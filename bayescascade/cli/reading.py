@@ -1,4 +1,4 @@
-"""How commands read tables: options that every command with a table has, in one decorator."""
+"""Options on how tables are read, in one decorator for all commands with a table."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _NAMED = {"labels": "target", "weights": "weights"}
-"""Parameters of `ReadAs` that are other options of commands."""
+"""Parameters of `ReadAs` that are separate options of commands."""
 
 _FILE_OPTIONS = (
     click.option(
@@ -67,7 +67,7 @@ def with_reading(
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Return a decorator that gives a command on DATA the options of reading tables.
 
-    The command gets `ReadAs` in place of a path if one of them is given. `learns` means that the
+    The command gets a `ReadAs` instead of a path if one of them is given. `learns` means that the
     command learns a model, which decides how later rows are read; `labels` that rows have labels.
     """
     chosen = [*_FILE_OPTIONS, *(_LEARNED_OPTIONS if learns else ())]
@@ -108,7 +108,7 @@ def _character(text: str | None) -> str | None:
 
 
 def _codes(texts: Sequence[str]) -> "dict[str | None, list[Level]] | None":
-    """Return values by column, those of all others by None, from texts such as "income:-9,-8"."""
+    """Return values by column, or None for all other columns, from texts such as "income:-9,-8"."""
     from bayescascade.data.levels import parse_texts
 
     found: dict[str | None, list[Level]] = {}

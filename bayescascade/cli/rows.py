@@ -1,4 +1,4 @@
-"""Data files that commands read, as their names say."""
+"""How commands read data files."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -27,7 +27,7 @@ _CHUNK_ROWS = 100_000
 
 
 def read_table(path: str | ReadAs, **declared: Any) -> Table:
-    """Read a data file as a table; a note names columns left out, unusable by densities.
+    """Read a data file as a table; a note names columns that are left out as unusable.
 
     `declared` as in `Table.from_csv`.
     """
@@ -35,7 +35,7 @@ def read_table(path: str | ReadAs, **declared: Any) -> Table:
 
 
 def open_rows(path: str | ReadAs, chunk_rows: int | None = None) -> Source:
-    """Open a data file to be read in blocks of at most `chunk_rows`, and say how it is written."""
+    """Open a data file, to be read in blocks of at most `chunk_rows`; print notes on its format."""
     source = open_files(path, chunk_rows or _CHUNK_ROWS)
     for text in source.notes:
         note(text)
@@ -47,8 +47,8 @@ def read_blocks(
 ) -> Iterator[tuple[int, pd.DataFrame, Any]]:
     """Yield the number of a block's first row, its cells in columns `names`, and its weights.
 
-    Weights are (n,) float64, None without a column of them. Raises DataError if a column is missing
-    or stands twice, a weight is no number >= 0, or there are no rows.
+    Weights are (n,) float64; None without a column of weights. Raises DataError if a column is
+    missing or stands twice, a weight is no number >= 0, or there are no rows.
     """
     needed = list(names) if weights is None else [*names, weights]
     source = with_parts(source, needed)
@@ -64,8 +64,8 @@ def read_frame(
 ) -> tuple[pd.DataFrame, Floats | None]:
     """Return all cells in columns `names`, typed as pandas reads them, and the weights.
 
-    Columns `as_texts` keep their text as it is in a text file, so that no cell decides how others
-    are read. Weights and errors: see `read_blocks`.
+    Columns `as_texts` keep the text of the file, so that no cell changes how others are read.
+    Weights and errors: see `read_blocks`.
     """
     blocks = list(read_blocks(source, names, weights))
     cells = pd.concat([cells for _, cells, _ in blocks], ignore_index=True)
@@ -96,7 +96,7 @@ def read_typed(
 ) -> Iterator[tuple[int, pd.DataFrame, Floats | None]]:
     """Yield what `read_blocks` does, typed as pandas reads the whole file.
 
-    Text is read twice, as its types show in all rows only.
+    Text files are read twice, because types depend on all rows.
     """
     if not source.is_text:
         yield from read_blocks(source, names, weights)
@@ -127,7 +127,7 @@ def read_labeled(
     check_distinct_names(source.names)
     check_known("target", [target], source.names)
     others = [name for name in source.names if name != target]
-    if columns is not None:  # these may name the target or not
+    if columns is not None:  # they may include the target
         columns = [name for name in columns if name != target]
     if columns == [] or not others:
         raise DataError(f"at least one column besides {target} must be used, got none")

@@ -1,4 +1,4 @@
-"""Commands on what was saved: show, score, predict and sample of a model, diagnose of a trace."""
+"""Commands on saved files: show, score, predict and sample for a model, diagnose for a trace."""
 
 from collections import deque
 from collections.abc import Iterator

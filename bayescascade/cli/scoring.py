@@ -1,4 +1,4 @@
-"""What ``score`` and ``predict`` tell of the rows of a file, and of all of them together."""
+"""Scores and predictions for the rows of a file, and their totals."""
 
 import math
 from collections.abc import Generator, Sequence
@@ -46,7 +46,7 @@ class ScoredRows:
             if weights is None:
                 self._weight += len(scores)
                 self._log_density += float(scores.sum())
-            else:  # a row of weight zero counts nothing, whatever its density
+            else:  # a row of weight zero counts nothing, even if its density is 0
                 counts = weights > 0
                 self._weight += float(weights.sum())
                 self._log_density += float((weights[counts] * scores[counts]).sum())
@@ -84,7 +84,7 @@ class ScoredRows:
 
 
 class ScoredLabels:
-    """How well a classifier predicts the labels of a file; where that costs something, what."""
+    """How well a classifier predicts the labels of a file, and the cost of its features."""
 
     def __init__(
         self,
@@ -141,12 +141,12 @@ class ScoredLabels:
 
     @property
     def _errors_cost(self) -> float | None:
-        """Mean cost of a row's named class, where classes have costs."""
+        """Mean cost of the predicted classes, if classes have costs."""
         costs, scores = self._decision.costs, self._scores
         return None if costs is None else float((scores.confusion * costs).sum() / scores.weight)
 
     def page(self) -> Page:
-        """Return the scores, and who is taken for whom."""
+        """Return the scores and the confusion matrix."""
         scores, cost = self._scores, self._cost
         accuracy = f"accuracy {diagnostic_text(scores.accuracy, 3)}"
         pieces = [
@@ -168,7 +168,7 @@ class ScoredLabels:
 
 
 def read_held_out(model: Any, data: str, target: str | None) -> Any:
-    """Return a file as what `report` takes for held-out rows: with labels, of a classifier."""
+    """Return a file as the `held_out` of `report`: with labels for a classifier."""
     if not isinstance(model, Classifier):
         return data
     named = _target_of(model, target)
@@ -205,7 +205,7 @@ def _labels_of(
 def predicted_blocks(
     model: Predictor, source: Source, decision: Decision, *, explain: bool
 ) -> Generator[Columns, None, None]:
-    """Yield what a model says of the rows of a file, and if asked for, why."""
+    """Yield a model's predictions for the rows of a file, with reasons if requested."""
     unknown = UnknownCells()
     for first_row, cells, _ in read_for(model, source, [], None):
         predicted = model.predict_block(
@@ -219,7 +219,7 @@ def predicted_blocks(
 def predicted_column_blocks(
     model: Density, source: Source, target: str, how: str
 ) -> Generator[Columns, None, None]:
-    """Yield what a density says of a column of the rows of a file, given the others."""
+    """Yield a density's predictions for one column of a file, given the others."""
     check_known("target", [target], model.schema_.names)
     unknown = UnknownCells()
     others = [name for name in model.schema_.names if name != target]
@@ -229,7 +229,7 @@ def predicted_column_blocks(
         has_numbers = isinstance(values[0], int | float) and not isinstance(values[0], bool)
         shares = found.probabilities
         texts = ["missing" if level is None else level_text(level) for level in shares.columns]
-        if texts.count("missing") == 2:  # a level is called so, too
+        if texts.count("missing") == 2:  # a level has this name, too
             texts[-1] = "missing cell"
         yield {
             "row": range(first_row, first_row + len(cells)),
@@ -258,8 +258,8 @@ def _predicted_columns(model: Predictor, predicted: Predicted, decision: Decisio
 
 
 def _tidy(cost: float) -> float:
-    """Return a cost without the rounding of sums, an int if it is whole."""
-    if cost.is_integer():  # also where it has more digits than the sums of others are kept to
+    """Return a cost without rounding errors of sums, as an int if it is whole."""
+    if cost.is_integer():  # also if it has more digits than are kept below
         return int(cost)
     rounded = float(f"{cost:.12g}") if abs(cost) < 1e10 else round(cost, 2)
     return int(rounded) if rounded.is_integer() else rounded
@@ -280,5 +280,5 @@ def _unknown_pieces(unknown: UnknownCells) -> list[str]:
 
 
 def _with_error(text: str, error: float, decimals: int) -> str:
-    """Return a mean with its standard error, unless none is known: one row, or all alike."""
+    """Return a mean with its standard error; without it for one row, or for equal rows."""
     return f"{text} ± {error:.{decimals}f}" if error > 0 else text

@@ -1,4 +1,4 @@
-"""``bayescascade sensors``: gated sensors within budgets, measured on rows they have not seen."""
+"""``bayescascade sensors``: gated sensors within budgets, measured on held-out rows."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,7 @@ def sensors(data: str, **options: Any) -> tuple[Task, Lesson]:
 
 @dataclass
 class FoundSensors(FoundWithin):
-    """The sensors of budgets, with what they cost and how often they err on the test rows."""
+    """The sensors of the budgets, with their costs and errors on the test rows."""
 
     @property
     def _chooses_text(self) -> str:
@@ -78,7 +78,7 @@ class FoundSensors(FoundWithin):
 
 
 def _sensors(found: "FeatureCosts", path: str) -> tuple[dict[str, list[Any]], dict[str, float]]:
-    """Return columns and costs of sensors; DataError if a column has a cost, or there are none."""
+    """Return columns and costs of sensors; DataError without sensors, or if a column has a cost."""
     from bayescascade.base.errors import DataError
 
     columns = {name: list(members) for name, members in found.groups.items()}

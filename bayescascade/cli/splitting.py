@@ -1,4 +1,4 @@
-"""Rows with labels, split into those that are learned from and those that test."""
+"""Rows with labels, split into training rows and test rows."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SPLIT_SEED = click.option(
     "--seed", type=Integer(0), help="Same seed, same rows in each part, same result."
 )
-_SEED_BITS = 32  # as many as scikit-learn takes
+_SEED_BITS = 32  # the limit of scikit-learn
 
 
 def test_share_option(told: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -27,7 +27,7 @@ def test_share_option(told: str) -> Callable[[Callable[..., Any]], Callable[...,
 def read_split(
     source: "Source", options: Mapping[str, Any], shares: Sequence[float], owner: str
 ) -> "SplitRows":
-    """Read a file and split its rows into parts with these shares, of each class alike.
+    """Read a file and split its rows into parts with these shares, stratified by class.
 
     `options` are the command's: target, columns, drop, seed (None: one at random), test_share;
     `owner` is its name. Raises DataError as `read_labeled`, or if labels are no classes or there is
@@ -44,7 +44,7 @@ def read_split(
         source, target, columns=listed(options["columns"]), drop=listed(options["drop"])
     )
     labels = check_labels(y, f'column "{target}"', owner=owner)
-    find_classes(labels, f'column "{target}"')  # refuses a single one
+    find_classes(labels, f'column "{target}"')  # refuses a single class
     seed = secrets.randbits(_SEED_BITS) if options["seed"] is None else options["seed"]
     part_of = split_by_class(labels, shares, np.random.default_rng(seed))
     chosen = [part_of == part for part in range(len(shares))]

@@ -1,9 +1,8 @@
-"""Rows that stream from a file through a model into another file, block by block.
+"""Rows from a file, through a model, into another file, block by block.
 
-One block is in memory at a time, whatever the file's length. Ctrl-C ends a file after the block
-that is being written: what is done is not lost. Arrow reads, and forests send rows down their
-trees, on all cores; what is left is pandas', which lets no other thread run, and handing blocks to
-processes would take as long.
+One block is in memory at a time. Ctrl-C ends a file after the current block, and keeps all blocks
+so far. Arrow reads, and forests route rows, on all cores. The rest is work of pandas, which holds
+the GIL, and passing blocks to processes would take as long.
 """
 
 import csv
@@ -25,7 +24,7 @@ from bayescascade.cli.interrupts import deferred_interrupts
 from bayescascade.cli.output import csv_texts, interrupted, rows_of, shown_rows, write_texts
 
 Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray[Any] | pyarrow.Array]
-"""A block of rows, by the headings of its columns: Arrow's, or else all texts or all numbers."""
+"""A block of rows, by column name: columns of Arrow, of texts or of numbers."""
 
 _SAMPLE_BYTES = 1 << 20
 _PARQUET = (".parquet", ".pq")
@@ -34,9 +33,9 @@ _PARQUET = (".parquet", ".pq")
 def tell_blocks(
     data: str, blocks: Generator[Columns, None, None]
 ) -> Generator[Columns, None, None]:
-    """Yield blocks made of the rows of a file; on a terminal, show how many rows are done.
+    """Yield blocks made from the rows of a file; on a terminal, show the number of rows done.
 
-    What makes the blocks may use all cores.
+    The code that makes the blocks may use all cores.
     """
     from joblib import parallel_config
 
@@ -53,13 +52,12 @@ def tell_blocks(
 
 
 def write_blocks(path: str, blocks: Generator[Columns, None, None]) -> None:
-    """Write blocks into a file: Parquet if its name says so, else CSV with a header.
+    """Write blocks into a file: Parquet by its extension, otherwise CSV with a header.
 
-    The file is there, in place of one of that name, once it is complete. After Ctrl-C, it has the
-    blocks finished by then, which a note says, and the command exits with 130; unless these are
-    all. Raises FileError if the file cannot be written, and DataError if a block of Parquet has
-    other columns than the first, or text where that has numbers; the file is then as it was before,
-    as it is if a block raises.
+    The file appears, or replaces the old one, when it is complete. After Ctrl-C it has the blocks
+    so far; unless these are all, a note says so and the command exits with 130. Raises FileError if
+    the file cannot be written, and DataError if a block of Parquet has other columns or types than
+    the first. After any error the old file is unchanged.
     """
     n_rows, is_complete = 0, True
     with ExitStack() as stack:
@@ -78,7 +76,7 @@ def write_blocks(path: str, blocks: Generator[Columns, None, None]) -> None:
 
 
 def write_rows(path: str | None, data: str, blocks: Generator[Columns, None, None]) -> None:
-    """Write blocks made of the rows of a file as `write_blocks` does, or as CSV to stdout."""
+    """Write blocks made from the rows of a file by `write_blocks`, or as CSV to stdout."""
     if path is None:
         write_texts(None, csv_texts(blocks))
     else:
@@ -86,7 +84,7 @@ def write_rows(path: str | None, data: str, blocks: Generator[Columns, None, Non
 
 
 def _is_exhausted(blocks: Generator[Columns, None, None]) -> bool:
-    """Return whether there is no further block; one that cannot be made is one."""
+    """Return whether there is no further block; a block that raises an error counts as one."""
     try:
         return next(blocks, None) is None
     except BayesCascadeError:
@@ -94,7 +92,7 @@ def _is_exhausted(blocks: Generator[Columns, None, None]) -> bool:
 
 
 class _CsvFile:
-    """CSV as the csv module writes it; numbers, by Arrow, are the shortest that give them back."""
+    """CSV in the format of the csv module; Arrow writes numbers in the shortest exact form."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
@@ -118,12 +116,12 @@ class _CsvFile:
         self._file.write(text.getvalue().encode())
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the rest of the file."""
         self._file.close()
 
 
 class _ParquetFile:
-    """Parquet, a row group for each block."""
+    """Parquet, with a row group for each block."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -137,7 +135,7 @@ class _ParquetFile:
         self._writer.write_table(_table_as(table, self._writer.schema))
 
     def close(self) -> None:
-        """Write the footer, without which nobody reads the file."""
+        """Write the footer, without which the file cannot be read."""
         if self._writer is not None:
             self._writer.close()
 
@@ -147,7 +145,7 @@ def _table(columns: Columns) -> pyarrow.Table:
 
 
 def _table_as(table: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
-    """Return a table with the types of a schema; raises DataError where it does not have them."""
+    """Return a table with the types of a schema; DataError if it has other types."""
     if table.column_names != schema.names:
         raise DataError(
             f"all blocks of rows must have the columns {', '.join(schema.names)} of the first, "
@@ -169,7 +167,7 @@ def _is_number(kind: pyarrow.DataType) -> bool:
 
 
 def _array(column: Sequence[object] | NDArray[Any] | pyarrow.Array) -> pyarrow.Array:
-    """Return a column for Arrow: int64 of a range, float64 of other numbers, else texts."""
+    """Return a column for Arrow: int64 for a range, float64 for other numbers, otherwise texts."""
     if isinstance(column, pyarrow.Array | pyarrow.ChunkedArray):
         return column
     if isinstance(column, range):
@@ -179,7 +177,7 @@ def _array(column: Sequence[object] | NDArray[Any] | pyarrow.Array) -> pyarrow.A
     first = next((cell for cell in column if cell is not None), None)
     if first is None or isinstance(first, str):
         return pyarrow.array(column, pyarrow.string())
-    # by NumPy, as Arrow takes no whole number beyond those of its types, nor beside 0.5 beyond 2^53
+    # by NumPy: Arrow refuses integers beyond its types, and integers beyond 2^53 beside 0.5
     numbers = np.asarray(column, dtype=np.float64)
     mask = np.array([cell is None for cell in column]) if None in column else None
     return pyarrow.array(numbers, mask=mask)
@@ -190,7 +188,7 @@ def _length(columns: Columns) -> int:
 
 
 def _n_rows(path: str) -> int | None:
-    """Return about how many rows a file has; None if that is not to be seen at once."""
+    """Return the approximate number of rows of a file; None if it cannot be estimated quickly."""
     try:
         if is_parquet(path):
             return int(pyarrow.parquet.read_metadata(path).num_rows)
@@ -200,9 +198,9 @@ def _n_rows(path: str) -> int | None:
             sample = file.read(_SAMPLE_BYTES)
         return Path(path).stat().st_size * sample.count(b"\n") // max(len(sample), 1)
     except (OSError, pyarrow.ArrowException):
-        return None  # whoever reads the file tells what is wrong with it
+        return None  # reading the file raises the error
 
 
 def is_parquet(path: str) -> bool:
-    """Return whether a file is called as Parquet is."""
+    """Return whether a file has the extension of Parquet."""
     return Path(path).suffix.lower() in _PARQUET

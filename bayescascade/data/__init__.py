@@ -1,1 +1,1 @@
-"""Rows and columns: levels, schemas, tables, labels, matrices, and where they are read from."""
+"""Rows and columns: levels, schemas, tables, labels, matrices, and their sources."""

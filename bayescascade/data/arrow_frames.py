@@ -17,7 +17,7 @@ NATIVE = (pd.DataFrame, pd.Series, np.ndarray, Sequence, Mapping)
 
 
 def as_frame(rows: Any) -> Any:
-    """Return another library's table as a DataFrame, and whatever has no named columns unchanged.
+    """Return another library's table as a DataFrame; data without named columns stay unchanged.
 
     Tables are those of polars (lazy ones, too), Arrow (readers and data sets, too), DuckDB, Dask or
     narwhals, and those that offer Arrow's PyCapsule interface or the dataframe interchange
@@ -27,7 +27,7 @@ def as_frame(rows: Any) -> Any:
         return rows
     if is_partitioned(rows):
         whole = converted(rows.compute, rows)
-        if not is_partitioned(whole):  # as what xarray computes would still be
+        if not is_partitioned(whole):  # xarray computes these again and again
             return whole
     if hasattr(rows, "to_native"):  # of narwhals
         return as_frame(rows.to_native())
@@ -38,7 +38,7 @@ def as_frame(rows: Any) -> Any:
     if hasattr(rows, "__dataframe__"):
         return converted(lambda: _frame_of_interchange(rows), rows)
     is_array = any(hasattr(rows, name) for name in ("__array__", "__getitem__", "shape"))
-    if hasattr(type(rows), "columns") or not is_array:  # as an array it would lose names
+    if hasattr(type(rows), "columns") or not is_array:  # as an array it would lose its names
         raise DataError(
             f"rows must be a DataFrame, an array or a table that Arrow can read, got "
             f"{type(rows).__name__}: convert it to one of these"
@@ -63,12 +63,12 @@ def as_column(cells: Any) -> Any:
 
 
 def is_partitioned(rows: object) -> bool:
-    """Return whether rows are computed elsewhere, in parts, as those of Dask are."""
+    """Return whether rows are in partitions that Dask computes."""
     return hasattr(rows, "__dask_graph__") and hasattr(rows, "compute")
 
 
 def is_lazy(data: Any) -> bool:
-    """Return whether it is a plan of a table that is not computed yet, of polars or narwhals."""
+    """Return whether it is a table of polars or narwhals that is not computed yet."""
     return hasattr(data, "collect") and hasattr(data, "collect_schema")
 
 
@@ -78,21 +78,21 @@ def is_arrow(data: Any) -> bool:
 
 
 def is_dataset(data: Any) -> bool:
-    """Return whether it is a data set, or what scans one, of Arrow."""
+    """Return whether it is a data set of Arrow, or a scanner of one."""
     return type(data).__module__.startswith("pyarrow") and hasattr(data, "to_table")
 
 
 def converted(reader: Callable[[], Any], data: object) -> Any:
-    """Return what a reader makes of another library's data; raises DataError if it cannot."""
+    """Return another library's data, read by `reader`; DataError if that fails."""
     try:
         return reader()
-    except Exception as error:  # other libraries raise what they like
+    except Exception as error:  # other libraries raise errors of any type
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise DataError(f"cannot read the {type(data).__name__} as Arrow data: {reason}") from error
 
 
 def arrow_table(rows: Any) -> pyarrow.Table:
-    """Return what `is_arrow`, or `is_dataset`, as a table of Arrow's.
+    """Return data that `is_arrow` or `is_dataset` as an Arrow table.
 
     Types are corrected because not every version of polars reports that the levels of an Enum are
     ordered, and that a Categorical is a way to store text.
@@ -118,7 +118,7 @@ def arrow_table(rows: Any) -> pyarrow.Table:
 
 
 def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
-    """Return Arrow data as a DataFrame: whole numbers stay whole beside missing cells."""
+    """Return Arrow data as a DataFrame; integers with missing cells stay integers."""
     categories = {}
     for index, field in enumerate(table.schema):
         if not pyarrow.types.is_dictionary(field.type):
@@ -130,7 +130,7 @@ def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
             table = table.set_column(index, field.name, column)
         kind = table.schema.field(index).type
         is_extension = isinstance(kind.value_type, pyarrow.BaseExtensionType)  # as for intervals
-        # of which pyarrow, or an older one, cannot make pandas' categories
+        # which some versions of pyarrow cannot convert to categories
         if is_extension or pyarrow.types.is_unsigned_integer(kind.index_type):
             column = table.column(index).combine_chunks()
             codes = column.indices.cast(pyarrow.int64())
@@ -138,14 +138,14 @@ def frame_of_arrow(table: pyarrow.Table) -> pd.DataFrame:
             categories[field.name] = pd.Categorical.from_codes(
                 codes.fill_null(-1), column.dictionary.to_pandas(), column.type.ordered
             )
-    # To ask a pool of threads for a few cells would take longer than to convert them.
+    # For a few cells, a pool of threads takes longer than the conversion.
     is_long = table.num_rows > _LONG
     frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True, use_threads=is_long)
     return frame.assign(**categories)
 
 
 def with_distinct_entries(cells: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
-    """Return a dictionary's cells without equal or missing entries, which pandas refuses."""
+    """Return dictionary cells without equal or missing entries, which pandas refuses."""
     entries = _entries(cells)
     kind = entries.type
     if isinstance(kind, pyarrow.BaseExtensionType) or pyarrow.types.is_nested(kind):
@@ -164,13 +164,13 @@ def with_distinct_entries(cells: pyarrow.DictionaryArray) -> pyarrow.DictionaryA
 
 
 def _of_one_type(cells: pyarrow.DictionaryArray) -> pyarrow.DictionaryArray:
-    """Return dictionary-encoded cells in the type that `with_distinct_entries` makes."""
+    """Return dictionary cells in the type of `with_distinct_entries`."""
     places = cells.indices.cast(pyarrow.int32())
     return pyarrow.DictionaryArray.from_arrays(places, _entries(cells), ordered=cells.type.ordered)
 
 
 def _entries(cells: pyarrow.DictionaryArray) -> pyarrow.Array:
-    """Return a dictionary's entries, in a type of text that Arrow has all functions for."""
+    """Return a dictionary's entries, as a type of text that all functions of Arrow support."""
     if cells.type.value_type != pyarrow.string_view():
         return cells.dictionary
     # which Arrow 17 cannot cast

@@ -1,4 +1,4 @@
-"""Equal-frequency bins of a continuous column, of a bounded sample of its values."""
+"""Equal-frequency bins of a continuous column, from a bounded sample of its values."""
 
 import math
 
@@ -11,12 +11,12 @@ _FEWEST_BINS, _MOST_BINS = 2, 10
 
 
 def default_bins(weight: float) -> int:
-    """Return the number of bins for numbers that are not declared, by the number of rows."""
+    """Return the default number of bins, by the number of rows."""
     return min(_MOST_BINS, max(_FEWEST_BINS, round(math.cbrt(weight))))
 
 
 class RowSample:
-    """Up to `SAMPLE_SIZE` rows drawn without replacement, however rows come in blocks."""
+    """Up to `SAMPLE_SIZE` rows, drawn without replacement; they do not depend on blocks."""
 
     def __init__(self) -> None:
         self._keys = np.empty(0, dtype=np.uint64)
@@ -41,7 +41,7 @@ class RowSample:
         return equal_frequency_edges(self._values, self._weights, n_bins, lowest, highest)
 
     def whole_edges(self, n_bins: int, lowest: float, highest: float) -> tuple[float, ...]:
-        """Return `edges` halfway between whole numbers, so that a width counts a bin's."""
+        """Return `edges` halfway between integers, so that a width is a number of integers."""
         inner = self.edges(n_bins, lowest, highest)[1:-1]
         return (lowest - 0.5, *(math.ceil(edge) - 0.5 for edge in inner), highest + 0.5)
 

@@ -1,4 +1,4 @@
-"""What a family takes for a cell of its matrix: missing, too large, or of a new level."""
+"""How a family treats cells of its matrix that are missing, too large or of a new level."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _MEANINGS: Final[Mapping[str, str]] = {
     "missing": "counts as missing",
     "mean": "counts as the mean of its column",
 }
-"""What an unknown level is taken for, by policy."""
+"""The treatment of an unknown level in words, by policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class CellPolicy:
     # float32 or float64, of the matrix; larger numbers become its largest,
     # but arrays with such numbers are refused
     dtype: type[np.floating[Any]] = np.float64
-    # whether the encoder keeps the range of whole numbers, for words about splits:
-    # that is data, which nothing private may hold
+    # whether the encoder keeps the range of integers, for words about splits:
+    # the range is data, which private models must not store
     keeps_ranges: bool = False
 
     def __post_init__(self) -> None:
@@ -56,11 +56,11 @@ class CellPolicy:
 
     @property
     def meaning_of_unknown(self) -> str:
-        """What an unknown level is taken for, in words; empty if it is an error."""
+        """The treatment of an unknown level in words; empty if it is an error."""
         return _MEANINGS[self.unknown]
 
     def numbers(self, numbers: NDArray[np.float64]) -> Matrix:
-        """Return finite numbers or NaN in the matrix's type, the largest where they are larger."""
+        """Return finite numbers or NaN in the matrix's type, limited to its largest number."""
         largest = float(np.finfo(self.dtype).max)
         rounded: Matrix = numbers.clip(-largest, largest).astype(self.dtype)
         return rounded

@@ -1,4 +1,4 @@
-"""A source whose cells are changed as they are read: codes missing, dates parts, levels grouped."""
+"""A source with changed cells: codes become missing, dates parts, and rare levels one level."""
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from bayescascade.data.sources import Batch, Source
 
 @dataclass(frozen=True)
 class Changes:
-    """Which cells a `ChangedSource` changes, and how."""
+    """The changes of a `ChangedSource`."""
 
     # by column, values that stand for missing cells
     missing_codes: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
@@ -28,10 +28,10 @@ class Changes:
     parts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     # by column, the texts of the levels that do not become `OTHER_LEVELS`
     kept_levels: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    labels: str | None = None  # rows without a cell in this column are left out
+    labels: str | None = None  # rows with a missing cell in this column are left out
 
     def needed(self, names: Iterable[str]) -> list[str]:
-        """Return the columns to read for those that are asked for."""
+        """Return the columns that must be read for the requested ones."""
         columns = [self.parts[name][0] if name in self.parts else name for name in names]
         return list(dict.fromkeys([*columns, *([] if self.labels is None else [self.labels])]))
 
@@ -40,7 +40,7 @@ class Changes:
         return bool(self.missing_codes.get(name) or name in self.parts or name in self.kept_levels)
 
     def of(self, block: pd.DataFrame, names: Sequence[str], first_row: int) -> pd.DataFrame:
-        """Return the columns `names` of a block that has the needed ones."""
+        """Return the columns `names`, changed, of a block with the needed columns."""
         cells = {
             name: without_codes(block[name], self.missing_codes.get(name, ()))
             for name in block.columns
@@ -82,7 +82,7 @@ class ChangedSource:
             first_row += len(block)
 
     def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
-        """Yield the same as `blocks`; of columns that nothing changes as the source has them."""
+        """Yield the same as `blocks`; unchanged columns in the form of the source."""
         if self._changes.labels is None and not any(map(self._changes.concern, names)):
             yield from self._source.batches(names)
         else:
@@ -90,7 +90,7 @@ class ChangedSource:
 
 
 def with_parts(source: Source, needed: Iterable[str]) -> Source:
-    """Return a source that also has the parts of dates that are needed and that it has not."""
+    """Return a source that also has all needed parts of dates."""
     parts = needed_dates(needed, source.names)
     if not parts:
         return source

@@ -1,10 +1,10 @@
-"""One column of a table: its kind, its levels or bins, and the codes that stand for them.
+"""One column of a table: its kind, its levels or bins, and their codes.
 
-Codes run over 0 .. n_levels - 1: positions in `levels` for a counted column, bins for a continuous
-one, and last of all the missing level where there is one. Bins are half-open, [edge, next edge),
-except the last, which is closed. The missing level of a continuous column is an atom of volume 1
-beside its bins. Bins of whole numbers begin and end halfway between two of them: the width of a bin
-is how many it holds, and words name the first and the last.
+Codes are 0 .. n_levels - 1: positions in `levels` for a counted column, bins for a continuous one.
+The missing level, if any, is the last code. Bins are half-open, [edge, next edge), except the last,
+which is closed. The missing level of a continuous column is an atom of volume 1 beside its bins.
+Edges of bins of integers are halfway between two integers: the width of a bin is its number of
+integers, and words name the first and the last.
 """
 
 import itertools
@@ -37,7 +37,7 @@ from bayescascade.data.levels import (
 Kind: TypeAlias = Literal["nominal", "ordinal", "continuous"]
 
 MISSING = -1  # the code of a missing cell in a column without a missing level
-UNKNOWN = -2  # that of a cell outside the domain, where it is no error
+UNKNOWN = -2  # the code of a cell outside the domain, if that is not an error
 MAX_NOMINAL_LEVELS = 64  # a set of levels is one 64-bit word
 MAX_LEVELS = 65_536  # codes are at most uint16
 LARGEST_WHOLE = 2.0**51  # below, every half is a float
@@ -86,12 +86,12 @@ class Column:
 
     @property
     def n_levels(self) -> int:
-        """Number of codes: levels or bins, and the missing level if there is one."""
+        """Number of codes: levels or bins, including the missing level."""
         return max(len(self.levels), len(self.edges) - 1) + self.has_missing_level
 
     @property
     def other_code(self) -> int:
-        """The code of a level that the column has not: of `OTHER_LEVELS` if it has those."""
+        """The code of an unknown level: that of `OTHER_LEVELS` if the column has it."""
         has_others = self.kind == "nominal" and OTHER_LEVELS in self.levels
         return self.levels.index(OTHER_LEVELS) if has_others else UNKNOWN
 
@@ -117,7 +117,7 @@ class Column:
         cells = without_codes(cells, self.missing_codes)
         if self.kind == "continuous":
             numbers = to_numbers(f'continuous column "{self.name}"', cells, first_row)
-            if allow_unknown:  # what is no number is nowhere, not outside
+            if allow_unknown:  # text is an error, not outside
                 check_numbers(f'column "{self.name}"', numbers, first_row)
             codes = self._bins(numbers)
             codes[np.isnan(numbers)] = missing_code
@@ -132,7 +132,7 @@ class Column:
         return codes
 
     def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> Cells:
-        """Return the values of `codes`, in a bin drawn uniformly; whole numbers stay whole."""
+        """Return the values of `codes`, drawn uniformly within a bin; integers stay integers."""
         positions = codes.astype(np.int64)
         if codes.size and (codes.min() < 0 or codes.max() >= self.n_levels):
             raise ParameterError(
@@ -187,7 +187,7 @@ class Column:
     def condition_words(
         self, codes: Iterable[int], *, is_full: bool = False, is_open: bool = False
     ) -> str:
-        """Return the condition that a cell is one of some codes, such as "class is crew, 3rd"."""
+        """Return the condition that a cell has one of some codes, such as "class is crew, 3rd"."""
         told = self.describe_codes(codes, is_full=is_full, is_open=is_open)
         return f"{quoted(self.name)} is {told}"
 
@@ -227,7 +227,7 @@ class Column:
         return " or ".join(words)
 
     def bin_words(self, first: int, last: int) -> str:
-        """Return neighboring bins in words: "[0, 2.5)", or "29 to 54" of whole numbers."""
+        """Return neighboring bins in words: "[0, 2.5)", or "29 to 54" for integers."""
         if self.is_whole:
             low, high = self.whole_ends(first, last)
             return f"{low} to {high}" if low < high else str(low)
@@ -236,7 +236,7 @@ class Column:
         return f"[{texts[first]}, {texts[last + 1]}{closing}"
 
     def _open_bins(self, first: int, last: int) -> str:
-        """Return neighboring bins in words, where the outer ones have no ends: "below 2.5"."""
+        """Return neighboring bins in words, with open outer bins: "below 2.5"."""
         is_lowest, is_highest = first == 0, last == len(self.edges) - 2
         if self.is_whole:
             low, high = self.whole_ends(first, last)
@@ -249,11 +249,11 @@ class Column:
         return f"{texts[first]} or more" if is_highest else "in " + self.bin_words(first, last)
 
     def whole_ends(self, first: int, last: int) -> tuple[int, int]:
-        """Return the lowest and the highest whole number of neighboring bins."""
+        """Return the lowest and the highest integer of neighboring bins."""
         return math.ceil(self.edges[first]), math.floor(self.edges[last + 1])
 
     def edge_texts(self) -> list[str]:
-        """Return the edges in words, with as few digits, six or more, as keep them apart."""
+        """Return the edges in words, with six digits, or more if edges would look equal."""
         if self.is_whole:
             return [f"{edge:.1f}" for edge in self.edges]
         for digits in range(6, 18):
@@ -266,7 +266,7 @@ class Column:
         return texts
 
     def to_dict(self) -> dict[str, object]:
-        """Return the column as plain JSON types; later fields are there only if they say more."""
+        """Return the column as plain JSON types; newer fields only if they are not the default."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -365,7 +365,7 @@ class Column:
         return bins
 
     def _bins_between(self, pair: list[object]) -> tuple[int, ...]:
-        # An edge may also be given as it is printed, whole numbers as the first and the last.
+        # An edge may also be given as printed: for integers, the first and the last.
         position = {edge: i for i, edge in enumerate(self.edges)}
         position |= {float(text): i for i, text in enumerate(self.edge_texts())} | position
         starts = ends = position
@@ -395,7 +395,7 @@ class Column:
         edges = np.array(self.edges)
         bins = np.where(missing, 0, codes)
         low, high = edges[bins], edges[bins + 1]
-        # Rounding must not push a value onto the next bin's edge.
+        # Rounding must not move a value onto the next bin's edge.
         values = np.minimum(low + rng.random(len(codes)) * (high - low), np.nextafter(high, low))
         if self.is_whole:
             values = np.minimum(np.floor(values + 0.5), high - 0.5)

@@ -1,4 +1,4 @@
-"""What is known of a row before it is seen: codes that its columns may have."""
+"""Conditions on a row: the codes that its columns may have."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -10,7 +10,7 @@ from bayescascade.base.errors import DataError
 from bayescascade.data.schema import Schema
 
 Conditions: TypeAlias = Mapping[int, tuple[int, ...]]
-"""The codes that are left of a column, ascending, by its index."""
+"""The allowed codes of a column, ascending, by its index."""
 
 
 def conditions_words(schema: Schema, known: Conditions) -> str:
@@ -22,7 +22,7 @@ def conditions_words(schema: Schema, known: Conditions) -> str:
 def narrow_conditions(
     schema: Schema, known: Conditions, conditions: Mapping[str, object]
 ) -> dict[int, tuple[int, ...]]:
-    """Return what is known, codes by column number, given more conditions."""
+    """Return the allowed codes by column number, given more conditions."""
     narrowed = dict(known)
     for j, codes in schema.encode_conditions(conditions).items():
         column = schema.columns[j]
@@ -44,15 +44,15 @@ def narrow_conditions(
 def subtract_widths(
     scores: NDArray[np.float64], schema: Schema, known: Conditions, codes: NDArray[np.int32]
 ) -> None:
-    """Make log probabilities of coded rows log densities, in place; -inf if conditions differ."""
+    """Turn log probabilities of coded rows into log densities, in place; -inf without agreement."""
     for column, of_column in zip(schema.columns, codes, strict=True):
-        log_widths = np.append(np.log(column.widths), 0.0)  # -1 is the last: nothing known
+        log_widths = np.append(np.log(column.widths), 0.0)  # the last one is for -1, missing
         scores -= log_widths[of_column]
     scores[~agrees(known, codes)] = -np.inf
 
 
 def agrees(known: Conditions, codes: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return whether each row of codes (n_columns, n_rows), -1 for missing, may be true."""
+    """Return whether each row of codes (n_columns, n_rows), -1 for missing, may meet conditions."""
     may_be_true = np.ones(codes.shape[1], np.bool_)
     for j, allowed in known.items():
         may_be_true &= (codes[j] < 0) | np.isin(codes[j], allowed)

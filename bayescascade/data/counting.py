@@ -1,9 +1,9 @@
-"""Distinct rows counted in one pass, before it is known what their cells mean.
+"""Counts of distinct rows in one pass, before levels and bins are known.
 
-A column's cells become numbers: positions among the values that were met so far (`Codebook`), or
-codes if its levels or bins are known (`KnownCodes`). Arrow counts equal rows of numbers, batch by
-batch. What remains are the distinct rows; levels are then found among the distinct values, and
-only distinct rows are coded. Memory is proportional to the distinct rows.
+A column's cells become numbers: positions among the values so far (`Codebook`), or codes if its
+levels or bins are known (`KnownCodes`). Arrow counts equal rows of numbers, batch by batch. What
+remains are the distinct rows; levels are then found among the distinct values, and only distinct
+rows are coded. Memory is proportional to the distinct rows.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _MISSING_CELL = pd.Series([None], dtype=object)
 
 
 class ManyValuesError(DataError):
-    """A column has more values than are worth counting before it is known what they mean."""
+    """A column has too many values to count them before its levels are known."""
 
     def __init__(self, message: str, column: str) -> None:
         super().__init__(message, column)
@@ -55,8 +55,8 @@ class KnownCodes:
 class Codebook:
     """The distinct values of a column so far, numbered from 1 in order of appearance; 0 is missing.
 
-    Declared values are levels, up to `MAX_LEVELS`. Over a thousand undeclared values that are no
-    categories are refused, because they are numbers to be cut into bins, or of no use to a model.
+    Declared values are levels, up to `MAX_LEVELS`. More than a thousand undeclared values, except
+    categories, are refused: they are numbers for bins, or of no use to a model.
     """
 
     missing = 0  # the number of missing cells
@@ -96,12 +96,12 @@ class Codebook:
         return found
 
     def show(self, collector: Collector) -> None:
-        """Let a collector see a cell of each value, in the forms that they were met in."""
+        """Show a collector one cell of each value, in its forms in the data."""
         for sample in self._samples:
             collector.add(sample, None)
 
     def codes(self, column: Column) -> NDArray[np.int32]:
-        """Return the code in a column of each number, (n_numbers,) int32; MISSING has none."""
+        """Return each number's code in a column, (n_numbers,) int32; MISSING if it has none."""
         codes = np.empty(len(self._number_of) + 1, np.int32)
         codes[:1] = column.encode(_MISSING_CELL)
         for sample in self._samples:
@@ -109,7 +109,7 @@ class Codebook:
         return codes
 
     def numbers_of(self, other: "Codebook") -> NDArray[np.int32]:
-        """Return the number here of each number of another codebook; learns its values."""
+        """Return this codebook's number for each number of another; learns its values."""
         numbers = np.zeros(len(other._number_of) + 1, np.int32)
         for sample in other._samples:
             numbers[other.encode(sample)] = self.encode(sample)
@@ -117,7 +117,7 @@ class Codebook:
 
 
 class RawRows:
-    """Distinct rows of numbers, and how often each was met; for weights see `DistinctRows`."""
+    """Distinct rows of numbers with their counts; for weights see `DistinctRows`."""
 
     def __init__(
         self, coders: Sequence[Codebook | KnownCodes], largest_weight: float | None
@@ -158,7 +158,7 @@ class RawRows:
         self.n_rows += n_rows
 
     def merge(self, other: "RawRows") -> None:
-        """Add the rows that were met elsewhere, with the same columns and largest weight."""
+        """Add the rows of another object with the same columns and largest weight."""
         numbers, limbs = other.sums()
         for coder, theirs, column in zip(self.coders, other.coders, numbers, strict=True):
             if isinstance(coder, Codebook) and isinstance(theirs, Codebook):
@@ -184,7 +184,7 @@ class RawRows:
 
 
 class _Column:
-    """A column of batches, and the numbers of the values that were met."""
+    """A column of the batches, with the numbers of its values so far."""
 
     def __init__(self, coder: Codebook | KnownCodes) -> None:
         self._coder, self.name = coder, coder.name
@@ -193,7 +193,7 @@ class _Column:
         self._numbers = np.empty(0, np.int32)
 
     def numbers(self, batch: Batch, is_categorical: bool) -> NDArray[np.int32]:
-        """Return the number of each cell; of Arrow's, only values that are new are coded."""
+        """Return the number of each cell; for Arrow's cells only new values are encoded."""
         if isinstance(batch, pd.DataFrame):
             return self._coder.encode(batch[self._coder.name])
         cells = batch.column(self._coder.name)
@@ -214,14 +214,14 @@ class _Column:
         return found
 
     def _known_numbers(self, values: pyarrow.Array) -> NDArray[np.int32] | None:
-        """Return the number of each value, None if one was not met before."""
+        """Return the number of each value; None if one is new."""
         if self._values is None or self._values.type != values.type:
             return None
         places = pyarrow.compute.index_in(values, value_set=self._values)
         return None if places.null_count else self._numbers[places.to_numpy()]
 
     def _new_numbers(self, cells: pyarrow.DictionaryArray) -> NDArray[np.int32]:
-        """Return the number of each value that a cell has; a dictionary may hold others, too."""
+        """Return the number of each value that occurs; a dictionary may have others, too."""
         used = pyarrow.compute.unique(cells.indices.drop_null())
         values = cells.dictionary.take(used)
         found = self._coder.encode(_series(values))

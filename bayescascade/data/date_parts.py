@@ -1,7 +1,7 @@
 """Dates as columns of their parts: "start" becomes "start.year", "start.month" and so on.
 
-The names say what the parts are of. So whatever has learned from parts finds them in later tables
-that hold the dates.
+The names contain the name of the column, so a model of parts finds them in later tables with the
+dates.
 """
 
 import datetime
@@ -20,7 +20,7 @@ _PARTS: Mapping[str, Sequence[int | str]] = {
     "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
     "hour": range(24),
 }
-"""The levels of each part, in their order; none of years, which are numbers."""
+"""The levels of each part, in order; years are numbers and have none."""
 
 _TIME = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?"
 _ZONE = re.compile(r"(?<=:\d\d)(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})$|(?<=:\d\d)[.,]\d+$")
@@ -33,7 +33,7 @@ _FORMS = {
 
 
 def are_dates(cells: Cells) -> bool:
-    """Return whether there are cells, and all that are not missing hold dates; see `dates_of`."""
+    """Return whether there are cells and all present ones are dates; see `dates_of`."""
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
         return True
     if pd.api.types.is_numeric_dtype(cells.dtype) or not cells.notna().any():
@@ -48,7 +48,7 @@ def are_dates(cells: Cells) -> bool:
 def dates_of(name: str, cells: Cells, first_row: int = 1) -> Cells:
     """Return a column as dates without a time zone, (n_rows,) datetime64, NaT where missing.
 
-    Text is 2024-01-31 or 31.01.2024, perhaps with a time: other forms may be read in two ways.
+    Text is 2024-01-31 or 31.01.2024, perhaps with a time: other forms are ambiguous.
     """
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
         return cells.dt.tz_localize(None) if cells.dt.tz is not None else cells
@@ -66,7 +66,7 @@ def dates_of(name: str, cells: Cells, first_row: int = 1) -> Cells:
 
 
 def _date(value: object) -> pd.Timestamp | None:
-    """Return a date without a time zone, None if it is none."""
+    """Return a text as a date without a time zone; None if it is no date."""
     try:
         if isinstance(value, str):
             text = _ZONE.sub("", value.strip())
@@ -85,7 +85,7 @@ def parts_of(name: str, has_times: bool) -> list[str]:
 
 
 def part_of(dates: Cells, part: str) -> Cells:
-    """Return a part of dates; but for years it is ordered categories, which are all there are."""
+    """Return a part of dates: numbers for years, otherwise ordered categories with all levels."""
     values = dates.dt.day_name() if part == "weekday" else getattr(dates.dt, part)
     if part == "year":
         return values.astype("Int64") if values.isna().any() else values.astype(np.int64)
@@ -96,7 +96,7 @@ def part_of(dates: Cells, part: str) -> Cells:
 
 
 def needed_dates(needed: Iterable[str], names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return the column of dates, and the part, of each needed name that is not among the names."""
+    """Return column and part for each needed name that is not among the names."""
     found = {}
     for name in needed:
         column, dot, part = name.rpartition(".")
@@ -106,7 +106,7 @@ def needed_dates(needed: Iterable[str], names: Sequence[str]) -> dict[str, tuple
 
 
 def with_date_parts(frame: pd.DataFrame, needed: Iterable[str], first_row: int = 1) -> pd.DataFrame:
-    """Return rows with the needed parts of dates added; raises DataError if a cell is no date."""
+    """Return rows with the needed parts of dates added; DataError if a cell is no date."""
     names = [str(name) for name in frame.columns]
     parts = needed_dates(needed, names)
     if not parts:

@@ -1,7 +1,7 @@
-"""What a user declares about a table: which columns to use, and what kind each one is.
+"""Declarations about a table: which columns to use, and the kind of each.
 
-Estimators take the same declarations: as dataclasses, so that scikit-learn reads the names of
-parameters off the signature, and finds the values unchanged in attributes of the same names.
+Estimators have the same declarations. They are dataclasses: scikit-learn reads the names of
+parameters from the signature, and the unchanged values from attributes of the same names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Declared(TypedDict, total=False):
 
 
 class ColumnKinds(Protocol):
-    """What says how to read columns, and perhaps which; see `bayescascade.data.table.Table`."""
+    """The declarations of an estimator; see `bayescascade.data.table.Table`."""
 
     nominal: Levels
     ordinal: Levels
@@ -43,14 +43,14 @@ class ColumnKinds(Protocol):
 
 
 def declared(columns: ColumnKinds) -> Any:  # Any: a Declared
-    """Return what is declared, by keyword."""
+    """Return the declarations by keyword."""
     names = Declared.__annotations__
     return {name: getattr(columns, name) for name in names if hasattr(columns, name)}
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDeclaration:
-    """What is declared of one column; None where the data decide."""
+    """The declaration of one column; None means that the data decide."""
 
     kind: Kind | None = None
     levels: tuple[Level, ...] | None = None
@@ -60,7 +60,7 @@ class ColumnDeclaration:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Declarations:
-    """A table's declarations, as `Table.from_frame` takes them; names are checked by `resolve`."""
+    """The declarations of a table, as in `Table.from_frame`; `resolve` checks names."""
 
     columns: Names = None
     drop: Names = None
@@ -83,7 +83,7 @@ class Declarations:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is said about columns and kinds."""
+        """Whether nothing is declared about columns and kinds."""
         return all(told is None for name, told in declared(self).items() if name != "missing")
 
     def resolve(self, names: Sequence[str], weights: str | None) -> dict[str, ColumnDeclaration]:
@@ -139,7 +139,7 @@ class Declarations:
 
 
 def by_name(option: str, told: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return a declaration by column name, from names or numbers; None for what is only listed."""
+    """Return a declaration by column name, from names or numbers; None for columns only listed."""
     listed = () if told is None else told
     items = listed.items() if isinstance(listed, Mapping) else [(key, None) for key in listed]
     pairs = list(items)

@@ -1,8 +1,8 @@
-"""How a text file is written: what stands between cells, its encoding, and decimal commas.
+"""The dialect of a text file: its delimiter, its encoding, and decimal commas.
 
-Spreadsheets of many countries save ";" between cells and commas in numbers, and older ones write
-in Windows' Western European code page. What is found is said by a note, as it may be wrong; what is
-given is not looked for.
+In many countries, spreadsheets write ";" between cells and commas in numbers; older ones use the
+Western European code page of Windows. A note reports a detected dialect, because it may be wrong.
+Given options are not detected.
 """
 
 import codecs
@@ -27,15 +27,15 @@ _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a text file is written."""
+    """The dialect of a text file."""
 
     delimiter: str = ","  # one character
     encoding: str = "utf-8-sig"  # as Python names it
     has_decimal_commas: bool = False  # whether cells such as "3,5" are numbers
-    words: str = ""  # what differs from UTF-8 with commas between cells; empty if nothing does
+    words: str = ""  # the differences from UTF-8 with commas between cells; empty without any
 
     def with_points(self, column: pyarrow.Array) -> pyarrow.Array:
-        """Return texts, or a dictionary of them, in which decimal commas are points."""
+        """Return texts, or a dictionary of them, with decimal points instead of commas."""
         if not self.has_decimal_commas:
             return column
         if isinstance(column, pyarrow.DictionaryArray):
@@ -49,7 +49,7 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class GivenDialect:
-    """What is known of a text file's dialect, None if unknown; raises ParameterError if invalid."""
+    """The given options of a text file, None where not given; ParameterError if one is invalid."""
 
     sep: str | None = None  # one character between cells
     encoding: str | None = None  # as Python names it
@@ -78,20 +78,20 @@ TO_BE_FOUND = GivenDialect()
 def sniffed(start: bytes, given: GivenDialect = TO_BE_FOUND) -> Dialect:
     """Return the dialect of a file from its first bytes, at most `SNIFFED_BYTES`.
 
-    The delimiter is the one with which rows have one width and the most cells: a comma if several
-    have as many, or none does. Decimal commas need another delimiter, and a column of nothing but
-    numbers, some with a comma. What is neither UTF-8 nor begins with the mark of UTF-16 is cp1252.
-    What is given is used unchanged.
+    The delimiter is the one that gives rows of one width with the most cells; among equals, or
+    without any, it is a comma. Decimal commas need another delimiter, and a column of only numbers,
+    some with a comma. Files that are not UTF-8 and do not begin with the mark of UTF-16 are cp1252.
+    Given options are used unchanged.
     """
     encoding = given.encoding or _found_encoding(start)
     if codecs.lookup(encoding).name == "utf-8":
-        encoding = "utf-8-sig"  # which skips a mark, if there is one
+        encoding = "utf-8-sig"  # which skips a byte order mark
     text = start.decode(encoding, errors="ignore")
     is_whole = len(start) < SNIFFED_BYTES
     delimiter, rows = given.sep or ",", list[list[str]]()
     for tried in (given.sep,) if given.sep else _DELIMITERS:
         found = list(_records(text, tried, is_whole))
-        # the most cells: decimal commas may be as many in each row, and in a name
+        # the most cells, because each row and the header may have as many decimal commas
         if given.sep or (_are_regular(found) and (not rows or len(found[0]) > len(rows[0]))):
             delimiter, rows = tried, found
     has_commas = given.decimal == ","
@@ -129,7 +129,7 @@ def _is_utf8(start: bytes) -> bool:
 
 
 def _records(text: str, delimiter: str, is_whole: bool) -> Iterator[list[str]]:
-    """Yield the first rows that are not blank, without the last, which may be cut."""
+    """Yield the first rows that are not blank, except the last, which may be truncated."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     before: list[str] | None = None
     n = 0

@@ -2,9 +2,9 @@
 
 A row's codes are folded into mixed-radix 64-bit words, first column most significant, so that
 equal words are equal rows, and sorting words sorts rows lexicographically. Weights are summed as
-integers on a fixed grid (2**-96 of the power of two above the largest weight), so that the sums do
-not depend on the order of rows or on how they were cut into blocks. A positive weight below that
-counts as one unit of the grid: its row is kept, though heavier than it is.
+integers on a fixed grid (2**-96 of the power of two above the largest weight), so sums do not
+depend on the order of rows or on blocks. A smaller positive weight is rounded up to one unit of the
+grid, so its row is kept.
 """
 
 import math
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 _LIMB_BITS = 32
 _N_LIMBS = 3
 _FEW = 10_000  # rows
-_MOST_BYTES = 1 << 30  # of what Arrow is asked to group at a time
+_MOST_BYTES = 1 << 30  # for each call of Arrow's grouping
 
 
 class DistinctRows:
     """Accumulates rows of codes; memory is proportional to the distinct rows.
 
-    n_levels (n_columns,) int64; `largest_weight` bounds weights to come, None if each counts once.
+    n_levels (n_columns,) int64; `largest_weight` bounds all weights, None if each row counts once.
     """
 
     def __init__(self, n_levels: NDArray[np.int64], largest_weight: float | None) -> None:
@@ -34,7 +34,7 @@ class DistinctRows:
         self._limbs = np.empty((n_limbs, 0), dtype=np.int64)
         self._pending: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []
         self._n_pending = 0
-        self._is_repetitive = True  # whether looking for equal rows of a block has paid
+        self._is_repetitive = True  # whether grouping the rows of a block has paid
 
     def add(self, codes: NDArray[np.int32], weights: NDArray[np.float64] | None) -> None:
         """Add rows: codes (n_columns, n_rows) >= 0, weights (n_rows,) >= 0 or None for ones."""
@@ -53,7 +53,7 @@ class DistinctRows:
             self._is_repetitive = words.shape[1] <= n_rows // 2
         self._pending.append((words, limbs))
         self._n_pending += words.shape[1]
-        # Merging only when as much is pending as is merged keeps the total work linear.
+        # Merging only when the pending rows are as many as the merged ones keeps the work linear.
         if self._n_pending >= self._words.shape[1]:
             self._merge()
 
@@ -135,7 +135,7 @@ def _sum_equal_rows(
     """Return the distinct columns of `words`, in any order, and the sums of their `limbs`."""
     if words.shape[1] <= _FEW or words.nbytes > _MOST_BYTES:
         return _sum_by_sorting(words, limbs)
-    # Hashes take less time for many rows, and threads for them.
+    # For many rows, hashing and threads take less time.
     keys = [f"word{place}" for place in range(len(words))]
     terms = [f"limb{place}" for place in range(len(limbs))]
     table = pyarrow.table([*words, *limbs], names=[*keys, *terms])

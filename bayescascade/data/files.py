@@ -1,7 +1,7 @@
-"""Which files are meant: one, several, a folder, a pattern, or a URL of another file system.
+"""The files of a path: one or several, a folder, a pattern, or a URL of another file system.
 
-Several files are read as one table, one after the other: those of a list in its order, those of a
-folder or pattern by their names. All must have the same columns.
+Several files are read as one table: a list in its order, a folder or pattern in the order of names.
+All must have the same columns.
 """
 
 import itertools
@@ -28,11 +28,11 @@ Paths: TypeAlias = FilePaths | ReadAs
 
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".br")
 _PATTERN = re.compile(r"[*?\[]")
-_ROW = re.compile(r'"[^"]*"|\bin row (\d+)')  # a value in quotes may read like a row's number
+_ROW = re.compile(r'"[^"]*"|\bin row (\d+)')  # a value in quotes may look like a row number
 
 
 def are_paths(rows: object) -> TypeGuard[Paths]:
-    """Return whether rows are files: text, a path, `ReadAs`, or a list of what looks like paths."""
+    """Return whether rows are files: a text, a path, a `ReadAs`, or a list of paths."""
     if isinstance(rows, ReadAs):
         return True
     if isinstance(rows, list | tuple):
@@ -57,7 +57,7 @@ def open_files(
 def open_each(
     paths: Paths, chunk_rows: int = BLOCK_ROWS, reader: type[FileSource] | None = None
 ) -> tuple[str, list[Source]]:
-    """Return what several files are called, and each of them; see `open_files`."""
+    """Return the label of several files, and a source for each; see `open_files`."""
     if not isinstance(paths, ReadAs):
         return _open_each(paths, chunk_rows, reader, TO_BE_FOUND)
     if are_paths(paths.rows):
@@ -107,7 +107,7 @@ class FilesSource:
         self.missing_codes = missing_codes_of(first)
         self.notes = list(dict.fromkeys(text for source in sources for text in source.notes))
         self._sources = sources
-        self._n_rows: list[int] = []  # of the files that were read last, as far as that went
+        self._n_rows: list[int] = []  # the rows of each file in the last pass, as far as it went
         self._is_reading = False
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -129,8 +129,8 @@ class FilesSource:
             yield from source.batches(names) if alike else source.blocks(names)
 
     def located(self, message: str) -> str:
-        """Return what is wrong with a row of those read last, with its file and its row there."""
-        if self._is_reading:  # then the file's reader has said so
+        """Return a message about a row of the last pass, with its file and its row in that file."""
+        if self._is_reading:  # the file's reader has already named it
             return message
         return _ROW.sub(
             lambda found: f"in row {self._place(int(found[1]))}" if found[1] else found[0], message
@@ -146,7 +146,7 @@ class FilesSource:
 
 @contextmanager
 def located_errors(source: Source) -> Iterator[None]:
-    """Tell errors in rows of several files by file and row."""
+    """Name file and row in errors about rows of several files."""
     try:
         yield
     except DataError as error:
@@ -156,12 +156,12 @@ def located_errors(source: Source) -> Iterator[None]:
 
 
 def _is_path(text: str | PathLike[str]) -> bool:
-    """Whether text in a list is a path, and not a cell of a row."""
+    """Return whether a text in a list is a path, not a cell of a row."""
     return not isinstance(text, str) or "/" in text or _reader_of(text) is not None
 
 
 def _find(path: str | PathLike[str], reader: type[FileSource] | None) -> list[DataFile]:
-    """Return the files that a path, pattern, folder or URL stands for, by name."""
+    """Return the files of a path, pattern, folder or URL, by name."""
     text = str(path)
     if "://" in text:
         return _find_url(text, reader)

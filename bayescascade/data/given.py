@@ -1,4 +1,4 @@
-"""Rows as people give them, read once into one value, whatever they are: files, tables, arrays."""
+"""Rows from a user, read once into one value: files, tables, arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,36 +21,37 @@ from bayescascade.data.sources import missing_codes_of, weighted_blocks, with_mi
 class GivenRows:
     """Rows, and perhaps their labels and weights; made by `of` or `labeled`.
 
-    Whoever takes rows makes them this value, and hands it on; what is given is looked at here only.
+    All methods that take rows first make this value; only this module looks at the type of the
+    rows.
     """
 
-    cells: Any  # a DataFrame; of rows without named columns an array, which is not checked yet
-    labels: Any = None  # (n_rows,), not checked, as weights are not
+    cells: Any  # a DataFrame; for rows without named columns an array that is not checked yet
+    labels: Any = None  # (n_rows,), not checked yet, like weights
     weights: Any = None
-    is_text: bool = False  # whether numbers still are texts, as a file has them
+    is_text: bool = False  # whether numbers are still the texts of a file
 
     @classmethod
     def of(cls, X: Any) -> "GivenRows":
-        """Read rows; a Series, or a mapping of single values, is one."""
+        """Read rows; a Series, or a mapping of single values, is one row."""
         if isinstance(X, cls):
             return X
         return cls._of_files(X).typed() if are_paths(X) else cls._of_table(X)
 
     @classmethod
     def labeled(cls, X: Any, y: Any, sample_weight: Any = None) -> "GivenRows":
-        """Read rows, labels and weights; of files these may be columns, then no features."""
+        """Read rows, labels and weights; for files these may be columns, then not features."""
         return cls.of_texts(X, y, sample_weight).typed()
 
     @classmethod
     def validating(cls, X: Any, y: Any) -> "GivenRows | None":
-        """Read rows to validate by, with labels or without, None if there are no rows."""
+        """Read validation rows, with or without labels; None if there are no rows."""
         if X is None and y is not None:
             raise ParameterError("X_val must be given with y_val, got None")
         return None if X is None else cls.of(X) if y is None else cls.labeled(X, y)
 
     @classmethod
     def of_texts(cls, X: Any, y: Any, sample_weight: Any = None) -> "GivenRows":
-        """Return what `labeled` does, in which numbers of text files still are texts."""
+        """Read rows as `labeled` does, but keep the texts of numbers in text files."""
         if isinstance(X, cls) or not are_paths(X):
             rows = X if isinstance(X, cls) else cls._of_table(X)
             return replace(rows, labels=y, weights=sample_weight)
@@ -108,7 +109,7 @@ class GivenRows:
 
     @property
     def index(self) -> pd.Index | None:
-        """What the rows are called, None if they are numbered."""
+        """The names of the rows; None if they are numbered."""
         return self.cells.index if self.is_named else None
 
     @property
@@ -117,20 +118,20 @@ class GivenRows:
         return missing_codes_of(self.cells)
 
     def numbers(self) -> NDArray[Any] | None:
-        """Return an array of numbers, which takes less time than a frame; None if it is none."""
+        """Return an array of numbers, which is faster than a frame; None if it is no such array."""
         if self.is_named:
             return None
         array = self._array()
         return array if array.dtype.kind in "biuf" else None
 
     def named(self, names: Sequence[str] | None) -> pd.DataFrame:
-        """Return the cells as a DataFrame, an array's columns called so; see `frame_from_array`."""
+        """Return the cells as a DataFrame, with `names` for an array; see `frame_from_array`."""
         return (
             cast(pd.DataFrame, self.cells) if self.is_named else frame_from_array(self.cells, names)
         )
 
     def frame(self, names: Sequence[str] | None = None, owner: str = "") -> pd.DataFrame:
-        """Return rows as a DataFrame whose columns have text for names.
+        """Return rows as a DataFrame whose names of columns are text.
 
         `names` are those of an array's columns, by default x0, x1, ...; messages name their
         `owner`. ValueError, in scikit-learn's words, if an array is not a table of as many columns.
@@ -154,7 +155,7 @@ class GivenRows:
 
     def _array(self) -> NDArray[Any]:
         from sklearn.utils import (
-            check_array,  # which a Table, whose rows have names, can do without
+            check_array,  # a Table does not need names of rows
         )
 
         if isinstance(self.cells, np.ndarray):
@@ -164,7 +165,7 @@ class GivenRows:
 
 
 def column_text(column: str | int) -> str:
-    """Return what a column is called: its name, or "x3" for an index."""
+    """Return a column's name, or "x3" for an index."""
     return column if isinstance(column, str) else f"x{column}"
 
 
@@ -215,8 +216,8 @@ def check_width(width: int, expected: int, owner: str) -> None:
 class TextTypes:
     """Types of columns of text, as pandas.read_csv gives them to the whole file, not to a block.
 
-    All blocks are shown first, and then typed one by one. Of each block only texts are kept for
-    which pandas chooses the same type as for the block.
+    All blocks are shown first, and then typed one by one. From each block only a few texts are
+    kept, for which pandas chooses the same type as for the block.
     """
 
     def __init__(self) -> None:
@@ -224,7 +225,7 @@ class TextTypes:
         self._has_missing: dict[str, bool] = {}
 
     def see(self, block: pd.DataFrame) -> None:
-        """Take note of a block's texts; categories stay as they are."""
+        """Record a block's texts; categories stay unchanged."""
         for name in block.columns:
             if isinstance(block[name].dtype, pd.CategoricalDtype):
                 continue
@@ -234,7 +235,7 @@ class TextTypes:
             self._has_missing[name] = self._has_missing.get(name, False) or -1 in positions
 
     def typed(self, block: pd.DataFrame) -> pd.DataFrame:
-        """Return a block that was seen as numbers, truth values and texts."""
+        """Return a recorded block as numbers, truth values and texts."""
         return pd.DataFrame({name: self._typed(block[name]) for name in block.columns})
 
     def _typed(self, texts: Cells) -> Cells:
@@ -243,7 +244,7 @@ class TextTypes:
         name = str(texts.name)
         positions, distinct = pd.factorize(texts)
         values: Cells = pd.Series(parse_texts([*distinct, *self._witnesses[name]]))
-        if self._has_missing[name]:  # whose type has room for that, then, in every block
+        if self._has_missing[name]:  # so its type allows missing cells in every block
             return values.reindex([*positions, -1]).iloc[:-1].reset_index(drop=True)
         return values.reindex(positions).reset_index(drop=True)
 
@@ -256,7 +257,7 @@ def typed_frame(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _witnesses(values: Cells) -> tuple[str, ...]:
-    """Return few texts that are of the type that pandas has given to a column."""
+    """Return a few texts that give the same type as the whole column."""
     if values.empty:
         return ()
     if pd.api.types.is_bool_dtype(values.dtype):
@@ -265,4 +266,4 @@ def _witnesses(values: Cells) -> tuple[str, ...]:
         return ("0.5",)
     if isinstance(values.iloc[0], str):
         return ("text",)
-    return (str(values.min()), str(values.max()))  # how large whole numbers are decides on theirs
+    return (str(values.min()), str(values.max()))  # the type of integers depends on their size

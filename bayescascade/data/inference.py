@@ -1,7 +1,7 @@
 """From the cells of a column to its kind and its levels.
 
-A collector reads a column block by block, in bounded memory, and then names its `Column`: what was
-declared, else what the cells show, else an error that says what to declare.
+A collector reads a column block by block, in bounded memory, and then returns its `Column`: as
+declared, or as inferred from the cells; otherwise it raises an error that says what to declare.
 
 Where nothing is declared, numbers are cut into bins if some are not whole, if more than 12 are
 different, or if all rows of five or more have others: into as many as the cube root of their weight
@@ -42,18 +42,18 @@ from bayescascade.data.levels import (
 )
 from bayescascade.data.names import listed_names, typed_names
 
-# In fewer rows the values of a column that identifies nothing may all differ by chance.
+# In fewer rows, all values of an ordinary column may differ by chance.
 _MIN_IDENTIFIED_ROWS = 5
-_MOST_WHOLE = 12  # whole numbers of which nothing is declared that are levels
-_MOST_ODD = 3  # values of a column of numbers that are none, and are named
-_MOST_DATES = 100  # values that show whether text holds dates
-_MOST_TOLD = 3  # columns that notes of one kind are of one by one
+_MOST_WHOLE = 12  # undeclared integers that are levels
+_MOST_ODD = 3  # values in a message that are not numbers in a column of numbers
+_MOST_DATES = 100  # values that are tested for dates
+_MOST_TOLD = 3  # columns that have a note each
 
 
 def collected_columns(
     collectors: Sequence["Collector"], missing: str, is_weighted: bool
 ) -> tuple[Column, ...]:
-    """Return the columns that fit what was collected, or say which must be declared."""
+    """Return the columns of the collectors; UndeclaredError names those that must be declared."""
     columns: list[Column] = []
     undeclared: list[UndeclaredError] = []
     for collector in collectors:
@@ -83,7 +83,7 @@ def reason_words(reasons: Mapping[str, str]) -> str:
 
 @dataclass(kw_only=True)
 class Collector(ABC):
-    """What has been seen of one column so far."""
+    """A summary of the cells of one column so far."""
 
     name: str
     declared: ColumnDeclaration
@@ -94,12 +94,12 @@ class Collector(ABC):
 
     @property
     def typed_name(self) -> str:
-        """The name as a person types it."""
+        """The name as a user types it."""
         return typed_names(self.name)
 
     @property
     def drop_words(self) -> str:
-        """How to leave the column out."""
+        """The advice on leaving the column out."""
         dropped = typed(f"drop={[self.name]}", f"--drop {self.typed_name}")
         return f"drop it ({dropped})"
 
@@ -109,7 +109,7 @@ class Collector(ABC):
 
     @abstractmethod
     def column(self, missing: str, is_weighted: bool) -> Column:
-        """Return the column that fits the cells; `missing` is "error" or "level"."""
+        """Return the column; `missing` is "error" or "level"."""
 
     def _count_missing(self, is_missing: NDArray[np.bool_]) -> None:
         if is_missing.any() and not self.n_missing:
@@ -133,7 +133,7 @@ class Collector(ABC):
 
 @dataclass(kw_only=True)
 class LevelCollector(Collector):
-    """Collects the distinct values of a counted column, or of one that nothing is declared of."""
+    """Collects the distinct values of a counted or undeclared column."""
 
     _is_categorical: bool = False
     _is_ordered: bool = True
@@ -144,7 +144,7 @@ class LevelCollector(Collector):
 
     def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
         """Read the next block of cells; weights do not matter."""
-        if self.declared.levels is not None:  # encoding will find what is outside
+        if self.declared.levels is not None:  # encoding finds cells outside
             self._count_missing(cells.isna().to_numpy())
             return
         if self._problem is not None:
@@ -170,7 +170,7 @@ class LevelCollector(Collector):
         for value, interval in itertools.zip_longest(factor.values, factor.intervals):
             self._values.setdefault((type(value), value), interval)
         if len(self._values) > MAX_LEVELS:
-            # Too many for any kind (unless they are spellings of fewer): do not keep more.
+            # These are too many for any kind (unless several spell the same value): keep no more.
             if self.declared.kind is not None or self._is_categorical or self._is_ordered:
                 self.column("level", is_weighted=weights is not None)
             elif are_numbers(self._parsed(list(self._plain_values))):
@@ -183,7 +183,7 @@ class LevelCollector(Collector):
                 self._values.clear()
 
     def needs_bins(self, is_weighted: bool) -> bool:
-        """Return whether the column, of which all was read, must be cut into bins."""
+        """Return whether the column, after all rows, must be cut into bins."""
         is_declared = self.declared.kind is not None or self.declared.levels is not None
         if is_declared or self._problem is not None or self._is_categorical:
             return False
@@ -196,7 +196,7 @@ class LevelCollector(Collector):
         return is_real or is_long or self._are_different(levels, is_weighted)
 
     def with_bins(self, is_weighted: bool) -> "BinCollector":
-        """Return what collects bins of the same column, of which nothing is declared."""
+        """Return a collector of bins for the same undeclared column."""
         levels = self._levels
         is_whole = bool(levels) and isinstance(levels[0], int)
         is_short = len(levels) + (self.n_missing > 0) <= MAX_NOMINAL_LEVELS
@@ -221,7 +221,7 @@ class LevelCollector(Collector):
         return tidy_levels(self._parsed(self._plain_values))
 
     def _are_different(self, levels: list[Level], is_weighted: bool) -> bool:
-        """Return whether every row has a level of its own."""
+        """Return whether all rows have different levels."""
         return len(levels) == self.n_rows >= _MIN_IDENTIFIED_ROWS and not is_weighted
 
     def column(self, missing: str, is_weighted: bool) -> Column:
@@ -234,7 +234,7 @@ class LevelCollector(Collector):
             return Column(self.name, kind, self.declared.levels, (), has_missing_level)
         values = self._plain_values
         intervals = list(self._values.values())
-        if self._is_ordered and None not in intervals:  # other blocks may have others between
+        if self._is_ordered and None not in intervals:  # other blocks may have values in between
             values = [value for _, value in sorted(zip(intervals, values, strict=True))]
         # Text may say "inf", which is read as a number.
         levels = [plain_level(self.name, level) for level in tidy_levels(self._parsed(values))]
@@ -260,7 +260,7 @@ class LevelCollector(Collector):
         )
 
     def _of_dates(self) -> UndeclaredError | None:
-        """Return what is wrong with text that has too many levels if these are dates."""
+        """Return a message if a text with too many levels holds dates."""
         some = self._plain_values[:_MOST_DATES]
         if not are_dates(pd.Series(some, dtype=object)):
             return None
@@ -288,7 +288,7 @@ class LevelCollector(Collector):
         return UndeclaredError(message, {self.name: why})
 
     def _no_numbers(self) -> list[str]:
-        """Return the few values of a column of numbers that are none; empty of other columns."""
+        """Return the few values that are not numbers in a column of numbers; otherwise nothing."""
         values = self._plain_values
         numbers = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
         odd = [str(value) for value, is_odd in zip(values, numbers.isna(), strict=True) if is_odd]
@@ -311,8 +311,8 @@ class LevelCollector(Collector):
 class BinCollector(Collector):
     """Collects the range and a sample of a continuous column, for declared or `default_bins`."""
 
-    may_be_nominal: bool = False  # whether it holds few enough whole numbers
-    may_identify: bool = False  # whether its whole numbers differ in every row
+    may_be_nominal: bool = False  # whether it has few enough integers
+    may_identify: bool = False  # whether its integers differ in all rows
     n_bins: int = 0  # once they were cut
 
     _lowest: float = math.inf
@@ -357,13 +357,13 @@ class BinCollector(Collector):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the column holds whole numbers, and no edges are declared."""
+        """Whether the column holds integers and no edges are declared."""
         largest = max(-self._lowest, self._highest)
         return self.declared.edges is None and self._are_whole and largest < LARGEST_WHOLE
 
 
 def notes_of(collectors: Sequence[Collector]) -> list[str]:
-    """Return what a user should know of how columns are read, many of them in one note."""
+    """Return notes on how columns are read; many columns share one note."""
     told = _notes_of_bins(
         [one for one in collectors if isinstance(one, BinCollector) and one.declared.kind is None]
     )

@@ -1,4 +1,4 @@
-"""Labels of rows: what they may be, their classes, and the labeled rows to learn from."""
+"""Labels of rows: checks, classes, and labeled training rows."""
 
 from collections.abc import Collection, Sized
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.sources import with_missing_codes
 from bayescascade.data.table import Table
 
-_KINDS = "biufUO"  # NumPy's letters for the truth values, numbers and text that labels may be
+_KINDS = "biufUO"  # NumPy's letters for allowed labels: truth values, numbers and text
 
 
 def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
@@ -55,7 +55,7 @@ def check_labels(y: Any, name: str, owner: str) -> NDArray[Any]:
     if labels.dtype == object and len({type(label) for label in labels}) > 1:
         kinds = sorted({type(label).__name__ for label in labels})
         raise DataError(f"{name} must hold labels of one type, got {', '.join(kinds)}")
-    if labels.dtype == np.longdouble:  # which no file of ours holds
+    if labels.dtype == np.longdouble:  # which our files cannot store
         labels = labels.astype(np.float64)
     unknown = "" if labels.dtype.kind in _KINDS else str(labels.dtype)
     if not unknown:
@@ -74,7 +74,7 @@ def find_classes(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray
     """Return the sorted classes of checked labels, two or more, and each label's position."""
     classes, codes = np.unique(labels, return_inverse=True)
     if classes.dtype.kind == "U":
-        classes = np.array(classes.tolist())  # no wider than the longest
+        classes = np.array(classes.tolist())  # as wide as the longest text
     if len(classes) < 2:
         only = level_text(classes.tolist()[0])
         raise DataError(f'{name} must have at least two classes, got one class, "{only}"')
@@ -95,7 +95,7 @@ def label_codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArr
 
 
 def class_number(classes: NDArray[Any], label: object) -> int:
-    """Return the position of a label among the classes; raises ParameterError if it is none."""
+    """Return the position of a label among the classes; ParameterError if it is not a class."""
     listed: list[object] = classes.tolist()
     if label not in listed:
         raise ParameterError(
@@ -131,7 +131,7 @@ def read_classes(record: Any) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
-    """Rows of which each has a label; made by `read`."""
+    """Labeled rows; made by `read`."""
 
     # (n_rows, n_matrix_columns), C-contiguous; the encoder's policy sets its type
     # and its missing cells
@@ -151,10 +151,10 @@ class TrainingRows:
         *,
         owner: str,
     ) -> "TrainingRows":
-        """Read rows and labels, and rows to validate by; messages name the `owner`.
+        """Read rows and labels, and validation rows; messages name the `owner`.
 
-        What only these rows have and the encoder calls unknown is the mean of the rows to learn
-        from, if its policy says "mean".
+        Levels that only validation rows have become the mean of the training rows, if the policy is
+        "mean".
         """
         checked = check_labels(given.labels, "y", owner)
         rows = encoder.transform(given, owner)
@@ -187,7 +187,7 @@ class TrainingRows:
         return int(np.bincount(self.labels).argmax())
 
     def part(self, chosen: NDArray[np.bool_]) -> "TrainingRows":
-        """Return some of the rows, (n_rows,) bool, their classes, and no others to validate by."""
+        """Return the rows in a mask (n_rows,) with their classes, without validation rows."""
         classes, labels = np.unique(self.labels[chosen], return_inverse=True)
         rows = self.rows[chosen]
         return TrainingRows(
@@ -205,9 +205,9 @@ class TrainingRows:
 class LabeledRows:
     """A table with a column of labels.
 
-    What `Table` would ask to be declared, `of` decides: numbers with many values are cut at
-    quantiles, those with few are ordinal levels. Everything else is as in `Table`. Labels become a
-    last column, whose levels are the positions of the classes.
+    `of` decides what `Table` requires to be declared: numbers with many values are cut at
+    quantiles, and numbers with few are ordinal levels. Everything else is as in `Table`. Labels
+    become a last column, whose levels are the positions of the classes.
     """
 
     table: Table
@@ -249,7 +249,7 @@ class LabeledRows:
         weights = None
         if sample_weight is not None:
             weights = check_weights("sample_weight", sample_weight, len(frame))
-            # A row that does not count is replaced by one that does: row numbers stay right.
+            # A row that does not count is replaced by one that does, so row numbers stay right.
             stand_in = np.where(weights > 0, np.arange(len(frame)), int(np.argmax(weights > 0)))
             frame, labels = frame.take(stand_in), labels[stand_in]
         classes, codes = find_classes(labels, labels_name)
@@ -270,7 +270,7 @@ class LabeledRows:
         while target in names:
             target += "_"
         columns[target] = codes
-        whole = pd.DataFrame(columns, copy=False)  # at once: one by one, many would warn
+        whole = pd.DataFrame(columns, copy=False)  # many columns one by one would warn
         table = Table.from_arrays(
             with_missing_codes(whole, frame),
             sample_weight=weights,
@@ -284,7 +284,7 @@ class LabeledRows:
 
 
 def _check_classes(name: str, numbers: NDArray[np.floating]) -> None:
-    """Raise DataError if labels are numbers that are not whole."""
+    """Raise DataError if labels are not integers but other numbers."""
     broken = numbers[numbers != np.rint(numbers)]
     if len(broken):
         raise DataError(
@@ -314,7 +314,7 @@ def _check_length(name: str, labels: Sized, rows_name: str, rows: Sized) -> None
 def _numbers_of(
     frame: pd.DataFrame, declared: Collection[str], missing: str
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the different values of each column that holds numbers only and is not declared."""
+    """Return the distinct values of each undeclared column of numbers."""
     found = {}
     for name, cells in frame.items():
         is_missing = cells.isna().to_numpy(dtype=np.bool_)
@@ -332,10 +332,10 @@ def _numbers_of(
 
 
 def _within(name: str, cells: Cells, edges: Any) -> Cells:
-    """Return numbers with those beyond the outer edges moved there: the outer bins are open."""
+    """Return numbers, moved to the outer edges if they are beyond them: the outer bins are open."""
     try:
         ends = np.array([min(edges), max(edges)], np.float64)
-    except (TypeError, ValueError):  # no edges: `Table` will say so
+    except (TypeError, ValueError):  # no edges: `Table` raises the error
         return cells
     numbers = to_numbers(f'continuous column "{name}"', cells)
     check_numbers(f'column "{name}"', numbers)

@@ -1,8 +1,8 @@
-"""Sets of levels without order in words, short where they are many.
+"""Sets of nominal levels in words, short for many levels.
 
-Of more than six levels, numbers are runs of the column's levels, "29 to 54". Most of all levels are
-named by the few that are left out, of which missing may be one: "not x", "none of x, y", "neither
-x nor missing". Both are exact. What is too long even so is cut: "x, y, ... (18 of 49 levels)".
+If there are more than six, numbers become runs of the column's levels, "29 to 54". If few levels
+are left out, the words name these, perhaps with missing: "not x", "none of x, y", "neither x nor
+missing". Both are exact. Sets that are still too long are shortened: "x, y, ... (18 of 49 levels)".
 """
 
 import itertools
@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from bayescascade.data.levels import Level, are_numbers, level_text, quoted
 
-_MOST_NAMED = 6  # levels that are always named one by one if they have room
-_MOST_LEFT_OUT = 3  # that are named instead of those that are not
+_MOST_NAMED = 6  # up to so few levels, each is named if there is room
+_MOST_LEFT_OUT = 3  # levels named because they are left out
 _FEWEST_CUT = 5  # levels of which some are left out
 _MOST_LETTERS = 50  # of levels in a row
-_LETTERS_LEFT = 18  # of those that stay where there are more: two lines of a tree
+_LETTERS_LEFT = 18  # characters that remain of a longer text: two lines of a tree
 
 
 def level_set_words(
@@ -42,7 +42,7 @@ def level_set_words(
 
 
 def _none_of(left_out: Sequence[str]) -> str:
-    """Return words for all levels but one to three, of which "missing" may be the last."""
+    """Return words for all levels but one to three; "missing" may be the last of these."""
     if len(left_out) == 1:
         return f"not {left_out[0]}"
     if len(left_out) == 2 and left_out[1] == "missing":
@@ -51,7 +51,7 @@ def _none_of(left_out: Sequence[str]) -> str:
 
 
 def shortened(texts: Sequence[str], count: str, letters: int = _LETTERS_LEFT) -> list[str]:
-    """Return texts for a row, of too many only the first ones, and then how many there are."""
+    """Return texts in one line; of too many only the first ones and their number."""
     if len(", ".join(texts)) <= _MOST_LETTERS:
         return list(texts)
     lengths = itertools.accumulate(len(text) + 2 for text in texts)

@@ -1,4 +1,4 @@
-"""Levels: the plain values that a counted column may take, and how cells are matched to them.
+"""Levels: the plain values of a counted column, and how cells are matched to them.
 
 A level is a str, bool, int or float. Two values are the same level if their *canonical text*
 agrees: 1, 1.0 and NumPy's int64(1) are all "1", True is "True". A column's levels are of one type
@@ -24,7 +24,7 @@ from bayescascade.base.errors import DataError
 from bayescascade.base.typed_words import typed_setting
 
 OTHER_LEVELS = "other levels"
-"""The level that rare ones are grouped as; in a column without order, unseen ones are it, too."""
+"""The level of grouped rare levels; in a nominal column, also of unknown levels."""
 
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")  # of columns of objects
 
@@ -33,17 +33,17 @@ _MIXED = ("mixed", "mixed-integer")
 _INTERVAL = re.compile(r"\A([\[(])([-+.\de]+?|-inf)(?:\.0)?, ([-+.\de]+?|inf)(?:\.0)?([\])])\Z")
 
 _JOINTS = (",", "  ", " and ", " or ", " to ", " is ")  # of conditions and levels in a sentence
-_WORDS = ("", "missing", "anything", "not missing")  # in place of levels
+_WORDS = ("", "missing", "anything", "not missing")  # used as words for other things than levels
 
 Level: TypeAlias = str | int | float | bool
-if TYPE_CHECKING:  # at run time pandas' class takes no parameter; cells may be of any type
+if TYPE_CHECKING:  # at run time pandas' class has no type parameter
     Cells: TypeAlias = pd.Series[Any]
 else:
     Cells = pd.Series
 
 
 class DatesError(DataError):
-    """A column holds dates or times, which are no levels."""
+    """A column holds dates or times, which cannot be levels."""
 
     def __init__(self, message: str, has_parts: bool = False) -> None:
         super().__init__(message)
@@ -57,7 +57,7 @@ class Factor(NamedTuple):
     positions: NDArray[np.int64]  # (n_rows,), -1 is a missing cell
     is_categorical: bool  # values are declared categories, perhaps unused, in their order
     is_ordered: bool
-    intervals: Sequence[Any] = ()  # what `values` are the texts of, ascending, if it is intervals
+    intervals: Sequence[Any] = ()  # whose texts are `values`, ascending, if any
 
 
 def level_text(level: Level) -> str:
@@ -70,7 +70,7 @@ def level_text(level: Level) -> str:
 def quoted(text: str) -> str:
     """Return a name or level for a sentence, in quotes if it could be read as something else.
 
-    So are texts that hold what joins others, or are words for cells without a level.
+    Texts with separators are also quoted, and texts that are words for missing cells.
     """
     has_joint = any(joint in text for joint in _JOINTS)
     return f'"{text}"' if has_joint or text in _WORDS else text
@@ -88,7 +88,7 @@ def plain_level(name: str, value: object) -> Level:
         holds = (
             f'column "{name}" holds dates or times such as {value}: convert it to text or numbers'
         )
-        if not isinstance(value, datetime.date):  # times and durations have no such parts
+        if not isinstance(value, datetime.date):  # times and durations do not have these parts
             raise DatesError(f"{holds}, or drop it")
         parts = typed_setting("dates", "parts", "ReadAs")
         raise DatesError(f"{holds}, drop it, or read its parts ({parts})", has_parts=True)
@@ -120,7 +120,7 @@ def tidy_levels(levels: Iterable[Level]) -> list[Level]:
 
 
 def parse_texts(texts: Iterable[Level]) -> list[Level]:
-    """Return a CSV column's distinct texts as pandas.read_csv would type the column."""
+    """Return a CSV column's distinct texts in the type that pandas.read_csv gives the column."""
     lines = io.StringIO()
     csv.writer(lines, quoting=csv.QUOTE_ALL).writerows([text] for text in texts)
     lines.seek(0)
@@ -133,8 +133,8 @@ def parse_texts(texts: Iterable[Level]) -> list[Level]:
 def factorize(name: str, cells: Cells) -> Factor:
     """Split a column into its distinct values and each cell's position among them.
 
-    Intervals, as pandas.cut makes them, keep their order, unless they are categories in another.
-    Raises DataError if a cell cannot be a level (see `plain_level`).
+    Intervals of pandas.cut keep their order, unless they are categories with another order. Raises
+    DataError if a cell cannot be a level (see `plain_level`).
     """
     values: Any
     is_categorical = is_ordered = isinstance(cells.dtype, pd.CategoricalDtype)
@@ -143,7 +143,7 @@ def factorize(name: str, cells: Cells) -> Factor:
         is_ordered = bool(cells.cat.ordered)
     else:
         if cells.dtype == object and pd.api.types.infer_dtype(cells) in _MIXED:
-            # Hashing would take True for 1; text keeps them apart.
+            # Hashing does not distinguish True and 1; text does.
             present = cells.notna()
             texts = cells[present].map(lambda value: level_text(plain_level(name, value)))
             cells = cells.where(~present, texts)
@@ -159,7 +159,7 @@ def factorize(name: str, cells: Cells) -> Factor:
 
 
 def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float64]:
-    """Return a column, `label` in messages, as (n_rows,) float64, NaN where it is missing."""
+    """Return a column as (n_rows,) float64, NaN for missing cells; messages name it `label`."""
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(cells.cat.categories.dtype)
     if pd.api.types.is_numeric_dtype(cells.dtype):
@@ -167,7 +167,7 @@ def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float
     if cells.dtype == object or pd.api.types.is_string_dtype(cells.dtype):
         numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
         wrong = np.isnan(numbers) & cells.notna().to_numpy()
-    else:  # dates and the like, which pandas would turn into nanoseconds
+    else:  # such as dates, which pandas would convert to nanoseconds
         wrong = cells.notna().to_numpy()
         numbers = np.full(len(cells), np.nan)
     if wrong.any():
@@ -196,7 +196,7 @@ def are_numbers(values: Sequence[object]) -> bool:
 
 
 def holds_numbers(cells: Cells) -> bool:
-    """Return whether a column is of real numbers, perhaps as objects, and maybe missing cells."""
+    """Return whether a column has only real numbers, also as objects, and missing cells."""
     if cells.dtype == object:
         return pd.api.types.infer_dtype(cells, skipna=True) in _NUMBERS
     types = pd.api.types
@@ -206,7 +206,7 @@ def holds_numbers(cells: Cells) -> bool:
 
 
 def match_texts(values: Sequence[Level], levels: Sequence[Level]) -> list[str]:
-    """Return the canonical text of each value, as one of `levels` would be written.
+    """Return the canonical text of each value, in the type of `levels`.
 
     Text is parsed first if the levels are numbers or truth values: "1.0" becomes "1". The ends of
     an interval may be written either way: "(0.0, 5.0]" becomes "(0, 5]" if that is the level.
@@ -225,7 +225,7 @@ def match_texts(values: Sequence[Level], levels: Sequence[Level]) -> list[str]:
             for text, parse in zip(texts, is_text, strict=True)
         ]
     known = {level_text(level) for level in levels}
-    # Known texts are left alone: parsing would round integers beyond 2**53.
+    # Known texts stay unchanged: parsing would round integers beyond 2**53.
     to_parse = [i for i, parse in enumerate(is_text) if parse and texts[i] not in known]
     numbers = pd.to_numeric(pd.Series([texts[i] for i in to_parse], dtype=str), errors="coerce")
     for i, number in zip(to_parse, numbers.tolist(), strict=True):
@@ -235,14 +235,14 @@ def match_texts(values: Sequence[Level], levels: Sequence[Level]) -> list[str]:
 
 
 def without_codes(cells: Cells, codes: Sequence[Level]) -> Cells:
-    """Return a column in which cells that equal a code are missing; "-9.0" is -9."""
+    """Return a column in which codes are missing cells; "-9.0" is the code -9."""
     if not codes:
         return cells
     texts = {level_text(code) for code in codes}
     numbers = {_number(code) for code in codes} - {None}
     if pd.api.types.is_float_dtype(cells.dtype) or pd.api.types.is_integer_dtype(cells.dtype):
         gone = cells.isin(numbers).to_numpy(np.bool_)
-        if gone.any() and cells.dtype.kind in "iu":  # whole numbers stay whole
+        if gone.any() and cells.dtype.kind in "iu":  # integers stay integers
             cells = cells.astype("UInt64" if cells.dtype.kind == "u" else "Int64")
         return cells.mask(gone) if gone.any() else cells
     positions, distinct = pd.factorize(cells.astype(object))
@@ -256,7 +256,7 @@ def without_codes(cells: Cells, codes: Sequence[Level]) -> Cells:
 
 
 def _number(value: object) -> float | None:
-    """Return a number, or that of a text; None of truth values and other texts."""
+    """Return a number, also from its text; None for truth values and other texts."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, str | int | float | Decimal):
         return None
     try:
@@ -266,5 +266,5 @@ def _number(value: object) -> float | None:
 
 
 def _tidy_interval(text: str) -> str:
-    """Return an interval with integral ends as ints, and other text as it is."""
+    """Return an interval with integral ends as ints; other text stays unchanged."""
     return _INTERVAL.sub(r"\1\2, \3\4", text)

@@ -1,10 +1,10 @@
-"""Columns of any type as a matrix of numbers, and which column each part of it is of.
+"""Columns of any type as a matrix of numbers.
 
-Numbers and truth values stay as they are. Of text and categories, two levels become 0 and 1,
-ordered ones their rank, and others one column of 0 and 1 per level. What a missing cell is, and a
-level that was never seen, is the policy of whoever learns from the matrix. Where missing cells are
-a level, text has one level more; numbers and ranks have their median there, and one column more, of
-0 and 1, that says so: in columns that had missing cells when they were learned.
+Numbers and truth values stay unchanged. For text and categories, two levels become 0 and 1, ordered
+levels their rank, and others one column of 0 and 1 per level. The learner's policy treats missing
+cells and unknown levels. If missing cells are a level, text has one more level. Missing numbers and
+ranks become the median, and an additional column of 0 and 1 marks them, for columns that had
+missing cells in the training rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,15 +43,15 @@ _MOST_LISTED = 5  # columns
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatrixEncoder:
-    """How columns become those of a matrix; tuples have an entry for each, or are empty."""
+    """The encoding of each column; tuples have an entry for each column, or are empty."""
 
     columns: tuple[str | int, ...]  # names, or indices if there are no names
     levels: tuple[Column | None, ...]  # None for a column of numbers
     policy: CellPolicy = STRICT
-    # of columns of numbers or ranks that had missing cells; None for others
+    # medians of columns of numbers or ranks that had missing cells; None for others
     medians: tuple[float | None, ...] = ()
-    # columns of whole numbers, with one bin, or of truth values, with two levels;
-    # None for others; empty if the policy does not keep them
+    # columns of integers, with one bin, or of truth values, with two levels;
+    # None for others; empty if the policy does not allow them
     numbers: tuple[Column | None, ...] = ()
     missing_codes: tuple[tuple[Level, ...], ...] = ()  # values that stand for missing cells
 
@@ -87,7 +87,7 @@ class MatrixEncoder:
         return found._with_medians(frame) if is_level else found
 
     def _with_numbers(self, cells: Mapping[int, Any]) -> "MatrixEncoder":
-        """Return the encoder that knows which columns hold whole numbers, if that may be kept."""
+        """Return the encoder with the columns of integers, if the policy allows it."""
         if not self.policy.keeps_ranges:
             return self
         numbers = (
@@ -106,7 +106,7 @@ class MatrixEncoder:
                 continue
             part = self._encode(place, cells, UnknownCells(), None)
             known = part[~np.isnan(part)]
-            # of two in the middle the lower, which is a value that there is
+            # the lower of two in the middle, which occurs in the data
             median = float(np.quantile(known, 0.5, method="lower")) if known.size else 0.0
             medians.append(None if known.size == len(part) else median)
         is_needed = any(median is not None for median in medians)
@@ -114,7 +114,7 @@ class MatrixEncoder:
 
     @property
     def names(self) -> list[str]:
-        """What messages call the columns."""
+        """Names of the columns in messages."""
         return [column_text(column) for column in self.columns]
 
     @property
@@ -130,28 +130,28 @@ class MatrixEncoder:
 
     @property
     def widths(self) -> list[int]:
-        """Number of columns of the matrix that each column becomes."""
+        """Number of columns of the matrix for each column."""
         return [
             _width(levels) + (self._median(place) is not None)
             for place, levels in enumerate(self.levels)
         ]
 
     def _median(self, place: int) -> float | None:
-        """Return what a column's missing cells have in place of a number or rank."""
+        """Return the number or rank of a column's missing cells."""
         return self.medians[place] if self.medians else None
 
     def codes_of(self, column: int) -> tuple[Level, ...]:
-        """Return the values of a column's cells that stand for missing ones."""
+        """Return the codes of a column's missing cells."""
         return self.missing_codes[column] if self.missing_codes else ()
 
     @property
     def source(self) -> NDArray[np.int64]:
-        """The column that each column of the matrix is of, (n_matrix_columns,) int64."""
+        """The column of each column of the matrix, (n_matrix_columns,) int64."""
         return np.repeat(np.arange(len(self.columns)), self.widths)
 
     @property
     def column_texts(self) -> list[str]:
-        """What the columns of the matrix are called: "age" or, of text, "class=1st"."""
+        """Names of the columns of the matrix: "age" or, for text, "class=1st"."""
         texts = []
         for place, (name, levels) in enumerate(zip(self.names, self.levels, strict=True)):
             if levels is None or levels.kind == "ordinal":
@@ -159,14 +159,14 @@ class MatrixEncoder:
             else:
                 shown = [f"{name}={level_text(level)}" for level in levels.levels]
                 shown += [f"{name} is missing"] * levels.has_missing_level
-                texts += shown[1:] if len(shown) == 2 else shown  # of two the second is 1
+                texts += shown[1:] if len(shown) == 2 else shown  # the second of two levels is 1
             if self._median(place) is not None:
                 texts.append(f"{name} is missing")
         return texts
 
     @property
     def missing_texts(self) -> list[str]:
-        """What missing cells were taken for, in words; empty if there were none."""
+        """The treatment of missing cells in words; empty if there were none."""
         named = list(enumerate(zip(self.names, self.levels, strict=True)))
         treated = {
             "a level of its own": [n for _, (n, one) in named if one and one.has_missing_level],
@@ -181,17 +181,17 @@ class MatrixEncoder:
         return replace(self, policy=replace(self.policy, unknown=unknown))
 
     def codes_up_to(self, column: int, threshold: float) -> tuple[int, ...] | None:
-        """Return the codes of levels that are encoded as at most a threshold; None for numbers."""
+        """Return the codes of levels whose number is at most a threshold; None for numbers."""
         is_of_numbers = self.levels[int(self.source[column])] is None
         return None if is_of_numbers else self.codes_within(column, -np.inf, threshold)
 
     def codes_within(self, column: int, low: float, high: float) -> tuple[int, ...]:
-        """Return the codes of levels that are encoded as numbers in [low, high]."""
+        """Return the codes of levels whose numbers are in [low, high]."""
         part = self.level_values(column)
         return tuple(np.flatnonzero((part >= low) & (part <= high)).tolist())
 
     def level_values(self, column: int) -> Matrix:
-        """Return what levels are in a column of the matrix, (n_levels,); not of numbers."""
+        """Return the numbers of levels in a column of the matrix, (n_levels,); not for numbers."""
         place = int(self.source[column])
         levels = self.levels[place]
         assert levels is not None
@@ -237,7 +237,7 @@ class MatrixEncoder:
         return self._complete(np.ascontiguousarray(np.concatenate(parts, axis=1)))
 
     def read_cell(self, column: int, value: object) -> Matrix:
-        """Return the part of a row that one value becomes; None and NaN are missing."""
+        """Return one value as its part of a row; None and NaN are missing."""
         name, levels = self.names[column], self.levels[column]
         if not pd.api.types.is_scalar(value):
             raise DataError(f'column "{name}" must have a single value, got {value!r}')
@@ -256,7 +256,7 @@ class MatrixEncoder:
             unknown.tell(self.policy.meaning_of_unknown)
             return part
         try:
-            number = float(value)  # type: ignore[arg-type] # what is no number is refused here
+            number = float(value)  # type: ignore[arg-type] # text is refused here
         except (TypeError, ValueError):
             number = np.nan
         if not np.isfinite(number):
@@ -265,7 +265,7 @@ class MatrixEncoder:
         return np.pad(part, (0, self.widths[column] - 1))  # the column of missing cells is 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the encoder as plain JSON types; the policy is that of the family."""
+        """Return the encoder as plain JSON types, without the family's policy."""
         levels = [None if levels is None else levels.to_dict() for levels in self.levels]
         record: dict[str, Any] = {"columns": list(self.columns), "levels": levels}
         if any(self.numbers):
@@ -278,7 +278,7 @@ class MatrixEncoder:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], policy: CellPolicy = STRICT) -> "MatrixEncoder":
-        """Return the encoder that `to_dict` recorded, with the policy that it had."""
+        """Return the encoder of a record of `to_dict`, with its policy."""
         columns, levels = record.get("columns"), record.get("levels")
         if not isinstance(columns, list) or not isinstance(levels, list):
             raise ModelFileError("an encoding's columns and levels must be lists")
@@ -339,7 +339,7 @@ class MatrixEncoder:
         unknown: UnknownCells,
         means: NDArray[np.float64] | None,
     ) -> Matrix:
-        """Return a column's part of the matrix, what is missing as the policy says."""
+        """Return a column's part of the matrix, with missing cells by the policy."""
         if self.policy.missing != "level":
             return part
         median = self._median(column)
@@ -357,7 +357,7 @@ class MatrixEncoder:
         return part
 
     def _complete(self, matrix: Matrix) -> Matrix:
-        """Return a matrix, in which no cell may be missing unless as NaN."""
+        """Return a matrix after a check: only NaN may be missing."""
         if not self.policy.may_be_nan and np.isnan(matrix).any():
             row, place = np.argwhere(np.isnan(matrix))[0].tolist()
             had = ", of which fit had none" if self.policy.missing == "level" else ""
@@ -368,7 +368,7 @@ class MatrixEncoder:
         return matrix
 
     def _part(self, levels: Column, codes: NDArray[np.integer]) -> Matrix:
-        """Return the columns of the matrix that codes become, NaN where a cell is missing."""
+        """Return the columns of the matrix for codes, NaN for missing cells."""
         part: Matrix = codes[:, np.newaxis].astype(self.policy.dtype)
         if _width(levels) > 1:
             part = (part == np.arange(levels.n_levels)).astype(self.policy.dtype)
@@ -379,7 +379,7 @@ class MatrixEncoder:
 def _learned_levels(
     name: str, cells: Cells, is_level: bool, codes: tuple[Level, ...]
 ) -> Column | None:
-    """Return a column's levels, perhaps one for missing cells; None if it holds numbers."""
+    """Return a column's levels, with one for missing cells if needed; None for numbers."""
     if holds_numbers(cells) or pd.api.types.is_bool_dtype(cells.dtype):
         return None
     factor = factorize(name, cells)
@@ -393,14 +393,14 @@ def _learned_levels(
 
 
 def _width(levels: Column | None) -> int:
-    """Return the number of columns of the matrix: one per level of more than two without order."""
+    """Return the number of columns of the matrix: one per level if there are more than two."""
     if levels is None or levels.kind == "ordinal" or levels.n_levels <= 2:
         return 1
     return levels.n_levels
 
 
 def _are_medians(medians: Any, levels: Sequence[Column | None]) -> bool:
-    """Return whether a record's medians are of columns that can have them."""
+    """Return whether a record has medians only for columns that can have them."""
     if not isinstance(medians, list) or len(medians) not in (0, len(levels)):
         return False
     return all(
@@ -411,6 +411,6 @@ def _are_medians(medians: Any, levels: Sequence[Column | None]) -> bool:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many there are beside."""
+    """Return the first names, and the number of the others."""
     shown = ", ".join(names[:_MOST_LISTED])
     return f"{shown} and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else shown

@@ -1,7 +1,7 @@
-"""A column of a `MatrixEncoder`'s matrix, and intervals of it, as cells say it, in words and SQL.
+"""Intervals of a column of a `MatrixEncoder`'s matrix, in words and SQL.
 
-Of numbers, a side is a number. Of ordered levels it is a level; and of a column of 0 and 1, which
-says whether a cell has a level or is missing, an interval with a closed side is a condition.
+A side is a number for numbers, and a level for ordered levels. For a column of 0 and 1, which says
+whether a cell has a level or is missing, an interval with a closed side is a condition.
 """
 
 import math
@@ -17,7 +17,7 @@ from bayescascade.data.sql import sql_cell, sql_column, sql_condition, sql_liter
 
 
 class SideWords(NamedTuple):
-    """An interval's column, and what its cells are at least and at most; empty where they may."""
+    """An interval's column, and the words for its lower and upper side; empty for open sides."""
 
     label: str
     at_least: str
@@ -47,10 +47,11 @@ def side_words(encoder: MatrixEncoder, column: int, low: float, high: float) -> 
 def side_sql(
     encoder: MatrixEncoder, column: int, low: float, high: float, means: NDArray[np.float64] | None
 ) -> str:
-    """Return that a row is in an interval of a column of the matrix; "" if every row is.
+    """Return the condition that a row is in an interval of a column of the matrix, "" for all rows.
 
-    means (n_matrix_columns,) are what unknown levels become, if they are no error: see
-    `MatrixEncoder.transform`. What a missing or unknown cell is not in, is NULL or false.
+    means (n_matrix_columns,) replace unknown levels if these are not an error: see
+    `MatrixEncoder.transform`. The condition is NULL or false for missing or unknown cells outside
+    the interval.
     """
     name, is_flag, levels, median = _cell_of(encoder, column)
 
@@ -99,7 +100,7 @@ def value_sql(encoder: MatrixEncoder, column: int, means: NDArray[np.float64] | 
 
 
 def readable_sql(encoder: MatrixEncoder) -> str:
-    """Return that no cell of a row is an error by the encoder's policy; "" if none can be."""
+    """Return the condition that no cell of a row is an error by the policy; "" if none can be."""
     if encoder.policy.unknown != "error":
         return ""
     told = []
@@ -117,7 +118,7 @@ def readable_sql(encoder: MatrixEncoder) -> str:
 
 
 def _place(encoder: MatrixEncoder, column: int) -> tuple[int, bool]:
-    """Return which column one of the matrix is of, and whether it says that a cell is missing."""
+    """Return the column of a column of the matrix, and whether this marks missing cells."""
     source = encoder.source
     place = int(source[column])
     has_median = bool(encoder.medians) and encoder.medians[place] is not None
@@ -125,7 +126,7 @@ def _place(encoder: MatrixEncoder, column: int) -> tuple[int, bool]:
 
 
 def _cell_of(encoder: MatrixEncoder, column: int) -> tuple[str, bool, Column | None, float | None]:
-    """Return the cell of a column of the matrix in SQL, as `_place`, its levels and its median."""
+    """Return the cell of a column of the matrix in SQL, its `_place`, levels and median."""
     place, is_flag = _place(encoder, column)
     levels, median = encoder.levels[place], encoder.medians[place] if encoder.medians else None
     is_text = levels is not None and isinstance(levels.levels[0], str)

@@ -1,9 +1,8 @@
-"""Counted rows of several tables as those of one.
+"""Merging of the counted rows of several tables.
 
-Levels are joined as if all rows had been read at once, each column as it was read in the parts:
-those of nominal columns, and numbers of
-ordinal ones, are the union. An order of text, and bins, must be the same in all of them, for what
-lies between is not known.
+Each column keeps its kind. Levels of nominal columns, and numbers of ordinal columns, are the union
+of all parts. Ordered text and bins must be the same in all parts, because their merged order is not
+known.
 """
 
 from collections.abc import Sequence
@@ -22,11 +21,11 @@ from bayescascade.data.schema import CodedTable, Schema
 
 
 class WeightedTable(CodedTable, Protocol):
-    """Distinct rows with their weights (`CountedRows`, or a Table)."""
+    """Distinct rows with their weights (`CountedRows`, or a `Table`)."""
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Of the rows, (n_distinct,)."""
+        """Weights of the rows, (n_distinct,)."""
 
     @property
     def n_rows(self) -> int:
@@ -34,7 +33,7 @@ class WeightedTable(CodedTable, Protocol):
 
 
 def merge_rows(parts: Sequence[WeightedTable]) -> CountedRows:
-    """Return the rows of all parts, at least one, whose columns must be alike."""
+    """Return the rows of all parts, at least one; their columns must be compatible."""
     first = parts[0].schema
     for part in parts[1:]:
         check_present(first.names, part.schema.names)
@@ -55,7 +54,7 @@ def merge_rows(parts: Sequence[WeightedTable]) -> CountedRows:
 
 
 def _join(columns: Sequence[Column]) -> Column:
-    """Return the column that has the levels of all."""
+    """Return the column with the levels of all parts."""
     first = columns[0]
     has_missing_level = any(column.has_missing_level for column in columns)
     for other in columns[1:]:

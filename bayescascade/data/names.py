@@ -1,4 +1,4 @@
-"""Checks of columns' names, and what messages say of them."""
+"""Checks of names of columns, and names in messages."""
 
 import re
 import shlex
@@ -40,7 +40,7 @@ def check_present(needed: Sequence[str], names: Sequence[str]) -> None:
 
 
 def near_names(name: str, names: Sequence[str]) -> str:
-    """Return what may have been meant, for a message: the nearest names, if any are near."""
+    """Return the nearest names for a message, if any are near."""
     by_lower = {each.lower(): each for each in names}
     found = [by_lower[each] for each in get_close_matches(name.lower(), by_lower)]
     near = [
@@ -51,7 +51,7 @@ def near_names(name: str, names: Sequence[str]) -> str:
 
 
 def listed_names(names: Sequence[str]) -> str:
-    """Return names for a message: the first eight, and how many more there are."""
+    """Return names for a message: the first eight, and the number of the others."""
     n_more = len(names) - _MOST_LISTED
     if n_more <= 1:  # to say "1 more" takes no less room than the name
         return ", ".join(names)
@@ -59,7 +59,7 @@ def listed_names(names: Sequence[str]) -> str:
 
 
 def typed_names(*names: str) -> str:
-    """Return columns' names as a person types them in a shell, such as '"income, yearly"',age."""
+    """Return names of columns as a user types them in a shell, such as '"income, yearly"',age."""
     doubled = ['"' + name.replace('"', '""') + '"' for name in names]
     told = [d if _SIGNS.search(n) else n for n, d in zip(names, doubled, strict=True)]
     text = ",".join(told)

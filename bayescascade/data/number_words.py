@@ -1,4 +1,4 @@
-"""Whole numbers and truth values of a matrix as columns, whose conditions are in their words.
+"""Integers and truth values of a matrix as columns, for words in conditions.
 
 A matrix holds 4.0 where the data had 4, and 1.0 for True: a threshold of 4.5 is "at most 4" to a
 reader, and one of 0.5 is "False".
@@ -16,11 +16,11 @@ from bayescascade.base.errors import ModelFileError
 from bayescascade.data.column import Column
 from bayescascade.data.levels import Cells
 
-_LARGEST = 2.0**24  # beyond, float32 does not tell whole numbers apart
+_LARGEST = 2.0**24  # float32 is not exact for larger integers
 
 
 def number_column(name: str, cells: Cells | NDArray[Any]) -> Column | None:
-    """Return (n_rows,) whole numbers as one bin, truth values as two levels; else None."""
+    """Return a column: one bin for integers, two levels for truth values; otherwise None."""
     if pd.api.types.is_bool_dtype(cells.dtype):
         return Column(name, "nominal", (False, True))
     numbers = pd.to_numeric(pd.Series(cells), errors="coerce").to_numpy(np.float64, na_value=np.nan)
@@ -43,7 +43,7 @@ def split_at(column: Column, threshold: float) -> tuple[Column, list[int]] | Non
 
 
 def columns_of(record: Any, names: Sequence[str]) -> tuple[Column | None, ...]:
-    """Return number columns as a file has them, or an empty tuple where it has no record."""
+    """Return the number columns of a saved record, or an empty tuple without one."""
     if record is None:
         return ()
     if not isinstance(record, list) or len(record) != len(names):

@@ -1,9 +1,8 @@
-"""Rows in partitions, which Dask computes where they are: counted there, and predicted there.
+"""Rows in partitions of Dask, which are counted and predicted by its workers.
 
-Of each partition only its distinct rows travel, with how often they occur. They are merged as a
-tree, and levels are found at the end, so that the result is that of one process, to the last bit.
-No task changes what another made: a task that is run again, as after a worker was lost, finds the
-same.
+Each partition sends only its distinct rows with their counts. These are merged as a tree, and
+levels are found at the end, so the result is that of one process, to the last bit. No task changes
+the result of another, so a task may run again after a worker is lost.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from bayescascade.data.files import FilesSource, Paths, are_paths, open_each
 from bayescascade.data.levels import Level, level_text
 from bayescascade.data.sources import Batch, FrameSource, Source
 
-_MERGED = 8  # parts by a task
+_MERGED = 8  # parts per task
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -34,7 +33,7 @@ def are_partitions(rows: object) -> bool:
 
 
 def open_partitions(rows: Any) -> "PartitionedSource":
-    """Return a Dask DataFrame, or files, of which each is a partition, as a source."""
+    """Return a Dask DataFrame, or files as partitions, as a source."""
     try:
         from dask.delayed import delayed
     except ImportError:
@@ -55,7 +54,7 @@ def open_partitions(rows: Any) -> "PartitionedSource":
 
 
 class PartitionedSource:
-    """Rows in partitions; `parts` takes names of columns and returns one task for each."""
+    """Rows in partitions; `parts` takes names of columns and returns one task per partition."""
 
     categorical: frozenset[str] = frozenset()
 
@@ -97,10 +96,10 @@ class PartitionedSource:
 
 
 def by_partitions(method: Method) -> Method:
-    """Let a method that returns something for each row take a Dask DataFrame, too.
+    """Let a method with one result per row also take a Dask DataFrame.
 
-    It then returns what Dask will compute partition by partition: a Series, or a DataFrame with a
-    column for each class, with the rows' index.
+    It then returns a lazy Series of Dask, or a DataFrame with a column for each class, with the
+    rows' index.
     """
 
     @wraps(method)

@@ -1,4 +1,4 @@
-"""Files, or a table, and how they are to be read: for whatever takes files."""
+"""Files or a table, with options for reading them."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +13,7 @@ from bayescascade.data.dialects import GivenDialect
 from bayescascade.data.levels import Level, plain_level
 
 Codes: TypeAlias = Sequence[Any] | Mapping[str | None, Sequence[Any]] | None
-"""Any stands for levels, which are checked one by one."""
+"""Any is for levels, which are checked one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class ReadAs:
     whole: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        self.dialect  # noqa: B018 # checks what it is made of
+        self.dialect  # noqa: B018 # checks it
         codes_by_column(self.na, [])
         shares = self.rare if isinstance(self.rare, Mapping) else {"": self.rare}
         for name, share in shares.items():
@@ -97,7 +97,7 @@ class ReadAs:
         return path
 
     def __str__(self) -> str:
-        """Return what messages call it."""
+        """Return its name in messages."""
         return str(self.rows) if isinstance(self.rows, str | os.PathLike) else "the table"
 
     @property
@@ -107,7 +107,7 @@ class ReadAs:
 
     @property
     def depends_on_all_rows(self) -> bool:
-        """Whether a row may change how other rows are read, or their number."""
+        """Whether a row may change how other rows are read, or the number of rows."""
         return self.rare is not None or self.dates == "parts" or self.missing_labels == "drop"
 
     @property
@@ -133,7 +133,7 @@ class ReadAs:
         )
 
     def with_names(self, *, labels: object, weights: object) -> "ReadAs":
-        """Return a copy with the columns of labels and weights, if these are given by name."""
+        """Return a copy with the names of the columns of labels and weights, if they are names."""
         return replace(
             self,
             labels=labels if isinstance(labels, str) else self.labels,
@@ -142,7 +142,7 @@ class ReadAs:
 
 
 def check_row_by_row(rows: object) -> None:
-    """Raise ParameterError if rows are read so that what becomes of one depends on the others."""
+    """Raise ParameterError if the options make rows depend on other rows."""
     if isinstance(rows, ReadAs) and rows.depends_on_all_rows:
         raise ParameterError(
             "rare, dates and missing_labels must not be given for private sums: they would "

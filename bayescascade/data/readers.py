@@ -1,4 +1,4 @@
-"""Readers of one file each: CSV, Parquet, Arrow's own format (Feather) and Excel, by chunks."""
+"""Readers of one file, in chunks: CSV, Parquet, Arrow's own format (Feather) and Excel."""
 
 import csv
 import io
@@ -25,20 +25,20 @@ from bayescascade.data.dialects import SNIFFED_BYTES, TO_BE_FOUND, GivenDialect,
 from bayescascade.data.sources import Batch, FrameSource, categorical_names, column_names
 
 _CSV_BLOCK_BYTES = 2 << 20
-_MOST_BLANK = 1 << 12  # characters after a header that are looked at for rows
+_MOST_BLANK = 1 << 12  # characters after a header that are searched for rows
 
 MISSING_TEXTS = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
-"""What pandas.read_csv takes for a missing cell."""
+"""Texts that pandas.read_csv reads as missing cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file, and how to open it."""
+    """A file, with its file system."""
 
-    path: str  # in the form of its file system
+    path: str  # in the syntax of its file system
     filesystem: Any = None  # a pyarrow.fs.FileSystem; None for this machine's
 
     @classmethod
@@ -55,17 +55,17 @@ class DataFile:
 
     @property
     def label(self) -> str:
-        """Its name without folders."""
+        """The file's name without folders."""
         return Path(self.path).name
 
     def stream(self) -> Any:
-        """Return its bytes from the first, decompressed if its name ends so."""
+        """Return a stream of its bytes, decompressed according to its extension."""
         if self.filesystem is None:
             return pyarrow.input_stream(self.path, compression="detect")
         return self.filesystem.open_input_stream(self.path, compression="detect")
 
     def random_access(self) -> Any:
-        """Return it as a file of bytes in any order."""
+        """Return it as a file with random access."""
         if self.filesystem is None:
             return pyarrow.OSFile(self.path)
         return self.filesystem.open_input_file(self.path)
@@ -93,12 +93,12 @@ class CsvSource:
         told = self._dialect.words
         self.notes = [f"{self.label} is read as text with {told}"] if told else []
         self._raw_names = self._read_header()
-        # pandas calls a column without a name so
+        # pandas' name for a column without a name
         self.names = [name or f"Unnamed: {i}" for i, name in enumerate(self._raw_names)]
 
     def blocks(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Yield the rows' cells in the columns `names`, at most `chunk_rows` rows at a time."""
-        # Rows are numbered only if one thread reads, which is fast enough.
+        # Arrow numbers rows only if one thread reads, which is fast enough.
         for batch in self._batches(names, pyarrow.string(), use_threads=False):
             yield batch.to_pandas()
 
@@ -109,7 +109,7 @@ class CsvSource:
     def _batches(
         self, names: Sequence[str], kind: pyarrow.DataType, use_threads: bool = True
     ) -> Generator[pyarrow.RecordBatch, None, None]:
-        if not self._has_rows:  # Arrow's threads could abort a program that ends at once
+        if not self._has_rows:  # Arrow's threads could abort a program that exits soon
             return
         raw_names = [self._raw_names[self.names.index(name)] for name in names]
         broken_rows = []
@@ -122,7 +122,7 @@ class CsvSource:
             pyarrow.csv.ReadOptions(
                 use_threads=use_threads,
                 block_size=_CSV_BLOCK_BYTES,
-                encoding=self._dialect.encoding.removesuffix("-sig"),  # which Arrow skips itself
+                encoding=self._dialect.encoding.removesuffix("-sig"),  # Arrow skips the mark itself
             ),
             pyarrow.csv.ParseOptions(
                 delimiter=self._dialect.delimiter,
@@ -163,7 +163,7 @@ class CsvSource:
 
 
 class _ColumnFile(ABC):
-    """A file whose columns have types; a subclass says how it is opened and read."""
+    """A file whose columns have types; a subclass opens and reads it."""
 
     format_name: ClassVar[str]
     is_text = False
@@ -180,7 +180,7 @@ class _ColumnFile(ABC):
         self._chunk_rows = check_integer("chunk_rows", chunk_rows, 1)
         self.label = self._file.label
         _check_no_dialect(self.label, dialect)
-        with self._open() as file:  # of Parquet, `schema` is its own
+        with self._open() as file:  # `schema` of Parquet is not Arrow's
             self._schema: pyarrow.Schema = getattr(file, "schema_arrow", None) or file.schema
         with _explained_notes(self.label, self._schema):
             self.names = column_names(self._schema)
@@ -200,7 +200,7 @@ class _ColumnFile(ABC):
     def _read(self, names: Sequence[str], **options: Any) -> Iterator[pyarrow.RecordBatch]:
         with self._open(**options) as file:
             for batch in self._batches_of(file, list(names)):
-                batch.validate(full=True)  # damaged offsets could end the process
+                batch.validate(full=True)  # damaged offsets could crash the process
                 for start in range(0, batch.num_rows, self._chunk_rows):
                     yield batch.slice(start, self._chunk_rows)
 
@@ -271,7 +271,7 @@ class ExcelSource(FrameSource):
                 f"{file.label} is an Excel file; to read it, install {library}: "
                 f"pip install {library}"
             ) from None
-        except Exception as error:  # of whatever library reads it
+        except Exception as error:  # of any library
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise DataError(f"cannot read {file.label} as an Excel file: {reason}") from None
         super().__init__(frame, file.label)
@@ -291,7 +291,7 @@ READERS: dict[str, type[FileSource]] = {
     ".xlsx": ExcelSource,
     ".xls": ExcelSource,
 }
-"""The reader of files whose names end so, but for the end of compressed ones."""
+"""The reader of each extension, after the extension of compression."""
 
 
 def _check_no_dialect(label: str, dialect: GivenDialect) -> None:
@@ -303,7 +303,7 @@ def _check_no_dialect(label: str, dialect: GivenDialect) -> None:
 def _explained_errors(
     label: str, broken_rows: Sequence[pyarrow.csv.InvalidRow] = (), encoding: str | None = None
 ) -> Iterator[None]:
-    """Turn what the readers raise into a DataError of one line."""
+    """Turn the readers' exceptions into a DataError of one line."""
     try:
         yield
     except (pyarrow.ArrowException, OSError, csv.Error, UnicodeDecodeError) as error:
@@ -325,7 +325,7 @@ def _explained_errors(
 
 @contextmanager
 def _explained_notes(label: str, schema: pyarrow.Schema) -> Iterator[None]:
-    """Raise DataError if what pandas noted in a file, for its own conversion, is damaged."""
+    """Raise DataError if pandas' metadata in a file are damaged."""
     try:
         yield
     except pyarrow.ArrowException:

@@ -1,9 +1,8 @@
-"""From a source to coded, distinct rows: in one pass where that is possible.
+"""From a source to coded, distinct rows: in one pass if possible.
 
-Rows are counted before their levels are known (`bayescascade.data.counting`). A pass before that
-reads only the columns whose range must be known first: weights, and numbers that are cut into bins
-of equal frequency. If anything is wrong, rows are read once more block by block, so that messages
-name the first row that is wrong.
+Rows are counted before their levels are known (`bayescascade.data.counting`). An earlier pass reads
+only the columns whose range must be known first: weights, and numbers for bins of equal frequency.
+After an error, rows are read again block by block, so that messages name the first wrong row.
 """
 
 from collections.abc import Sequence
@@ -55,7 +54,7 @@ class RowReader:
 
     source: Source
     columns: dict[str, ColumnDeclaration]  # those to use, in order; empty with a schema
-    schema: Schema | None  # codes the rows; None if it is learned from them
+    schema: Schema | None  # None if it is inferred from the rows
     weights: Weights  # a column's name, (n_rows,) >= 0, or None
     missing: str  # "error" or "level"
 
@@ -63,7 +62,7 @@ class RowReader:
     def of(
         cls, source: Source, declarations: Declarations, weights: Weights, schema: Schema | None
     ) -> "RowReader":
-        """Check what is asked; raises DataError or ParameterError as `Table.from_frame`."""
+        """Check the request; DataError or ParameterError as in `Table.from_frame`."""
         check_distinct_names(source.names)
         weights_column = weights if isinstance(weights, str) else None
         columns = {}
@@ -80,17 +79,17 @@ class RowReader:
         return cls(source, columns, schema, weights, declarations.missing)
 
     def read(self) -> CountedRows:
-        """Return the distinct rows, coded, or say which column, rule, value and row is wrong."""
+        """Return the distinct rows, coded; errors name column, rule, value and row."""
         if isinstance(self.source, FrameSource) and self.source.n_rows <= _FEW:
-            return self.read_by_blocks()  # which takes less time for few rows
+            return self.read_by_blocks()  # faster for few rows
         try:
             return self.read_at_once()
         except (DataError, pyarrow.ArrowException):
-            pass  # a better message follows below
+            pass  # the pass below gives a better message
         return self.read_by_blocks()
 
     def read_at_once(self, binned: frozenset[str] = frozenset()) -> CountedRows:
-        """Return them, counted before they are coded; `binned` are undeclared columns to be cut."""
+        """Return the rows, counted, then coded; `binned` are undeclared columns for bins."""
         raw, collectors = self._room(binned)
         names = [coder.name for coder in raw.coders]
         weights = self.weights if isinstance(self.weights, str) else None
@@ -112,7 +111,7 @@ class RowReader:
         return self.read_at_once(binned | {many})
 
     def read_by_blocks(self) -> CountedRows:
-        """Return the same, all rows coded one block after another: slower, with full messages."""
+        """Return the same, with rows coded block by block: slower, with full messages."""
         with located_errors(self.source):
             schema = self.schema
             collectors = list(self._collectors().values())
@@ -135,7 +134,7 @@ class RowReader:
         return self._checked(CountedRows(schema, *rows.result(), n_rows, notes))
 
     def _room(self, binned: frozenset[str]) -> tuple[RawRows, dict[str, Collector]]:
-        """Return room for distinct rows, and collectors that saw what bins and weights need."""
+        """Return an empty counter of rows, and collectors after the pass for bins and weights."""
         collectors = self._collectors(binned)
         first = [
             collector
@@ -163,7 +162,7 @@ class RowReader:
         if not raw.n_rows:
             raise DataError(f"{self.source.label or 'the table'} must have at least one row")
         if self.schema is not None and self.missing == "error" and raw.n_missing.any():
-            raise DataError("a cell is missing")  # blocks give a better message
+            raise DataError("a cell is missing")  # the pass by blocks gives a better message
         numbers, limbs = raw.sums()
         for coder, n_missing in zip(raw.coders, raw.n_missing.tolist(), strict=True):
             if coder.name not in collectors:
@@ -186,7 +185,7 @@ class RowReader:
         return self._checked(CountedRows(schema, *rows.result(), raw.n_rows, notes))
 
     def _found(self, collectors: Sequence[Collector]) -> tuple[Schema, tuple[str, ...]]:
-        """Return the columns that fit what was collected, and what a user should know of them."""
+        """Return the columns of the collectors, and notes on them."""
         is_weighted = self.weights is not None
         found = collected_columns(collectors, self.missing, is_weighted)
         codes = missing_codes_of(self.source)
@@ -195,7 +194,7 @@ class RowReader:
         return schema, tuple(notes_of(collectors))
 
     def _with_bins(self, collectors: Sequence[Collector]) -> list[Collector]:
-        """Return the collectors; columns of numbers to be cut are read again for those of bins."""
+        """Return the collectors; columns of numbers for bins are read again."""
         is_weighted = self.weights is not None
         found = [
             c.with_bins(is_weighted)
@@ -217,7 +216,7 @@ class RowReader:
         return found
 
     def _scan(self, collectors: Sequence[Collector]) -> float | None:
-        """Show every row to the collectors; return the largest weight, None without weights."""
+        """Show all rows to the collectors; return the largest weight, None without weights."""
         largest = 0.0
         names = [collector.name for collector in collectors]
         if isinstance(self.weights, np.ndarray) and not names:
@@ -245,7 +244,7 @@ class RowReader:
 
 
 def _check_present_cells(schema: Schema, codes: NDArray[np.int32], first_row: int) -> None:
-    """Raise DataError if a cell has its column's level for missing ones."""
+    """Raise DataError if a cell is missing."""
     for column, column_codes in zip(schema.columns, codes, strict=True):
         is_missing = column_codes == column.n_levels - 1
         if column.has_missing_level and is_missing.any():

@@ -1,4 +1,4 @@
-"""What becomes of cells that are read as `ReadAs` says, which may depend on all rows."""
+"""The changes of cells by `ReadAs`, which may depend on all rows."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ from bayescascade.data.names import check_distinct_names, check_known, listed_na
 from bayescascade.data.read_as import ReadAs, codes_by_column
 from bayescascade.data.sources import Source, weighted_blocks
 
-_MOST_TOLD = 3  # columns that notes are of one by one
-_MOST_COUNTED = 100_000  # levels of a column: what has more is no column of levels
+_MOST_TOLD = 3  # columns that have a note each
+_MOST_COUNTED = 100_000  # a column with more values has no levels
 
 
 def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> list[Source]:
-    """Return sources, together the rows of a `whole`, whose cells are changed as `asked` says."""
+    """Return the sources of a `whole`, with cells changed as in `asked`."""
     names = whole.names
     drops = asked.missing_labels == "drop"
     if asked.na is None and not asked.depends_on_all_rows:
@@ -57,7 +57,7 @@ def changed_sources(asked: ReadAs, sources: Sequence[Source], whole: Source) -> 
 
 
 class _Scan:
-    """What becomes of columns, found in all rows: which hold dates, which levels are kept."""
+    """A scan of all rows: which columns hold dates, and which levels are kept."""
 
     def __init__(self, asked: ReadAs, source: Source) -> None:
         left = (asked.labels, asked.weights, *asked.whole)
@@ -125,7 +125,7 @@ class _Scan:
         positions, distinct = pd.factorize(cells.astype(object))
         try:
             texts = [level_text(plain_level(name, level)) for level in distinct]
-        except DataError:  # no levels: whoever reads the column says why
+        except DataError:  # no levels: reading the column raises the error
             del self._weights[name]
             return
         is_there = positions >= 0
@@ -136,20 +136,20 @@ class _Scan:
             del self._weights[name]
 
     def _kept(self, total: float) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield columns of which several levels are rare and others not, and these others."""
+        """Yield columns with several rare levels and some others, and these others."""
         is_named = isinstance(self._asked.rare, Mapping)
         for name, weights in self._weights.items():
             share = _share(self._asked, name)
             assert share is not None
             kept = frozenset(text for text, weight in weights.items() if weight >= share * total)
             if name in self.dates or not kept or len(weights) - len(kept) < 2:
-                continue  # to group one level would only hide its name
+                continue  # grouping a single level would only hide its name
             if is_named or not self._is_text or isinstance(parse_texts(weights)[0], str):
                 yield name, kept
 
 
 def _share(asked: ReadAs, name: str) -> float | None:
-    """Return the share of the rows under which a column's levels are rare; None of none."""
+    """Return the share of rows below which a column's levels are rare; None for no such limit."""
     return asked.rare.get(name) if isinstance(asked.rare, Mapping) else asked.rare
 
 

@@ -1,7 +1,7 @@
-"""The columns of a table, and the way from rows to codes and back.
+"""The columns of a table, and the conversion of rows to codes and back.
 
-A schema is what a model remembers of the table it was fitted on: it turns any later table, row or
-condition into the same codes, or says which column, value and row does not fit.
+A model keeps the schema of its training table. It converts later tables, rows and conditions into
+the same codes; errors name column, value and row.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ class CodedTable(Protocol):
 
     @property
     def schema(self) -> "Schema":
-        """Its columns."""
+        """Columns of the table."""
 
     @property
     def codes(self) -> NDArray[np.unsignedinteger]:
@@ -141,7 +141,7 @@ class Schema:
             If a column is missing, the width is wrong, or a cell is outside the domain of its
             column. The message names the column, the value and the data row, counted from 1.
         """
-        # To ask a plan that is not computed yet for its schema takes long.
+        # Asking a lazy table for its schema takes long.
         if not is_lazy(data) and isinstance(data, CodedTable):
             if data.schema != self:
                 raise DataError("the table must have the model's columns and levels, got others")
@@ -150,7 +150,7 @@ class Schema:
             return self._encode_files(data, allow_missing, first_row, unknown)
         if isinstance(data, pd.Series):
             data = {str(name): value for name, value in data.items()}
-        if isinstance(data, Mapping):  # of which others may be no columns
+        if isinstance(data, Mapping):  # other keys may be no columns
             dates = needed_dates(self.names, list(data))
             used = [*self.names, *(column for column, _ in dates.values())]
             data = frame_from_mapping({name: data[name] for name in used if name in data})

@@ -1,4 +1,4 @@
-"""Where rows come from: DataFrames and any library's tables, block by block.
+"""Sources of rows: DataFrames and tables of other libraries, block by block.
 
 `bayescascade.data.readers` reads files.
 """
@@ -37,7 +37,7 @@ Batch: TypeAlias = pd.DataFrame | pyarrow.RecordBatch
 class Source(Protocol):
     """Rows that can be read several times."""
 
-    label: str  # what messages and printed models call it; may be empty
+    label: str  # name in messages and printed models; may be empty
     names: list[str]  # the columns, in order; a name may occur twice
     is_text: bool  # whether numbers come as text
 
@@ -45,14 +45,14 @@ class Source(Protocol):
         """Yield the rows' cells in the columns `names`, some rows at a time."""
 
     def batches(self, names: Sequence[str]) -> Generator[Batch, None, None]:
-        """Yield the same as `blocks`, in the form that takes least time to make.
+        """Yield the same as `blocks`, in the fastest form.
 
         Dictionaries of Arrow data are categories only if `categorical` names their column.
         """
 
     @property
     def notes(self) -> Sequence[str]:
-        """What a user should know of how the rows are read."""
+        """Notes on how the rows are read."""
 
     @property
     def categorical(self) -> frozenset[str]:
@@ -114,13 +114,13 @@ class ArrowSource:
             while (batch := converted(lambda: next(batches, None), batches)) is not None:
                 for start in range(0, batch.num_rows, BLOCK_ROWS):
                     yield batch.slice(start, BLOCK_ROWS)
-        finally:  # the other library must not wait for batches that nobody reads
+        finally:  # the other library must not wait for unread batches
             if hasattr(batches, "close"):
                 batches.close()
 
 
 def column_names(schema: pyarrow.Schema) -> list[str]:
-    """Return the names of columns; an index that pandas stored is none."""
+    """Return the names of columns, without an index that pandas stored."""
     if b"pandas" not in (schema.metadata or {}):
         return list(schema.names)
     return [str(name) for name in schema.empty_table().to_pandas().columns]
@@ -134,8 +134,8 @@ def categorical_names(schema: pyarrow.Schema) -> frozenset[str]:
 def source_of(rows: Any, label: str = "") -> Source | None:
     """Return any library's table as a source, None if it has no named columns; see `as_frame`.
 
-    Arrow data sets, polars plans and DuckDB relations are computed batch by batch, again for each
-    pass; what can be read only once is held in memory as Arrow data.
+    Arrow data sets, lazy tables of polars and DuckDB relations are computed in batches, again for
+    each pass. Data that can be read only once are kept in memory as Arrow data.
     """
     if hasattr(rows, "to_native"):
         rows = rows.to_native()
@@ -148,7 +148,7 @@ def source_of(rows: Any, label: str = "") -> Source | None:
 
 
 def _opened(rows: Any, label: str) -> Source | None:
-    """Return what is read as Arrow data as a source."""
+    """Return Arrow data as a source."""
     if is_dataset(rows) and hasattr(rows, "schema"):  # a scanner can be read only once
         return ArrowSource(rows.schema, lambda names: rows.to_batches(columns=names), label)
     if is_lazy(rows) and hasattr(rows, "collect_batches"):
@@ -160,7 +160,7 @@ def _opened(rows: Any, label: str) -> Source | None:
 
         return ArrowSource(arrow_table(rows.head(0).collect()).schema, computed, label)
     if hasattr(rows, "to_arrow_table") and hasattr(rows, "project"):
-        # as DuckDB before 1.4 calls it
+        # its name in DuckDB before 1.4
         read = "to_arrow_reader" if hasattr(rows, "to_arrow_reader") else "fetch_arrow_reader"
 
         def related(names: list[str]) -> Iterator[pyarrow.RecordBatch]:
@@ -176,13 +176,13 @@ def _opened(rows: Any, label: str) -> Source | None:
 
 
 def missing_codes_of(rows: Any) -> Mapping[str, tuple[Level, ...]]:
-    """Return the codes of missing cells, by column, that a source or frame was read with."""
+    """Return the codes of missing cells, by column, of a source or frame."""
     found: Mapping[str, tuple[Level, ...]] = getattr(rows, "missing_codes", {})
     return rows.attrs.get(_CODES, {}) if isinstance(rows, pd.DataFrame) else found
 
 
 def with_missing_codes(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:
-    """Return a frame that says which codes the rows that it is made of were read with."""
+    """Return a frame that carries the codes of missing cells of its source."""
     codes = missing_codes_of(rows)
     if codes:
         frame.attrs[_CODES] = codes

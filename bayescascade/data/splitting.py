@@ -1,8 +1,8 @@
-"""Splitting a table's rows into parts at random: halves to compare models on, folds to choose by.
+"""Random splits of a table's rows: halves to compare models, folds to choose by.
 
-A row's weight is how many rows it stands for, so a distinct row of weight 5 may go three to one
-part and two to another, exactly as if the rows were shuffled and cut. What a weight has beyond a
-whole number goes to one part, as one piece.
+A row's weight is its number of rows. A distinct row of weight 5 may be split into three and two,
+exactly as if all rows were shuffled and cut. The fractional part of a weight goes to one part as a
+whole.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ _MOST_EXACT = 10**9  # rows that NumPy draws from without replacement
 
 
 class SplitRows(NamedTuple):
-    """Rows with labels, split into parts: the first to learn from, the last to test."""
+    """Labeled rows, split into parts: the first for training, the last for the test."""
 
-    source: str  # what their file is called
+    source: str  # name of their file
     X: tuple[pd.DataFrame, ...]  # the features in each part
     y: tuple[NDArray[np.generic], ...]  # the labels
-    seed: int  # what they were split by
+    seed: int  # the seed of the split
 
     @property
     def n_rows(self) -> list[int]:
@@ -35,11 +35,11 @@ class SplitRows(NamedTuple):
 
     @property
     def learning(self) -> tuple[Any, ...]:
-        """What `fit` takes: rows and labels of each part but the last."""
+        """The arguments of `fit`: rows and labels of all parts but the last."""
         return tuple(chain.from_iterable(zip(self.X[:-1], self.y[:-1], strict=True)))
 
     def undivided(self) -> "SplitRows":
-        """Return the rows in two parts: all that are learned from, and those that test."""
+        """Return the rows in two parts: training rows and test rows."""
         X = pd.concat(self.X[:-1], ignore_index=True)
         return self._replace(X=(X, self.X[-1]), y=(np.concatenate(self.y[:-1]), self.y[-1]))
 
@@ -50,8 +50,8 @@ def split_rows(
     """Split the rows that weights stand for into parts of equal size, to within one row.
 
     weights (n_distinct,) float64 >= 0; what is returned (n_parts, n_distinct) float64 >= 0, the
-    weights in each part, which sum to `weights`. Of a billion rows or more, each goes to any part
-    with the same probability, and the sizes are equal up to chance.
+    weights in each part, which sum to `weights`. For a billion rows or more, each row goes to any
+    part with the same probability, so sizes are only about equal.
     """
     left = np.floor(weights).astype(np.int64)
     fractions = weights - left
@@ -72,9 +72,10 @@ def split_rows(
 def split_by_class(
     labels: NDArray[Any], shares: Sequence[float], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return the part of each row, (n_rows,), at random, each class having its share in each.
+    """Return the part of each row, (n_rows,), at random, stratified by class.
 
-    labels (n_rows,); shares (n_parts,) > 0 of sum 1. Few rows of a class fill the first parts.
+    labels (n_rows,); shares (n_parts,) > 0 of sum 1. If a class has few rows, these fill the first
+    parts.
     """
     parts = np.empty(len(labels), np.int64)
     ends = np.cumsum(shares)[:-1]
@@ -97,7 +98,7 @@ def with_weights(table: Table, weights: NDArray[np.float64]) -> Table:
 
 
 def _draw(left: NDArray[np.int64], size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw `size` rows without replacement; return how many of each, (n_distinct,) int64."""
+    """Draw `size` rows without replacement; return the number of each, (n_distinct,) int64."""
     total = int(left.sum())
     if total < _MOST_EXACT:
         return rng.multivariate_hypergeometric(left, size, method="marginals")

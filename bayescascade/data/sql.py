@@ -1,7 +1,7 @@
-"""Names, values and conditions as standard SQL, which most databases read.
+"""Names, values and conditions as standard SQL, for most databases.
 
-Names are quoted and texts escaped, whatever they hold; numbers that are not whole are written so
-that they are read as doubles, to the last digit.
+All names are quoted and all texts escaped. Numbers that are not integers are written as exact
+doubles.
 """
 
 import math
@@ -17,7 +17,7 @@ from bayescascade.data.schema import Schema
 
 _LARGEST = float(np.finfo(np.float32).max)
 
-# SQLite reads the word as 0, but rounds what is too large; PostgreSQL refuses what is too large.
+# SQLite reads the word as 0 and rounds too large numbers to infinity; PostgreSQL refuses these.
 _INFINITE = (
     "CAST(CASE WHEN CAST('Infinity' AS DOUBLE PRECISION) > 0 THEN '{0}Infinity' ELSE '{0}9e999' END"
     " AS DOUBLE PRECISION)"
@@ -30,7 +30,7 @@ def sql_name(name: str) -> str:
 
 
 def sql_cell(name: str, missing_codes: Iterable[Level], *, is_text: bool) -> str:
-    """Return what a row has in a column of text, or of numbers; NULL for codes of missing cells."""
+    """Return a row's cell in a column of text or numbers; NULL for codes of missing cells."""
     told = sql_name(name)
     for code in missing_codes:
         if is_text or not isinstance(code, str):
@@ -39,7 +39,7 @@ def sql_cell(name: str, missing_codes: Iterable[Level], *, is_text: bool) -> str
 
 
 def sql_literal(value: Level) -> str:
-    """Return a value; numbers that are no integers as doubles."""
+    """Return a value as a literal; numbers that are not integers as doubles."""
     if isinstance(value, str):
         return "'" + _plain(value).replace("'", "''") + "'"
     if isinstance(value, bool):
@@ -57,7 +57,7 @@ def sql_case(
 ) -> list[str]:
     """Return the lines of an expression with the value of the first condition that holds.
 
-    Expressions are lists of lines; texts in them may hold line breaks of their own, which stay.
+    Expressions are lists of lines; line breaks within texts are kept.
     """
     told = []
     for condition, value in branches:
@@ -69,7 +69,7 @@ def sql_case(
 
 
 def sql_column(column: Column) -> str:
-    """Return what a row has in a column; see `sql_cell`."""
+    """Return a row's cell in a column; see `sql_cell`."""
     is_text = bool(column.levels) and isinstance(column.levels[0], str)
     return sql_cell(column.name, column.missing_codes, is_text=is_text)
 
@@ -84,7 +84,7 @@ def sql_condition(column: Column, codes: Collection[int], *, is_open: bool = Fal
         chosen.pop()
     if column.kind == "continuous":
         parts = [_bins(column, *run, is_open) for run in runs(chosen)] + parts
-    elif column.other_code in chosen:  # which is all but the levels that are not chosen
+    elif column.other_code in chosen:  # all levels except those that are not chosen
         left = [code for code in range(len(column.levels)) if code not in chosen]
         levels = ", ".join(sql_literal(column.levels[code]) for code in left)
         parts.insert(0, f"{name} NOT IN ({levels})" if left else f"{name} IS NOT NULL")
@@ -97,7 +97,7 @@ def sql_condition(column: Column, codes: Collection[int], *, is_open: bool = Fal
 
 
 def sql_domain(schema: Schema) -> str:
-    """Return the condition that all cells of a row are there and in their columns' domains."""
+    """Return the condition that all cells of a row are present and in their columns' domains."""
     return " AND ".join(sql_condition(c, range(c.n_levels)) for c in schema.columns)
 
 
@@ -109,7 +109,7 @@ def sql_is_up_to(name: str, threshold: float) -> str:
     if float(low) > threshold:
         low = np.nextafter(low, np.float32(-np.inf))
     high = np.nextafter(low, np.float32(np.inf))
-    middle = (float(low) + float(high)) / 2  # exact; it is rounded to the even one of both
+    middle = (float(low) + float(high)) / 2  # exact; a tie is rounded to the even one
     sign = "<=" if np.float32(middle) == low else "<"
     return f"CAST({name} AS DOUBLE PRECISION) {sign} {sql_literal(middle)}"
 

@@ -1,8 +1,7 @@
-"""Table: the one way in for data, as distinct rows of codes with their summed weights.
+"""Table: data as distinct rows of codes with their total weights.
 
-The likelihoods of all models need only the distinct rows, so a long file over a small domain costs
-what its distinct rows cost. A table does not depend on the order of the rows or on how a file is
-cut into chunks.
+The likelihoods need only the distinct rows, so many rows over a small domain cost little. A table
+does not depend on the order of the rows or on the chunks of a file.
 """
 
 import hashlib
@@ -327,7 +326,7 @@ class Table:
 def without_unusable(
     read: Callable[..., Table], tell: Callable[[str], None], **declared: Any
 ) -> Table:
-    """Return what `read` reads, without columns that would have to be declared.
+    """Return the table of `read`, without columns that must be declared first.
 
     `read` takes declarations by keyword; `tell` takes a sentence that names the columns left out,
     which none of `declared` is.
@@ -351,7 +350,7 @@ def without_unusable(
 def _opened(rows: Any, weights: object, label: str) -> Source | None:
     """Return a table with named columns as a source, None if it has none."""
     if not (weights is None or isinstance(weights, str)):
-        rows = as_frame(rows)  # weights are of rows that can be counted
+        rows = as_frame(rows)  # weights in an array need a table in memory
     return open_partitions(rows) if are_partitions(rows) else source_of(rows, label)
 
 
@@ -406,7 +405,7 @@ def as_table(
     sample_weight: ArrayLike | str | None = None,
     **declared: Unpack[Declared],
 ) -> Table:
-    """Return rows of any kind as a table; a table brings its own weights and columns."""
+    """Return rows of any kind as a table; a Table has its own weights and columns."""
     if not isinstance(X, Table):
         return Table.from_arrays(X, sample_weight=sample_weight, **declared)
     if sample_weight is not None:

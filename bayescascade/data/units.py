@@ -1,4 +1,4 @@
-"""Units in which the columns of a matrix are alike, whatever they are measured in."""
+"""Standardized units of the columns of a matrix."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 class Units(NamedTuple):
-    """What is subtracted from each column, (n_columns,), and what it is divided by then, > 0."""
+    """Center and scale > 0 of each column, (n_columns,): subtracted, then divided."""
 
     center: Floats
     units: Floats
@@ -22,7 +22,7 @@ class Units(NamedTuple):
         """Return means and standard deviations, without overflow; 1 for columns without spread."""
         center = np.sum(matrix / len(matrix), axis=0)
         is_constant = (matrix == matrix[0]).all(axis=0)
-        center[is_constant] = matrix[0, is_constant]  # which rounding may have missed
+        center[is_constant] = matrix[0, is_constant]  # rounding may give another value
         units = np.ones(matrix.shape[1])
         for place in np.flatnonzero(~is_constant):
             with np.errstate(over="ignore"):
@@ -40,7 +40,7 @@ class Units(NamedTuple):
         return scaled
 
     def unscaled(self, rows: Floats) -> Floats:
-        """Return what `scaled` was given."""
+        """Return scaled rows in their original units."""
         return rows * self.units + self.center
 
     def record(self) -> dict[str, list[float]]:

@@ -1,4 +1,4 @@
-"""Cells that are outside what a model learned of: which rows have some, and the warning of it."""
+"""Cells outside a model's domain: the rows that have some, and the warning."""
 
 import numpy as np
 import pandas as pd
@@ -11,10 +11,10 @@ from bayescascade.data.levels import Cells, level_text, plain_level
 
 
 class UnknownCells:
-    """The unknown cells of some rows, noted column by column while they are encoded.
+    """The unknown cells of some rows, recorded column by column while they are encoded.
 
-    `levels` maps each column that has some to the text of the first, None if it is missing;
-    `meaning` is what such a cell was taken for.
+    `levels` maps each column with unknown cells to the text of the first one, None for a missing
+    cell; `meaning` says how such cells are treated.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class UnknownCells:
         self._n_appended = 0
 
     def note(self, name: str, cells: Cells, codes: NDArray[np.integer]) -> None:
-        """Note which cells of the column `name` have the code UNKNOWN, all (n_rows,)."""
+        """Record the cells of the column `name` with the code UNKNOWN, all (n_rows,)."""
         unknown = codes == UNKNOWN
         if not unknown.any():
             return
@@ -34,18 +34,18 @@ class UnknownCells:
         self._rows = unknown | self._rows if self._rows.size else unknown
 
     def append(self, later: "UnknownCells") -> None:
-        """Note what was noted of other rows."""
+        """Append the record of other rows."""
         self.levels = later.levels | self.levels
         self.meaning = later.meaning or self.meaning
         self._n_appended += later.n_rows
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that have such a cell."""
+        """Number of rows with unknown cells."""
         return self._n_appended + int(self._rows.sum())
 
     def tell(self, meaning: str, whole: "UnknownCells | None" = None) -> None:
-        """Append these rows to those of a `whole`; where there is none, warn of them."""
+        """Append these rows to a `whole`; without one, warn about them."""
         self.meaning = meaning if self.levels else ""
         if whole is None:
             self.warn()
@@ -53,13 +53,13 @@ class UnknownCells:
             whole.append(self)
 
     def warn(self) -> None:
-        """Warn of the rows that have such a cell, if any."""
+        """Warn about the rows with unknown cells, if any."""
         if self.levels:
             warn_user(UnknownLevelWarning(self.n_rows, self.levels, self.meaning))
 
 
 def advised(error: UnknownLevelError, choice: str) -> UnknownLevelError:
-    """Return the error with what to do: give all levels, or accept unknown ones by `choice`."""
+    """Return the error with advice: declare all levels, or accept unknown ones by `choice`."""
     levels = typed("nominal=, ordinal=", "--nominal, --ordinal")
     accepted = typed_setting("unknown", choice)
     return error.advising(

@@ -76,10 +76,20 @@ def test_long_searches_say_so_at_once_and_then_each_minute():
         search.hear("annealing", 1_000 * done, 1_000_000, best=-5.5 + done)
         search.wait(1)
     assert search.said == [
-        "after 0:02: annealing 0%, about 33:18 left in this phase, best log posterior -4.50",
-        "after 1:02: annealing 6%, about 15:54 left in this phase, best log posterior 55.50",
-        "after 2:02: annealing 12%, about 14:46 left in this phase, best log posterior 115.50",
+        "after 0:02: annealing 0%, about 16:38 left in this phase, best log posterior -4.50",
+        "after 1:02: annealing 6%, about 15:38 left in this phase, best log posterior 55.50",
+        "after 2:02: annealing 12%, about 14:38 left in this phase, best log posterior 115.50",
     ]
+
+
+def test_time_left_counts_down_between_rare_reports():
+    """A search of 270 s must not have five minutes left because its last report is old."""
+    search = Watched()
+    search.hear("forest", 0, 270)
+    search.wait(30)
+    search.hear("prune", 30, 270)
+    search.wait(40)
+    assert "about 3:20 left" in search.said[-1]
 
 
 def test_lines_come_though_nothing_is_heard():
