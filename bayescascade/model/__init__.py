@@ -1,1 +1,1 @@
-"""What every family stands on: posteriors, searches, and what they find."""
+"""The base of all families: posteriors, searches, and their results."""

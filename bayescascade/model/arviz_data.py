@@ -1,4 +1,4 @@
-"""Draws in the form that ArviZ takes, whichever version is installed.
+"""Draws in the format of the installed version of ArviZ.
 
 ArviZ itself is imported only to make an ``InferenceData`` (ArviZ 0.x) or ``DataTree`` (1.x), or to
 read one from a file.
@@ -36,12 +36,12 @@ def import_arviz() -> Any:
 def read_arviz(path: str | Path) -> Iterator[Any]:
     """Open a netCDF file as ArviZ does, for a block that reads it.
 
-    DataError if the file, or the block, meets damage that it cannot read. Nothing of the file is
-    open then: h5netcdf closes half-opened files when they are collected, which fails, too, and
-    Python would print that beside the error.
+    DataError if the file, or the block, meets damage that it cannot read. The file is closed then:
+    otherwise h5netcdf would close it during garbage collection, fail again, and Python would print
+    that error too.
     """
     arviz = import_arviz()
-    if is_damaged(path):  # of such a file HDF5 may never return
+    if is_damaged(path):  # HDF5 may never return from such a file
         raise DataError(f"{path} is damaged: its checksum is of another content")
     failed = False
     with _quiet("h5netcdf"):
@@ -50,10 +50,10 @@ def read_arviz(path: str | Path) -> Iterator[Any]:
                 yield data
         except (DataError, MemoryError):
             raise
-        except Exception as error:  # libraries raise what they like of damaged files
+        except Exception as error:  # libraries raise errors of any type for damaged files
             failed = True
             traceback.clear_frames(error.__traceback__)
-        if failed:  # else it takes longer than to read the file, beside large models
+        if failed:  # with large models in memory, it would take longer than reading the file
             gc.collect()
     if failed:
         raise DataError(
@@ -64,7 +64,7 @@ def read_arviz(path: str | Path) -> Iterator[Any]:
 
 @contextmanager
 def _quiet(library: str) -> Iterator[None]:
-    """Do not print what goes wrong when objects of a library are collected."""
+    """Do not print errors that a library raises during garbage collection."""
     usual = sys.unraisablehook
 
     def hook(unraisable: Any) -> None:
@@ -79,10 +79,10 @@ def _quiet(library: str) -> Iterator[None]:
 
 
 def plottable(draws: NDArray[Any]) -> NDArray[Any]:
-    """Return draws as ArviZ plots them best: whole numbers that vary as int64, else as float64.
+    """Return draws in the type for ArviZ's plots: int64 for integers that vary, otherwise float64.
 
-    Of integers it draws bars, not a curve, and ranks ties in random order; ties of floats it takes
-    for a sign that chains differ. Integers that never vary it fails to rank.
+    For integers ArviZ draws bars and ranks ties in random order; it takes ties of floats as a sign
+    that chains differ. It cannot rank integers that never vary.
     """
     floats = draws.astype(np.float64)
     varies = floats.size > 0 and bool(np.ptp(floats) > 0)
@@ -97,7 +97,7 @@ def to_arviz(
     dims: Mapping[str, list[str]],
     attributes: Mapping[str, Any],
 ) -> Any:
-    """Build what this version of ArviZ calls inference data, without its time stamps.
+    """Build the inference data of this version of ArviZ, without time stamps.
 
     posterior, sample_stats: arrays (n_chains, n_draws, ...) by name; dims: the further dimensions
     of an array, by its name; coords: the labels along each further dimension.
@@ -106,7 +106,7 @@ def to_arviz(
     groups = {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}
     common = {"coords": dict(coords), "dims": dict(dims)}
     with warnings.catch_warnings():
-        # a run that was ended early may have fewer draws than chains
+        # an interrupted run may have fewer draws than chains
         warnings.filterwarnings("ignore", "More chains", UserWarning)
         warnings.filterwarnings("ignore", "Found chain dimension to be longer", UserWarning)  # 1.x
         if arviz.__version__.startswith("0."):

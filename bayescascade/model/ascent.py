@@ -1,8 +1,8 @@
-"""Climbing to a local maximum of a posterior over vectors, by SciPy's optimizers.
+"""Ascent to a local maximum of a posterior over vectors, by SciPy's optimizers.
 
-They go on in rounds, each a new call that knows nothing of the one before, so that a climb that was
-interrupted and resumed takes the same way as one that was not. What is found is the best of some
-starts, each climbed from by itself; it is no proof.
+An optimizer is called again in each round, without a memory of earlier rounds. So a resumed climb
+takes the same path as an uninterrupted one. The result is the best of several starts; it is not a
+proof.
 """
 
 import json
@@ -22,7 +22,7 @@ from bayescascade.base.watch import OutOfTime, check_time
 Vector = NDArray[np.float64]
 
 OPTIMIZERS = {"lbfgs": "L-BFGS-B", "cg": "CG"}
-"""What SciPy calls them."""
+"""SciPy's names."""
 
 _ROUND = 50  # iterations
 
@@ -39,8 +39,8 @@ def ascend(
 ) -> samplers.Run[Vector]:
     """Climb from each start, and return the ends as a run without draws.
 
-    starts (d,) float64 each; max_iter >= 0 for each; optimizer "lbfgs" or "cg". Ctrl-C, or the
-    watch in use, ends the run with what was found. The section keeps the ends so far;
+    starts (d,) float64 each; max_iter >= 0 for each; optimizer "lbfgs" or "cg". Ctrl-C, or the time
+    limit, ends the run with the best points so far. The section keeps the ends so far;
     CheckpointError if it is damaged, or of another posterior or settings, among them `also`.
     """
     began = perf_counter()
@@ -91,7 +91,7 @@ def ascend(
 
 
 class _Climb:
-    """The way up from one start."""
+    """The climb from one start."""
 
     def __init__(self, posterior: Any, start: Vector, max_iter: int, optimizer: str) -> None:
         self._posterior, self._max_iter, self._optimizer = posterior, max_iter, optimizer
@@ -107,7 +107,7 @@ class _Climb:
     def advance(self) -> None:
         """Take a round of iterations."""
         n_steps = min(_ROUND, self._max_iter - self.n_done)
-        with single_threaded():  # the optimizer's own products are of a few vectors
+        with single_threaded():  # the optimizer's own products are small
             found = minimize(
                 self._loss,
                 self.state,
@@ -126,7 +126,7 @@ class _Climb:
         return -log_density, -gradient
 
     def settle(self) -> None:
-        """Learn the density where nothing has been asked yet."""
+        """Compute the density at the start if no round has run."""
         if self.log_density == -np.inf:
             self.log_density = float(self._posterior.log_density_and_gradient(self.state)[0])
 

@@ -1,4 +1,4 @@
-"""Densities without a posterior, which others are compared with: fitted in one go, and saved."""
+"""Densities without a posterior, for comparison: fitted in one step, and saved."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ class Baseline(ReadableDensity[D]):
     declares: ClassVar[type[Parameters]]
 
     def _check_parameters(self) -> None:
-        """Raise ParameterError if parameters, each within its range, do not go together."""
+        """Raise ParameterError for a combination of parameters that is not allowed."""
 
     @abstractmethod
     def _fit_table(self, table: Table) -> None:
@@ -38,7 +38,7 @@ class Baseline(ReadableDensity[D]):
 
     @abstractmethod
     def _own_dict(self) -> dict[str, Any]:
-        """Return what was learned, as plain data."""
+        """Return the learned values as plain data."""
 
     def _learner(self) -> Callable[[Table], None]:
         self._check_all()

@@ -177,7 +177,7 @@ class Comparison(Printed):
         return (heading, Pieces([how]), BLANK, table, BLANK, legend, *map(_line, chosen))
 
     def _chosen_words(self, model: str) -> list[str]:
-        """Return such as "leaf cascade in 4 of 5 splits: leaf dependent", of what is no number."""
+        """Return the chosen words, such as "leaf cascade in 4 of 5 splits: leaf dependent"."""
         outcomes = self.of(model)
         chosen = Counter(
             f"{name} {value}"

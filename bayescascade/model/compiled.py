@@ -1,4 +1,4 @@
-"""What posteriors with a compiled sweep of moves have in common, beside `Posterior`."""
+"""Shared by posteriors with a compiled sweep of moves."""
 
 import hashlib
 import json
@@ -64,7 +64,7 @@ class CompiledPosterior(ABC, Generic[S]):
         weights = self.move_weights()
         shares = np.array([weights.get(name, 0.0) for name in self.moves_compiled])
         cdf = np.cumsum(shares / shares.sum())
-        cdf[np.flatnonzero(shares)[-1] :] = np.inf  # whatever rounding left of the sum
+        cdf[np.flatnonzero(shares)[-1] :] = np.inf  # the sum may have rounding errors
         return cdf
 
     def new_counts(self) -> NDArray[np.int64]:
@@ -87,7 +87,7 @@ class CompiledPosterior(ABC, Generic[S]):
         """Return a state as JSON-ready data."""
 
     def decode_state(self, encoded: Any) -> S:
-        """Return the state of an encoding, which is checked, because a file may be forged."""
+        """Return the state of an encoding, after a check: a file may be forged."""
         try:
             state = self._read_state(encoded)
             problem = self._problem(state)
@@ -99,11 +99,11 @@ class CompiledPosterior(ABC, Generic[S]):
 
     @abstractmethod
     def _read_state(self, encoded: Any) -> S:
-        """Return the state that `encode_state` encoded, or raise what reading it raises."""
+        """Return the state of an encoding; any exception means that it is damaged."""
 
     @abstractmethod
     def _problem(self, state: S) -> str | None:
-        """Return why a state that was read is none of this posterior's."""
+        """Return why a state from a file is not valid for this posterior, or None."""
 
     def fingerprint(self) -> str:
         """Return a digest of model, parameters and data."""
@@ -115,13 +115,13 @@ class CompiledPosterior(ABC, Generic[S]):
 
     @abstractmethod
     def _identity(self) -> tuple[list[Any], Iterable[ArrayLike]]:
-        """Return what tells the posterior from others: JSON-ready data, and arrays."""
+        """Return the data that identify the posterior: JSON-ready data, and arrays."""
 
 
 def whole_weights(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return 0, 1, .. up to the sum of the weights, for functions of sums of them to be tabulated.
+    """Return 0, 1, .. up to the sum of the weights, for tables of functions of sums of weights.
 
-    At most about a million numbers; none if weights are not whole.
+    There are at most about a million; the array is empty if weights are not integers.
     """
     is_whole = bool(np.all(weights == np.rint(weights)))
     return np.arange(int(min(weights.sum() + 1, _LARGEST_TABLE)) if is_whole else 0)

@@ -1,9 +1,9 @@
-"""What a density says of some cells given others: missing cells filled, any column predicted.
+"""Conditional densities: missing cells are filled, and any column is predicted.
 
-A density over rows answers for each of its columns. The probability of a level, given the other
+A density over rows can predict each of its columns. The probability of a level, given the other
 cells of a row, is the density of the row with that level, times the level's width, over the sum of
-these; missing cells are integrated out by the density. So answers are as exact as scores are, and
-of the average over a posterior where scores are.
+these; missing cells are integrated out by the density. So answers are as exact as scores, and are
+averages over a posterior if scores are.
 """
 
 import math
@@ -31,31 +31,31 @@ Codes = NDArray[np.int32]
 FILLINGS = ("mode", "draw")
 PREDICTIONS = ("mode", "mean")
 
-_MOST_COMBINATIONS = 256  # of a row's missing cells, that are weighed together
-_MOST_SCORED = 1 << 20  # rows scored at once
+_MOST_COMBINATIONS = 256  # for the missing cells of a row
+_MOST_SCORED = 1 << 20  # rows scored together
 
 
 class PredictedColumn(NamedTuple):
-    """What a density says of one column of some rows."""
+    """The predictions for one column."""
 
     values: NDArray[np.generic]  # (n_rows,), see `ReadableDensity.predict`
     probabilities: pd.DataFrame  # (n_rows, n_levels), see `ReadableDensity.predict_proba`
 
 
 class Question(NamedTuple):
-    """How probable combinations of some columns' codes are in rows, given their other cells."""
+    """A question: the probabilities of combinations of codes, given the other cells of rows."""
 
-    rows: NDArray[np.intp]  # (n_rows,), which rows of all
+    rows: NDArray[np.intp]  # (n_rows,), positions of the rows
     columns: NDArray[np.intp]  # (n,)
     combinations: Codes  # (n, n_combinations)
     seen: Codes  # (n_columns, n_distinct), the distinct rows
-    position: NDArray[np.intp]  # (n_rows,), each row's among these
+    position: NDArray[np.intp]  # (n_rows,), position of each row among these
 
     @classmethod
     def of(
         cls, codes: Codes, rows: NDArray[np.intp], columns: NDArray[np.intp], combinations: Codes
     ) -> "Question":
-        """Ask about some rows of (n_columns, n_rows) codes."""
+        """Make the question for some rows of (n_columns, n_rows) codes."""
         seen, position = np.unique(codes[:, rows], axis=1, return_inverse=True)
         return cls(rows, columns, combinations, seen, position.reshape(-1))
 
@@ -65,7 +65,7 @@ class Question(NamedTuple):
         return int(self.seen.shape[1] * self.combinations.shape[1])
 
     def blocks(self) -> Iterator[Codes]:
-        """Yield the rows to score, the combinations of a row one after the other."""
+        """Yield the rows to score, with the combinations of a row one after the other."""
         n_combinations = self.combinations.shape[1]
         at_once = max(1, _MOST_SCORED // n_combinations)
         for start in range(0, self.seen.shape[1], at_once):
@@ -76,7 +76,7 @@ class Question(NamedTuple):
 
 
 class Conditional(Protocol):
-    """A density that answers for any of its columns, given the others."""
+    """A density that can predict each of its columns."""
 
     schema_: Schema
 
@@ -113,7 +113,7 @@ def fill_missing(
         _fill_draws(density, codes, rng, first_row)
     rows_filled, names = frame.copy(), [str(name) for name in frame.columns]
     for column, of_column, gone in zip(density.schema_.columns, codes, is_missing, strict=True):
-        if gone.any() and column.name in names:  # else it is a part of a date
+        if gone.any() and column.name in names:  # otherwise it is a part of a date
             place, rows = names.index(column.name), np.flatnonzero(gone)
             values = _values_of(column, of_column[rows], rng if how == "draw" else None)
             cells = _filled(frame.iloc[:, place], column, rows, of_column[rows], values)
@@ -129,7 +129,7 @@ def predict_given_others(
     first_row: int = 1,
     unknown: UnknownCells | None = None,
 ) -> PredictedColumn:
-    """Return what a column is, given the other cells of each row: scored once for both answers."""
+    """Predict a column, given the other cells of each row; rows are scored only once."""
     column, index, log_shares = _given_others(density, X, target, how, first_row, unknown)
     shares = _level_frame(column, index, log_shares)
     return PredictedColumn(_chosen(column, log_shares, how), shares)
@@ -198,7 +198,7 @@ def _log_shares(
 
 
 def _fill_modes(density: Conditional, codes: Codes, first_row: int) -> None:
-    """Fill what is missing in rows of codes by what is most probable."""
+    """Fill missing codes of rows by the most probable ones."""
     columns, asked = density.schema_.columns, []
     patterns, members = np.unique(codes == MISSING, axis=1, return_inverse=True)
     for number, is_missing in enumerate(patterns.T):
@@ -218,7 +218,7 @@ def _fill_modes(density: Conditional, codes: Codes, first_row: int) -> None:
 def _fill_draws(
     density: Conditional, codes: Codes, rng: np.random.Generator, first_row: int
 ) -> None:
-    """Fill what is missing in rows of codes by draws, column by column given those before."""
+    """Fill missing codes of rows by draws, column by column, given the columns before."""
     for j, column in enumerate(density.schema_.columns):
         rows = np.flatnonzero(codes[j] == MISSING)
         if rows.size == 0:
@@ -232,7 +232,7 @@ def _fill_draws(
 
 
 def _n_known(column: Column) -> int:
-    """Return the number of codes that are not the level for missing cells, at least one."""
+    """Return the number of codes without the missing level, at least one."""
     n_known = column.n_levels - column.has_missing_level
     if n_known == 0:
         raise DataError(f'column "{column.name}" must have a level to fill in, got none')
@@ -240,7 +240,7 @@ def _n_known(column: Column) -> int:
 
 
 def _chosen(column: Column, log_shares: Floats, how: str) -> NDArray[np.generic]:
-    """Return the most probable value of a column in each row, or the mean, if it is not missing."""
+    """Return a column's most probable value in each row, or its mean, if it is not missing."""
     log_shares = log_shares[:, : _n_known(column)]
     if how == "mode":
         return _values_of(column, log_shares.argmax(axis=1), None).to_numpy()
@@ -251,13 +251,13 @@ def _chosen(column: Column, log_shares: Floats, how: str) -> NDArray[np.generic]
 
 def _level_frame(column: Column, index: pd.Index, log_shares: Floats) -> pd.DataFrame:
     """Return the probability of each level, by row."""
-    kept = object if column.has_missing_level else None  # or None would become NaN
+    kept = object if column.has_missing_level else None  # otherwise None would become NaN
     labels = pd.Index(_labels_of(column), dtype=kept, name=column.name)
     return pd.DataFrame(np.exp(log_shares), index=index, columns=labels)
 
 
 def _batches(questions: Iterable[Question]) -> Iterator[list[Question]]:
-    """Yield questions together as long as they are short: a density that is an average is slow."""
+    """Yield questions in batches, because an averaged density is slow for each call."""
     batch: list[Question] = []
     for asked in questions:
         if batch and sum(one.n_scored for one in [*batch, asked]) > _MOST_SCORED:
@@ -269,21 +269,21 @@ def _batches(questions: Iterable[Question]) -> Iterator[list[Question]]:
 
 
 def _frame_of(given: GivenRows, names: Sequence[str], target: str | None = None) -> pd.DataFrame:
-    """Return rows as a DataFrame, a target's cells perhaps not among them."""
+    """Return rows as a DataFrame, which may lack the target."""
     if target is not None and np.shape(given.cells)[1:] == (len(names) - 1,):
         names = [name for name in names if name != target]
     return given.named(names)
 
 
 def _without(frame: pd.DataFrame, target: str) -> pd.DataFrame:
-    """Return rows with nothing known of a target."""
+    """Return rows with all cells of a target missing."""
     others = frame.loc[:, [str(name) != target for name in frame.columns]]
     nothing = pd.DataFrame({target: pd.Series([None] * len(frame), dtype=object)})
     return pd.concat([others, nothing.set_axis(frame.index)], axis=1)
 
 
 def _labels_of(column: Column) -> list[object]:
-    """Return what stands for each code of a column."""
+    """Return the label of each code of a column."""
     if column.kind == "continuous":
         labels: list[object] = [column.bin_words(k, k) for k in range(len(column.edges) - 1)]
     else:
@@ -294,7 +294,7 @@ def _labels_of(column: Column) -> list[object]:
 def _values_of(
     column: Column, codes: NDArray[np.integer], rng: np.random.Generator | None
 ) -> Cells:
-    """Return levels, and numbers of bins: drawn, or without a generator the (lower) middles."""
+    """Return levels, and numbers in bins: drawn, or without a generator the (lower) middle."""
     if column.kind == "continuous" and rng is None:
         middles = _middles(column)
         if column.is_whole:
@@ -304,7 +304,7 @@ def _values_of(
 
 
 def _numbers_of(column: Column) -> NDArray[np.float64]:
-    """Return the number that each code of a column of numbers stands for in a mean."""
+    """Return the number of each code of a column of numbers, for a mean."""
     if column.kind == "continuous":
         return _middles(column)
     return np.array(column.levels, np.float64)
@@ -313,7 +313,7 @@ def _numbers_of(column: Column) -> NDArray[np.float64]:
 def _filled(
     cells: Cells, column: Column, rows: NDArray[np.intp], codes: NDArray[np.integer], values: Cells
 ) -> Cells:
-    """Return cells in which some rows have new values, of the cells' type if it can hold them."""
+    """Return cells with new values in some rows, in the cells' type if it can hold them."""
     if len(rows) == len(cells) and not isinstance(cells.dtype, pd.CategoricalDtype):
         return values.set_axis(cells.index)
     found: list[object] = values.tolist()
@@ -322,7 +322,7 @@ def _filled(
         categories = cells.cat.categories
         known = column.encode(pd.Series(categories), allow_unknown=True)
         of_code = dict(zip(known.tolist(), categories, strict=True))
-        of_code.pop(column.other_code, None)  # none of the levels that are grouped
+        of_code.pop(column.other_code, None)  # no grouped level
         found = [of_code.get(code, v) for code, v in zip(codes.tolist(), found, strict=True)]
         cells = cells.cat.add_categories([v for v in dict.fromkeys(found) if v not in categories])
     elif pd.api.types.infer_dtype(cells, skipna=True) == "string" and not isinstance(found[0], str):
@@ -330,7 +330,7 @@ def _filled(
     with_values.iloc[rows] = pd.Series(found, dtype=object).to_numpy()
     try:
         return with_values.astype(cells.dtype)
-    except (TypeError, ValueError):  # such as the middle of a bin among integers
+    except (TypeError, ValueError):  # such as the middle of a bin in a column of integers
         return with_values.infer_objects()
 
 

@@ -1,4 +1,4 @@
-"""What posteriors over numbers share: the contract of a gradient, one move, and a fingerprint."""
+"""Shared by posteriors over vectors: the contract of a gradient, one move, and a fingerprint."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ import samplers
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_SHIFT = 0.1  # of a move, in the lengths that a posterior names
+_SHIFT = 0.1  # of a move, in units of the posterior's own lengths
 
 
 class ContinuousPosterior(ABC):
@@ -52,15 +52,15 @@ class ContinuousPosterior(ABC):
 
     @abstractmethod
     def _blocks(self) -> tuple[Floats, ArrayLike]:
-        """Return how far numbers are apart, (n,), and where blocks begin and the last ends."""
+        """Return the length scale of each number, (n,), and the limits of blocks."""
 
     @abstractmethod
     def _identity(self) -> tuple[Sequence[NDArray[Any]], object]:
-        """Return the data, and what else makes the posterior, with a `repr` that says all of it."""
+        """Return the data and the settings that identify the posterior, with a complete `repr`."""
 
 
 class Shift:
-    """A block of numbers, any with the same probability, shifted by normal steps; symmetric."""
+    """Shifts a uniformly chosen block of numbers by normal steps; symmetric."""
 
     def __init__(self, lengths: Floats, bounds: ArrayLike) -> None:
         self._steps = _SHIFT * lengths

@@ -1,4 +1,4 @@
-"""Which class is named, given its probabilities: the most probable, or the one that costs least."""
+"""Decisions by class probabilities: the most probable class, or the one of least cost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decision:
-    """A rule that names a class for each row: by default the most probable, the first of equals."""
+    """A rule that chooses a class for each row: by default the first of the most probable ones."""
 
-    # in [0, 1]: the second of two classes is named from that probability on
+    # in [0, 1]: the second of two classes is chosen if its probability is at least this
     threshold: float | None = None
-    # (n_classes, n_classes) >= 0, true by named: that of least expected cost is named
+    # (n_classes, n_classes) >= 0, true by chosen: the class of least expected cost is chosen
     costs: Floats | None = None
 
     @classmethod
     def of(
         cls, classes: NDArray[Any], threshold: Any = None, class_costs: Any = None
     ) -> "Decision":
-        """Return the rule that a user asks for, checked; see `LabeledFiles.predict`."""
+        """Return the rule of a user's arguments, checked; see `LabeledFiles.predict`."""
         if threshold is not None and class_costs is not None:
             raise ParameterError("class_costs must be None where threshold is given, got both")
         if threshold is not None:
@@ -40,7 +40,7 @@ class Decision:
         return cls() if class_costs is None else cls(costs=_costs(classes, class_costs))
 
     def choose(self, probabilities: Floats) -> NDArray[np.intp]:
-        """Return the named class of each row, (n_rows,); probabilities (n_rows, n_classes)."""
+        """Return the chosen class of each row, (n_rows,); probabilities (n_rows, n_classes)."""
         if self.threshold is not None:
             return (probabilities[:, 1] >= self.threshold).astype(np.intp)
         worth = probabilities if self.costs is None else -(probabilities @ self.costs)
@@ -49,7 +49,7 @@ class Decision:
 
 
 def _costs(classes: NDArray[Any], given: Any) -> Floats:
-    """Return a matrix of costs, given as one or by class."""
+    """Return a matrix of costs, given as a matrix or by class."""
     n = len(classes)
     if not isinstance(given, Mapping):
         try:
@@ -77,7 +77,7 @@ def _costs(classes: NDArray[Any], given: Any) -> Floats:
 
 
 def _position(classes: NDArray[Any], label: object) -> int:
-    """Return which class a label is, or the text of a label."""
+    """Return the position of a class, given its label or the text of its label."""
     listed = classes.tolist()
     if label in listed:
         return int(listed.index(label))

@@ -1,4 +1,4 @@
-"""What any estimator does whose posterior is over densities: score and draw by one, or by all."""
+"""Estimators whose posterior is over densities: they score and sample by one density, or by all."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
 
     @property
     def learned_(self) -> D:
-        """The most probable state that was found; the model also has it under a specific name."""
+        """The most probable state found; the model also has it under a specific name."""
         check_is_fitted(self, "_best")
         return self._readable(self._best)
 
@@ -59,7 +59,7 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
         if self.predictive == "map":
             return super()._score_known(codes)
         densities, shares = self._drawn()
-        # each of hundreds of densities is asked for every row, and most rows occur many times
+        # each of hundreds of densities scores all rows, and most rows occur many times
         distinct, places = np.unique(codes, axis=1, return_inverse=True)
         scores = np.array([density.score_codes(distinct) for density in densities])
         averaged: NDArray[np.float64] = logsumexp(scores, axis=0, b=shares[:, np.newaxis])
@@ -84,7 +84,7 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
         ParameterError
             If `predictive` is "average", or leaves are dependent.
         """
-        learned = self.learned_  # which says if nothing is fitted
+        learned = self.learned_  # raises NotFittedError
         if self.predictive == "average":
             raise ParameterError('predictive must be "map" for SQL, got "average"')
         return learned.to_sql()

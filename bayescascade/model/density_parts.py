@@ -1,4 +1,4 @@
-"""Densities that are described part by part: the nodes of a tree, or the parts of a list."""
+"""Densities that consist of parts: the nodes of a tree, or the parts of a list."""
 
 import math
 from abc import abstractmethod
@@ -31,12 +31,12 @@ from bayescascade.report.numbers import (
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces
 from bayescascade.report.printed import Pictured
 
-_STRONGEST = math.log(20.0)  # bars of more than 20 times, or less than a 20th, are as long
-_NOTICEABLE = math.log(1.005)  # what is not printed as 1.00 x uniform is colored
+_STRONGEST = math.log(20.0)  # bars are cut at 20 times, and at a 20th
+_NOTICEABLE = math.log(1.005)  # ratios that are not printed as 1.00 are colored
 
 
 VOLUME_WORDS = "volume: widths of bins x numbers of levels"
-"""What a volume is, in a key."""
+"""The explanation of a volume in a key."""
 
 
 class DensityParts(Pictured):
@@ -92,14 +92,14 @@ class DensityParts(Pictured):
 
     @abstractmethod
     def _given(self, known: Conditions) -> tuple[dict[str, Any], float]:
-        """Return what conditions change, their own fields aside, and their probability.
+        """Return the fields changed by conditions, and the probability of the conditions.
 
-        Probabilities are those before, scaled by what is left of each part.
+        Probabilities are the old ones, scaled by the remaining share of each part.
         """
 
     @abstractmethod
     def _explanations(self, codes: NDArray[np.int32]) -> Iterable[str]:
-        """Return in words the parts that a coded row may be in, and what is known of them."""
+        """Return in words the parts that may contain a coded row, with their statistics."""
 
     @abstractmethod
     def _table(self, columns: list[Numbers]) -> Page:
@@ -195,7 +195,7 @@ class DensityParts(Pictured):
         return "\n".join([*told, *self._explanations(codes)])
 
     def _unknown_words(self, name: str, level: str | None) -> str:
-        """Return a cell outside the domain, and why it is."""
+        """Return a cell outside the domain in words, with the reason."""
         is_range = self.schema.columns[self.schema.names.index(name)].kind == "continuous"
         why = "is outside the range of the training rows" if is_range else "no training row has"
         shown = "missing" if level is None else quoted(printable(level))
@@ -253,7 +253,7 @@ class DensityParts(Pictured):
         ]
 
     def _part_in_words(self, part: int) -> str:
-        """Return the rows of a part, its share, and how common it is."""
+        """Return the rows of a part, its share, and its ratio to the uniform density, in words."""
         (rows,) = count_texts([float(self.counts[part])])
         share = share_text(float(self.probabilities[part]))
         ratio = float(self.log_densities[part]) + self.log_domain

@@ -1,6 +1,6 @@
-"""How well one quantity was explored: R-hat, effective sample size, and what to do about it.
+"""Convergence of one quantity: R-hat, effective sample size, and advice.
 
-They come from ``arviz_stats``, ArviZ's own and light to import.
+They are computed by ``arviz_stats``, a part of ArviZ that is quick to import.
 """
 
 import warnings
@@ -15,7 +15,7 @@ from bayescascade.base.typed_words import typed, typed_setting
 
 RHAT_CEILING = 1.01
 ESS_FLOOR = 400.0
-_FALL = 1.0  # nats: less is what a cold chain fluctuates by
+_FALL = 1.0  # nats: a cold chain fluctuates by less
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Diagnostic:
 
 
 def convergence_advice(search: object, n_chains: int | None = None) -> str:
-    """Return what to do where a diagnostic is not fine, given the search and number of chains."""
+    """Return advice for chains that do not agree, given the search and number of chains."""
     longer = f"run longer chains ({typed('n_steps', '--steps')})"
-    if n_chains == 1:  # which nothing can be compared with
+    if n_chains == 1:  # a single chain cannot be compared
         several = f"run several chains ({typed('n_chains', '--chains')})"
         longer = f"{several}, or longer ones ({typed('n_steps', '--steps')})"
     if "tempering" in str(search) or "langevin" in str(search):
@@ -46,7 +46,7 @@ def convergence_advice(search: object, n_chains: int | None = None) -> str:
 
 
 def fallen_chains(traces: Mapping[str, NDArray[np.float64]]) -> int:
-    """Return how many annealing chains ended below where one had been at its first temperature."""
+    """Return how many annealings ended below the density of a chain at the first temperature."""
     if "best_log_density" not in traces or traces["best_log_density"].size == 0:
         return 0
     start = float(traces["best_log_density"][:, 0].max())
@@ -64,6 +64,6 @@ def diagnose_array(draws: NDArray[np.float64]) -> Diagnostic:
     if np.ptp(draws) == 0.0:
         return Diagnostic(mean, sd, 1.0, float(draws.size))
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # chains that each stand still: inf
+        warnings.simplefilter("ignore", RuntimeWarning)  # chains that never move: inf
         r_hat, ess = float(array_stats.rhat(draws)), float(array_stats.ess(draws))
     return Diagnostic(mean, sd, r_hat, ess)

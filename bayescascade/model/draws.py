@@ -1,4 +1,4 @@
-"""The draws of a search: a run of `samplers` that knows, by a legend, what its traces mean."""
+"""The draws of a search: a run of `samplers` with a legend of its traces."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -25,31 +25,31 @@ _NOT_PARAMETERS = (
     "best_log_density",
     "log_prior",
 )
-"""Traces that say how a chain fares, not what its states are."""
+"""Traces of the progress of a chain, not of its states."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceLegend:
-    """What the traces of a posterior mean; every part may be left out."""
+    """The meaning of a posterior's traces; each part may be left out."""
 
-    # the traced whole number that says how large a state is, such as "n_leaves"
+    # the traced size of a state, an integer, such as "n_leaves"
     size: str | None = None
-    # reported with every fit, beside the log posterior; by default the size, else all traces
+    # reported with every fit, besides the log posterior; by default the size, otherwise all traces
     diagnosed: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()  # names of the columns that a state may use
     # state to the indices of the columns that it uses; can be pickled
     columns_of: Callable[[Any], Sequence[int]] | None = None  # Any: a state of the posterior
-    # by trace of codes, such as "first_feature": what a code >= 0 stands for, negative ones for
+    # by trace of codes, such as "first_feature": labels of codes >= 0, negative ones are for
     # none; can be pickled
     labels: Mapping[str, Callable[[int], str]] = field(default_factory=dict)
-    # what quantities are called where `trace_words` does not say it
+    # names of quantities that differ from `trace_words`
     words: Mapping[str, str] = field(default_factory=dict)
-    # state to what its parts hold, hashable, by their names; None stands for nothing. States of the
-    # same parts say the same, whatever their parts are called.
+    # state to the contents of its parts, hashable, by name; None for an empty part. States of the
+    # same contents are equivalent, even if their parts have other names.
     parts_of: Callable[[Any], Mapping[str, Hashable]] | None = None  # Any: a state
 
     def diagnosed_of(self, traces: Mapping[str, Any]) -> list[str]:
-        """Return the traces of a run whose convergence is looked at, the log density first."""
+        """Return the traces whose convergence is checked, the log density first."""
         named = self.diagnosed or ((self.size,) if self.size else tuple(traces))
         rest = (name for name in named if name not in (*_NOT_PARAMETERS, *self.labels))
         return ["log_density", *rest]
@@ -164,5 +164,5 @@ class PosteriorRun(Run[S]):
 
 
 def _contents(parts: Mapping[str, Hashable]) -> frozenset[Hashable]:
-    """Return what parts hold, but for nothing."""
+    """Return the contents of parts that are not empty."""
     return frozenset(part for part in parts.values() if part is not None)

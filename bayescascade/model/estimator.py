@@ -1,8 +1,8 @@
-"""What any estimator does: search, sample, average over draws, print, save and load.
+"""Estimators over tables: search, sample, average over draws, print, save and load.
 
-A family of models subclasses `PosteriorEstimator`, or the `DensityEstimator` of `density_estimator`
-if what it learns is a density, and fills in the hooks: the abstract methods, which say how a
-posterior is made of a table, what of a state is kept without the data, and what a user sees of it.
+A family subclasses `PosteriorEstimator`, or `DensityEstimator` for densities, and implements the
+hooks: abstract methods that make the posterior of a table, the stored form of a state, and its
+readable form.
 """
 
 import operator
@@ -45,7 +45,7 @@ from bayescascade.model.summary import FitSummary
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 from bayescascade.report.printed import Pictured
 
-_TOLERANCE = 1e-6  # between the stored log posterior, or total weight, and what the counts give
+_TOLERANCE = 1e-6  # of the stored log posterior, or total weight, and that of the counts
 S = TypeVar("S")
 C = TypeVar("C", bound=CountedState)
 L = TypeVar("L", bound=Pictured)
@@ -88,11 +88,12 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     posterior_: TablePosterior[S] = field(init=False)
 
-    # -- hooks that every estimator fills in -------------------------------------------------------
+    # -- hooks that every estimator implements
+    # -------------------------------------------------------
 
     @abstractmethod
     def _make_posterior(self, table: Table) -> TablePosterior[S]:
-        """Return the model's posterior given a table."""
+        """Return the posterior given a table."""
 
     @abstractmethod
     def _count(self, state: S) -> C:
@@ -100,59 +101,59 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     @abstractmethod
     def _readable(self, counted: C) -> L:
-        """Return what a user sees of a state, by `schema_` and the parameters."""
+        """Return the readable form of a state, by `schema_` and the parameters."""
 
     @abstractmethod
     def _read_counted(self, record: Mapping[str, Any]) -> C:
-        """Return what `CountedState.to_record` wrote, checked; see `_restore`."""
+        """Return the state of a record of `CountedState.to_record`, checked; see `_restore`."""
 
     @abstractmethod
     def _log_density(self, counted: C) -> float:
-        """Return the log posterior density of a state, nats, without the data: by its weights."""
+        """Return the log posterior density of a state by its weights, nats."""
 
     @abstractmethod
     def _solve(self, posterior: Any, search: Search) -> Solution[S]:  # Any: the family's own
-        """Find the most probable state with a proof; TooLargeError if it takes too much."""
+        """Find the most probable state with a proof; TooLargeError beyond the limits."""
 
     @abstractmethod
     def _key(self, learned: L) -> Page:
-        """Return what the numbers of what was learned are."""
+        """Return the explanation of the printed numbers."""
 
-    # -- hooks with an answer that may do ----------------------------------------------------------
+    # -- hooks with a default ----------------------------------------------------------
 
     def _default_steps(self, table: Table) -> int:
-        """Return the steps per chain and phase where `n_steps` is None."""
+        """Return the default steps per chain and phase."""
         return default_steps(table.n_distinct)
 
     def _rounds(self, table: Table) -> Rounds:
-        """Return how long chains may go on until they agree."""
+        """Return the limits of rounds until chains agree."""
         del table
         return OF_CHAINS
 
     def _starts(self, posterior: Any) -> Sequence[S] | None:  # Any: the family's own
-        """Return where each chain starts, or None for wherever the posterior says."""
+        """Return the start of each chain, or None for the posterior's own starts."""
         del posterior
         return None
 
     def _prepare_chains(self, posterior: Any) -> None:
-        """Give a posterior what only chains need, before they run; nothing unless extended."""
+        """Prepare a posterior for chains; does nothing by default."""
 
     def _keep(self, drawn: Sequence[S]) -> Draws[C]:
-        """Return what is kept of draws, and saved."""
+        """Return the draws that are kept and saved."""
         times = Counter(drawn)
         return Draws([self._count(state) for state in times], list(times.values()))
 
     def _readable_draws(self, counted: Sequence[C]) -> Sequence[L]:
-        """Return what a user sees of each of some states, made once or whenever it is asked for."""
+        """Return the readable form of each of some states."""
         return [self._readable(one) for one in counted]
 
     def _draws_record(self) -> Any:  # Any: plain JSON types
-        """Return the draws kept as `_read_draws` takes them."""
+        """Return the kept draws as a record for `_read_draws`."""
         draws = zip(*self._draws, strict=True)
         return [{**counted.to_record(), "times": times} for counted, times in draws]
 
     def _read_draws(self, record: Any, total: float) -> Draws[C]:
-        """Return what `_draws_record` wrote, of rows of this weight; see `_read_counted`."""
+        """Return the draws of a `_draws_record`, for rows of this weight; see `_read_counted`."""
         times = [check_times(draw["times"]) for draw in record]
         counted = [self._read_counted(draw) for draw in record]
         for one in counted:
@@ -161,7 +162,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         return Draws(counted, times)
 
     def _quick_state(self, posterior: Any) -> S | None:
-        """Return a state for when Ctrl-C comes before a search has one, or None."""
+        """Return a state in case Ctrl-C comes before a search has one, or None."""
         del posterior
         return None
 
@@ -184,7 +185,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         return search
 
     def _fit_table(self, table: Table, search: Search, solve: Solver[S] | None = None) -> None:
-        """Search the posterior given a table, by `_solve` if exactly, and become what was found."""
+        """Search the posterior given a table, and set the attributes of the result."""
         found = explore_by(
             search,
             self._make_posterior(table),
@@ -212,7 +213,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     @property
     def learned_(self) -> L:
-        """The most probable state that was found; the model also has it under a specific name."""
+        """The most probable state found; the model also has it under a specific name."""
         check_is_fitted(self, "_best")
         return self._readable(self._best)
 
@@ -222,7 +223,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         return self._keep(thinned(self.run_.draws))
 
     def _drawn(self) -> tuple[Sequence[L], NDArray[np.float64]]:
-        """Return what a user sees of each distinct draw, and its share of the draws."""
+        """Return the readable form of each distinct draw, and its share of the draws."""
         counted, shares = self._drawn_counted()
         parameters = [vars(self)[name] for name in self._get_param_names()]
         kept = self._readables
@@ -234,7 +235,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
     def _drawn_counted(self) -> tuple[Sequence[C], NDArray[np.float64]]:
         """Return each distinct draw with its weights, and its share of the draws.
 
-        It is the best state found, alone, if the search was ended before it drew any.
+        If the search ended before it drew any, this is only the best state found.
         """
         counted, times = self._draws
         if not times and self.summary_.is_partial:
@@ -259,7 +260,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         )
 
     def _head(self) -> Page:
-        """Return data, how well held-out rows are classed if measured, model and search."""
+        """Return data, results on held-out rows if there are any, model and search."""
         held_out = self.summary_.held_out
         return (
             Heading(self._data_pieces()),
@@ -269,21 +270,21 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         )
 
     def _model_words(self) -> str:
-        """Return what the model is, and its parameters."""
+        """Return the name of the model and its parameters."""
         return ", ".join([self.title, *self._model_pieces()])
 
     def _found_pieces(self) -> list[str]:
-        """Return how what was learned was found, how probable it is, and its size."""
+        """Return the search, the log posterior of the result, and its size."""
         size = getattr(self._readable(self._best), self.size_name)
         return [*super()._found_pieces(), count_of(size, *self.size_words)]
 
     def _above_page(self) -> Page:
-        """Return what stands above what is shown, where that is not the best that was found."""
+        """Return the lines above a shown state that is not the best one found."""
         return ()
 
     @property
     def _shows_best(self) -> bool:
-        """Whether what is shown is the best that was found."""
+        """Whether the shown state is the best one found."""
         return True
 
     # -- reports -----------------------------------------------------------------------------------
@@ -310,7 +311,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         return (*self._head(), BLANK, *self._posterior_page())
 
     def _posterior_page(self) -> Page:
-        """Return what draws say, and why they are larger than what is shown, where that is so."""
+        """Return the shares of the draws, and a note if draws are larger than the shown state."""
         shares, plural = self.summary_.shares, self.size_words[1]
         own = getattr(self.learned_, self.size_name)
         larger = larger_draws(shares.get(plural, {}), self.learned_word, plural, own)
@@ -336,14 +337,14 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
 
     def __getstate__(self) -> dict[str, Any]:
         state = {**super().__getstate__()}
-        if "_readables" in state:  # which can be made again
+        if "_readables" in state:  # these can be computed again
             state["_readables"] = Readables()
         return state
 
     # -- files -------------------------------------------------------------------------------------
 
     def _fields(self) -> dict[str, Any]:
-        draws = self._draws_record()  # first: it may leave a note in the summary
+        draws = self._draws_record()  # first, because it may add a note to the summary
         return {
             "schema": self.schema_.to_dict(),
             **self._own_record(),
@@ -361,7 +362,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         draws = self._read_draws(record["draws"], best.total)
         log_posterior = float(record["log_posterior"])
         self.summary_ = FitSummary.from_dict(record["summary"])
-        with np.errstate(over="ignore", invalid="ignore"):  # of absurd counts: NaN, and unequal
+        with np.errstate(over="ignore", invalid="ignore"):  # absurd counts give NaN
             computed = self._log_density(best)
         if not abs(computed - log_posterior) <= _TOLERANCE * (1 + abs(computed)):
             raise ModelFileError(

@@ -1,8 +1,8 @@
-"""From a posterior and a search to what was found: the one way that all methods take.
+"""From a posterior and a search to a result: all methods use this function.
 
-`explore` asks of a posterior what `samplers` does: a log density, a way to start, and moves or a
-compiled block of steps. Whatever else a posterior offers is used where it is there: ``describe``
-(traces), ``legend`` (what these mean), ``table`` (the rows), ``parameters``, ``canonical``.
+`explore` needs what `samplers` needs: a log density, a start, and moves or a compiled block of
+steps. Optional methods of a posterior are used if they exist: ``describe`` (traces), ``legend``
+(what these mean), ``table`` (the rows), ``parameters``, ``canonical``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from bayescascade.report.printed import Printed
 S = TypeVar("S")
 
 Solver = Callable[[Any, Search], Solution[S]]
-"""Finds the best state of a posterior with a proof; raises TooLargeError if that is too much."""
+"""Finds the best state of a posterior with a proof; raises TooLargeError beyond the limits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Found(Printed, Generic[S]):
     log_density: float
     run_: PosteriorRun[S] = field(repr=False)
     summary_: FitSummary = field(repr=False)
-    posterior: Any = field(repr=False)  # Any: whatever the search could run on
+    posterior: Any = field(repr=False)  # Any: the posterior of the search
     solution: Solution[S] | None = field(default=None, repr=False)
 
     @property
@@ -79,7 +79,7 @@ class Found(Printed, Generic[S]):
 
 
 def explore(
-    posterior: Any,  # Any: the contract is structural, and a user's own class need not name it
+    posterior: Any,  # Any: the contract is structural, for users' own classes
     search: str = "anneal+metropolis",
     *,
     n_steps: int | None = None,
@@ -208,12 +208,12 @@ def explore_by(
     told: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> Found[S]:
-    """Do what `explore` does, for estimators: by a `Search`, under their own name.
+    """Explore for estimators, by a `Search` and under their own name.
 
-    `title` is what the model is called, `told` its parameters in words; a trace file has
-    `settings`. If chains are run, `prepare` is called with the posterior before, and `starts` (or
-    what it returns) says where they start. Where Ctrl-C came before `solve` had any state,
-    `quickly` returns one at once, or None: KeyboardInterrupt.
+    `title` names the model, and `told` has its parameters in words; a trace file has `settings`.
+    Before chains, `prepare` is called with the posterior; `starts` has their starts, or returns
+    them. If Ctrl-C comes before `solve` has a state, `quickly` returns one at once, or None for
+    KeyboardInterrupt.
     """
     solution, reason = None, ""
     guess: samplers.Run[S] | None = None
@@ -224,7 +224,7 @@ def explore_by(
             if search.search == "exact":
                 raise
             reason = f"an exact search needs {error.needed}"
-        except OutOfTime:  # what is left of the time is for chains
+        except OutOfTime:  # the rest of the time is for chains
             reason = f"the exact search did not finish in its part of {search.time_limit:g} s"
         except KeyboardInterrupt:
             state = None if quickly is None else quickly(posterior)
@@ -236,7 +236,7 @@ def explore_by(
     if solution is not None:
         try:
             run = solution.as_run(posterior, search.report)
-        except KeyboardInterrupt:  # what was found is there, only its draws are not
+        except KeyboardInterrupt:  # there is a result, but no draws
             solution = replace(solution, draws=(), interrupted=True)
             run = solution.as_run(posterior)
     elif guess is not None:
@@ -254,7 +254,7 @@ def explore_by(
         )
     data = getattr(posterior, "table", None)
     sampled_by = search.search
-    if run.method == "tempering":  # which may have joined
+    if run.method == "tempering":  # replica exchange may have followed
         first = "metropolis" if sampled_by == "metropolis" else "anneal"
         sampled_by = sampled_by if sampled_by == "tempering" else f"{first}+tempering"
     told_settings = {

@@ -1,15 +1,15 @@
-"""The one door to the words exact, optimal and gap, and the rounding that it allows for.
+"""The check behind the words exact, optimal and gap, and its bounds on rounding.
 
-A solver claims that the state it returns has some log density. Before anything is called exact, the
-state is evaluated by the posterior itself, which knows nothing of the solver. The two may differ by
-rounding alone, for which both have a proved bound; a larger difference is an error of ours.
+A solver claims a log density for its state. Before a result is called exact, the posterior
+evaluates the state independently. The two may differ only by rounding, for which both have a proved
+bound; a larger difference is a bug.
 
 A float of magnitude x is off by at most ``UNIT x``. A log density is a sum of terms, some of which
 are far larger than the sum: ``lnG(x)`` of a billion rows is 2e10, and its last digit 4e-6. So the
 bounds add up the sizes of the terms. For ``lnG(x)``, `log_gamma_sizes` is at least
 
-* ``abs(lnG(x))``: rounding of the value, which gammaln gets right to a few units;
-* ``x abs(psi(x))``: by how much the value moves if x is off by a share of itself;
+* ``abs(lnG(x))``: rounding of the value, in which gammaln is right to a few units; * ``x
+abs(psi(x))``: the change of the value for a relative error of x;
 
 since ``abs(lnG(x)) <= x ln x`` and ``psi(x) <= ln x`` for x >= 2; below 2, where ``lnG`` is between
 -0.13 and ``-ln x``, and ``x abs(psi(x))`` at most 1.03, both are at most ``abs(ln x) + 1``.
@@ -27,10 +27,10 @@ S = TypeVar("S")
 Floats = NDArray[np.float64]
 
 UNIT = 2.0**-53
-"""By how much of itself one operation in floats may be off."""
+"""The largest relative error of one operation in floats."""
 
 EVALUATED = 8.0
-"""Of `UNIT` times its size, how far off a log gamma is: 4 for gammaln, 4 for its argument.
+"""The error of a log gamma, in `UNIT` times its size: 4 for gammaln, 4 for its argument.
 
 Of 52,000 numbers from 1e-300 to 1e300, SciPy's gammaln was off by 2.7 at most, and libm's by 3.7.
 """
@@ -39,9 +39,9 @@ _VISIBLE = 5e-3  # nats that a print of two decimals shows
 
 
 def shown_gap(gap: float, rounding: float) -> float:
-    """Return a gap as it is shown: that of rounding in place of 0, where it would be seen.
+    """Return the gap to be shown: the bound on rounding instead of 0, if it would be visible.
 
-    So nothing is called exact whose printed figures rounding may have changed.
+    So no result is called exact if rounding may have changed its printed figures.
     """
     return rounding if gap == 0.0 and rounding >= _VISIBLE else gap
 
@@ -65,13 +65,13 @@ def share_of_sums(weights: Floats) -> float:
 def certified(
     log_density: Callable[[S], float], state: S, claimed: float, rounding: float
 ) -> float:
-    """Return the log density of a state, and check it against what a solver claims.
+    """Return the log density of a state, and check it against a solver's claim.
 
-    The solver claims from its own numbers. InternalError if the two differ by more than `rounding`
-    >= 0, a proved bound on the rounding errors of both together.
+    InternalError if the two differ by more than `rounding` >= 0, a proved bound on the rounding
+    errors of both together.
     """
     found = float(log_density(state))
-    if not abs(found - claimed) <= rounding:  # NaN is no proof
+    if not abs(found - claimed) <= rounding:  # NaN fails the check
         raise InternalError(
             f"a search found {claimed!r} to be the best, but its result is worth {found!r}, which "
             f"rounding, at most {rounding:.2g}, does not explain: an error in bayescascade. "

@@ -1,8 +1,8 @@
-"""The experiment: densities learn a random half of a table, and are scored on the other.
+"""The experiment of `compare`: densities learn a random half of a table and score the other.
 
-The halves are the same for all densities, so that differences between densities can be told from
-differences between halves. The schema, with the edges of bins, is that of the whole table, so that
-a level which only the other half has is known.
+The halves are the same for all densities, so differences between densities are not differences
+between halves. The schema, with the edges of bins, is that of the whole table, so levels that occur
+only in the other half are known.
 """
 
 import zlib
@@ -28,7 +28,7 @@ from samplers.parameters import check_n_jobs
 
 N_FOLDS = 2
 
-WORTH_WORKERS = 4.0  # expected seconds of one process; others take two until they have begun
+WORTH_WORKERS = 4.0  # expected seconds of one process; other processes take two seconds to start
 
 Estimator = TypeVar("Estimator", bound=ReadableDensity[Any])
 
@@ -37,27 +37,27 @@ class Learned(NamedTuple):
     """A density that was learned."""
 
     model: ReadableDensity[Any]
-    settings: Mapping[str, float | str] = {}  # of those that candidates differ by
+    settings: Mapping[str, float | str] = {}  # of the parameters in which candidates differ
 
 
 Learner: TypeAlias = Callable[[Table, int, int | None], Learned]
-"""Learns from a table, given a seed and how many chains run at the same time."""
+"""Learns from a table, given a seed and the number of parallel chains."""
 
 
 class Contender(NamedTuple):
     """A density that is compared."""
 
-    title: str  # what it is called
+    title: str  # its name
     learn: Learner
 
     @classmethod
     def of(cls, listed: ListedDensity) -> "Contender":
-        """Return the candidates of a family, of which the one is taken that suits the table."""
+        """Return a contender that chooses among a family's candidates."""
         return cls(listed.made().title, partial(_learn_listed, listed))
 
     @classmethod
     def like(cls, title: str, model: ReadableDensity[Any]) -> "Contender":
-        """Return a density as someone set it up, which is not changed."""
+        """Return a contender for a user's density, which is not changed."""
         return cls(title, partial(_learn_like, model))
 
 
@@ -81,14 +81,14 @@ def _learn_like(
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one density made of one halving."""
+    """The result of one density for one halving."""
 
     halving: int  # >= 0
     model: str  # its name
     log_likelihood: float  # mean over the rows of the other half, nats a row
-    n_parts: float  # leaves, rules with the else, classes or cells; infinite if over 1.8e308
+    n_parts: float  # leaves, rules including the else, classes or cells; infinite above 1.8e308
     seconds: float  # to choose settings and learn
-    settings: Mapping[str, float | str]  # what was chosen by the half that was learned from
+    settings: Mapping[str, float | str]  # settings that the learned half chose
 
 
 def outcomes_of(
@@ -101,9 +101,9 @@ def outcomes_of(
 ) -> Iterator[Outcome]:
     """Yield the outcome of each density in each halving as soon as it is known, halving by halving.
 
-    The smaller half of an odd number of rows is learned from. repeats >= 1 counts halvings; an
-    outcome depends on seed >= 0, not on the other densities, `repeats` or `n_jobs`, which are
-    learned at the same time, in processes, or on the Dask cluster of joblib.
+    The smaller half of an odd number of rows is learned from. repeats >= 1 counts halvings. An
+    outcome depends on seed >= 0, but not on the other densities, `repeats` or `n_jobs`, the number
+    of parallel processes; these may be workers of joblib's Dask cluster.
     """
     check_integer("repeats", repeats, minimum=1)
     check_integer("seed", seed, minimum=0)
@@ -132,14 +132,14 @@ def outcomes_of(
 
 @dataclass(frozen=True)
 class _Experiment:
-    """What all outcomes of a comparison depend on."""
+    """The common inputs of all outcomes."""
 
     table: Table
     contenders: Mapping[str, Contender]
     seed: int
 
     def outcome(self, halving: int, model: str, n_jobs: int | None) -> Outcome:
-        """Return what one density makes of one halving."""
+        """Return the outcome of one density for one halving."""
         rng = np.random.default_rng(_seed(self.seed, halving, "halves"))
         split = split_rows(self.table.weights, 2, rng)
         seen, held_out = (with_weights(self.table, weights) for weights in split)
@@ -154,12 +154,11 @@ class _Experiment:
 
 
 def best_of(candidates: Sequence[Estimator], table: Table, seed: int) -> Estimator:
-    """Return the candidate whose settings suit the table best, fitted to it; the first of equals.
+    """Return the fitted candidate with the best settings for the table; the first of equals.
 
-    It is the best by the evidence where the exact search computes that of every candidate; else by
-    the log likelihood in folds, as in the thesis. `seed` >= 0 splits the same folds for all
-    candidates. KeyboardInterrupt if Ctrl-C ended the search of one: it would not be the candidate's
-    best.
+    The evidence decides if the exact search computes it for every candidate; otherwise the log
+    likelihood in folds, as in the thesis. `seed` >= 0 gives the same folds for all candidates.
+    KeyboardInterrupt if Ctrl-C ended the search of one, because its result would not be the best.
     """
     fitted = [fit_whole(candidate, table) for candidate in candidates]
     evidences = [_log_evidence(model) for model in fitted]
@@ -175,7 +174,7 @@ def _log_evidence(model: Estimator) -> float | None:
 
 
 def _scores_in_folds(candidates: Sequence[Estimator], table: Table, seed: int) -> list[float]:
-    """Return the log likelihood of the rows in folds that each candidate has not seen, nats."""
+    """Return each candidate's log likelihood of the held-out folds, nats."""
     scores = [0.0] * len(candidates)
     for held_out in split_rows(table.weights, N_FOLDS, np.random.default_rng(seed)):
         others = table.weights - held_out
@@ -187,15 +186,15 @@ def _scores_in_folds(candidates: Sequence[Estimator], table: Table, seed: int) -
 
 
 def fit_whole(model: Estimator, table: Table) -> Estimator:
-    """Fit a model; Ctrl-C, of which a search makes the best, is passed on."""
+    """Fit a model; raise KeyboardInterrupt if Ctrl-C ended its search."""
     model.fit(table)
-    summary = getattr(model, "summary_", None)  # of what searches
+    summary = getattr(model, "summary_", None)  # of models that search
     if summary is not None and summary.interrupted:
         raise KeyboardInterrupt
     return model
 
 
 def _seed(seed: int, halving: int, purpose: str) -> int:
-    """Return a seed for one purpose, whatever others there are."""
+    """Return a seed for one purpose, independent of other purposes."""
     sequence = np.random.SeedSequence(seed, spawn_key=(halving, zlib.crc32(purpose.encode())))
     return int(sequence.generate_state(1, np.uint64)[0])

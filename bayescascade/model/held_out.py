@@ -1,8 +1,9 @@
-"""How often a classifier is right on held-out rows, beside two baselines: measured, printed, saved.
+"""Accuracy of a classifier on held-out rows, with two baselines: measured, printed, saved.
 
-Rows are split into folds, of each class alike. Each fold is predicted by models that learned from
+Rows are split into folds, stratified by class. Each fold is predicted by models that learned from
 the other folds: the classifier itself, a logistic regression, and the shares of the classes. A
-class that the other folds lack gets the probability ``1 / (n + 1)`` from all three, n their rows.
+class that is missing in the other folds gets the probability ``1 / (n + 1)`` from all three, with n
+their number of rows.
 """
 
 import warnings
@@ -28,40 +29,40 @@ Floats: TypeAlias = NDArray[np.float64]
 
 DEFAULT_FOLDS = 5
 
-_MOST_ROWS, _MOST_CELLS = 60_000, 10_000_000  # cells: times classes; of more, one fold is held out
-_LEAST_PROBABILITY = 1e-15  # so that the log loss is finite
+_MOST_ROWS, _MOST_CELLS = 60_000, 10_000_000  # cells times classes; with more, one fold is held out
+_LEAST_PROBABILITY = 1e-15  # keeps the log loss finite
 _MOST_ITERATIONS = 100  # of the logistic regression
 
 
 class Figures(NamedTuple):
-    """How one model does: the part of the rows that it classes rightly, and its mean log loss."""
+    """The accuracy and the mean log loss of one model."""
 
     name: str
     accuracy: float
-    standard_error: float  # NaN of one row
+    standard_error: float  # NaN for one row
     log_loss: float  # nats
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """What was measured on held-out rows."""
+    """Measures on held-out rows."""
 
-    n_rows: int = 0  # that were predicted
-    n_folds: int = 0  # parts that all rows were split into
+    n_rows: int = 0  # predicted rows
+    n_folds: int = 0  # number of folds
     is_once: bool = False  # whether only the first part was held out
-    effort: str = ""  # how the folds were fitted, in words
-    figures: tuple[Figures, ...] = ()  # the model first; empty if nothing was measured
-    reason: str = ""  # why nothing was measured; empty if something was
+    effort: str = ""  # words for how folds were fitted
+    figures: tuple[Figures, ...] = ()  # the model first; empty without measures
+    reason: str = ""  # why there are no measures; otherwise empty
 
     @property
     def extent(self) -> str:
-        """Which rows were held out, in words."""
+        """The held-out rows in words."""
         if self.is_once:
             return f"1 of {self.n_folds} folds held out: the table is large"
         return f"{self.n_folds} folds, each held out once"
 
     def page(self) -> Page:
-        """Return the figures as a table, or why there are none."""
+        """Return the figures as a table, or the reason why there are none."""
         if self.reason:
             return (Pieces([f"accuracy on held-out rows: not measured, {self.reason}"]),)
         accuracies = [
@@ -83,7 +84,7 @@ class HeldOut:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "HeldOut":
-        """Rebuild from `to_dict`; raises KeyError, TypeError or ValueError if it is odd."""
+        """Rebuild from `to_dict`; KeyError, TypeError or ValueError if it is damaged."""
         figures = tuple(
             Figures(str(one["name"]), *(_number(one[name]) for name in Figures._fields[1:]))
             for one in record["figures"]
@@ -101,7 +102,7 @@ class HeldOut:
 
 
 def default_folds(X: pd.DataFrame, n_classes: int) -> tuple[int, bool]:
-    """Return the folds of rows, and whether one is enough: five of a large table take long."""
+    """Return the number of folds, and whether only one is held out, because the table is large."""
     return DEFAULT_FOLDS, len(X) > _MOST_ROWS or X.size * n_classes > _MOST_CELLS
 
 
@@ -117,11 +118,11 @@ def measure(
     n_folds: int,
     is_once: bool = False,
 ) -> HeldOut:
-    """Return how a classifier and the baselines do on held-out rows.
+    """Measure a classifier and the baselines on held-out rows.
 
     ``fit(X, y, weights, seed)`` returns a classifier; y, weights (n_rows,). `seeds` are for
     splitting and for each of n_folds >= 2 folds, of which only the first is held out if `is_once`.
-    `name` is the model's, and `effort` how a fold is fitted, in words.
+    `name` is the model's name; `effort` says in words how a fold is fitted.
     """
     weights = np.ones(len(X)) if weights is None else weights
     counts = weights > 0
@@ -167,7 +168,7 @@ def measure(
 
 
 def _aligned(probabilities: Floats, seen: NDArray[np.integer], shares: Floats) -> Floats:
-    """Return probabilities of some classes as those of all, (n_rows, n_classes), finite logs."""
+    """Return probabilities for all classes, (n_rows, n_classes), given those of some; all > 0."""
     aligned = np.zeros((len(probabilities), shares.size))
     aligned[:, seen] = probabilities / probabilities.sum(axis=1, keepdims=True)
     unseen = shares == 0
@@ -194,11 +195,11 @@ def _logistic(
     known: NDArray[np.intp],
     held: NDArray[np.intp],
 ) -> tuple[Floats, NDArray[np.integer]]:
-    """Return the probabilities of held rows by a logistic regression, and of which classes."""
+    """Return the probabilities of held-out rows by a logistic regression, and its classes."""
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a baseline need not converge to the last digit
+        warnings.simplefilter("ignore")  # a baseline need not converge completely
         model = LogisticRegression(max_iter=_MOST_ITERATIONS)
         model.fit(rows[known], codes[known], weights[known])
     return model.predict_proba(rows[held]), model.classes_

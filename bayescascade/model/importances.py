@@ -1,7 +1,6 @@
-"""How much a model's splits on each feature are worth, as shares: what `feature_importances_` is.
+"""The gain of a model's splits on each feature, as shares: `feature_importances_`.
 
-A model offers them where they mean something, and says of what they are shares; the attribute is
-missing elsewhere.
+A model has them only if they have a meaning, and documents what is shared.
 """
 
 import numpy as np
@@ -11,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 def importance_shares(
     n_features: int, features: ArrayLike, gains: ArrayLike
 ) -> NDArray[np.float64]:
-    """Return each feature's share of what splits win; 0 if its splits together lose.
+    """Return each feature's share of the gain of splits; 0 if its total gain is negative.
 
     features (n_splits,) int; gains (n_splits,) float64; what is returned (n_features,) float64
-    >= 0, with sum 1, or 0 if no split wins anything.
+    >= 0, with sum 1, or 0 without any gain.
     """
     sums = np.zeros(n_features)
     np.add.at(sums, np.asarray(features, np.intp), np.asarray(gains, np.float64))

@@ -1,4 +1,4 @@
-"""Draws of a posterior that a model keeps: distinct states, and how often each was drawn."""
+"""Draws of a posterior that a model keeps: distinct states with their counts."""
 
 from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from bayescascade.base.errors import ModelFileError, ParameterError
 
-MAX_KEPT_DRAWS = 1000  # states that `predictive="average"` averages over and a saved model holds
+MAX_KEPT_DRAWS = 1000  # states for `predictive="average"` and in a saved model
 
 _MAX_TIMES = 1 << 53
 
 
 class CountedState(Protocol):
-    """A state with the weights of the rows in its parts: what is kept of it without the data."""
+    """A state with the weights of the rows in its parts, which replace the data."""
 
     @property
     def total(self) -> float:
@@ -29,21 +29,22 @@ State = TypeVar("State")
 
 
 class Draws(NamedTuple, Generic[C]):
-    """Distinct states drawn from the posterior with their weights, and how often each was drawn."""
+    """Distinct states drawn from the posterior, with their weights and counts."""
 
     counted: Sequence[C]
     times: Sequence[int]
 
 
 class Readables:
-    """What a user sees of the draws, once it was made, and the parameters that it was made by.
+    """The readable forms of the draws, and the parameters that they depend on.
 
-    A model has one from its fit on: by scikit-learn's rule it does not change when it predicts.
+    A model has this object from its fit, because scikit-learn forbids new attributes in
+    predictions.
     """
 
     parameters: Sequence[Any] = ()
     draws: Sequence[Any] = ()
-    typical: int | None = None  # which of them that is, once it was asked for
+    typical: int | None = None  # position of the typical draw, once computed
 
 
 def even_places(n: int, most: int) -> NDArray[np.int64]:
@@ -52,18 +53,18 @@ def even_places(n: int, most: int) -> NDArray[np.int64]:
 
 
 def thinned(chains: Sequence[Sequence[State]], most: int = MAX_KEPT_DRAWS) -> list[State]:
-    """Return draws of all chains, one chain after the other, at even distances, at most `most`."""
+    """Return at most `most` draws of all chains, one chain after the other, at even distances."""
     drawn = [state for chain in chains for state in chain]
     return [drawn[place] for place in even_places(len(drawn), most)]
 
 
 def none_drawn() -> ParameterError:
-    """Return what is raised where there are no draws to average over."""
+    """Return the error for an average without draws."""
     return ParameterError('predictive must be "map" for a model without draws, got "average"')
 
 
 def check_times(times: object) -> int:
-    """Return how often a state was drawn, as a saved model has it; raises ModelFileError."""
+    """Return a saved state's number of draws; ModelFileError if it is none."""
     if type(times) is not int or not 1 <= times <= _MAX_TIMES:
         raise ModelFileError(f"a draw's times must be an integer >= 1, got {times!r}")
     return times

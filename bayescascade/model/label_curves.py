@@ -1,4 +1,4 @@
-"""ROC curves, and whether probabilities are as often right as they say, of any classifier."""
+"""ROC curves and calibration of any classifier."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from bayescascade.report.chart import Series, UnitChart
 from bayescascade.report.numbers import count_texts, diagnostic_text, share_text
 from bayescascade.report.page import Numbers, PrintedTable
 
-_MOST_CURVES = 5  # of classes, each against the rest
+_MOST_CURVES = 5  # number of classes, each against the rest
 _MOST_BINS, _ROWS_OF_BIN = 10, 20
 _LONGEST = 30  # name of an axis
 
@@ -22,17 +22,17 @@ class Calibration(NamedTuple):
     """Bins of rows by the probability that they got, each (n_bins,) float64, ascending."""
 
     said: Floats  # mean probability
-    happened: Floats  # share of the rows' weight for which it was so
+    happened: Floats  # share of the weight with a hit
     weights: Floats  # of the rows
 
 
 def calibration_of(
     probabilities: Floats, hits: Floats, weights: Floats, n_bins: int
 ) -> Calibration:
-    """Return bins by quantiles, as scikit-learn's `calibration_curve`; equals are never parted.
+    """Return bins by quantiles, as `calibration_curve` of scikit-learn; ties stay in one bin.
 
-    There are n_bins >= 1 or, of few different probabilities, fewer. probabilities, hits, weights
-    (n,): what was said, and of the weight that got it, how much was so.
+    There are n_bins >= 1, or fewer for few distinct probabilities. probabilities, hits, weights
+    (n,): predicted probability, weight of hits, and weight of all.
     """
     said, place = np.unique(probabilities[weights > 0], return_inverse=True)
     of_said, hit = (np.bincount(place, each[weights > 0], said.size) for each in (weights, hits))
@@ -46,11 +46,12 @@ def calibration_of(
 def curves_of(
     scores: LabelScores, names: Sequence[str]
 ) -> tuple[list[str], PrintedTable, tuple[UnitChart, ...]]:
-    """Return what a report shows of the probabilities: a sentence, a table and charts.
+    """Return a sentence, a table and charts on the probabilities, for a report.
 
-    Of more than two classes, ROC curves are of the commonest few, calibration of the predicted.
+    For more than two classes, ROC curves are of the most common ones, and calibration is of the
+    predicted class.
     """
-    from sklearn.metrics import roc_curve  # long to import, and no fit needs it
+    from sklearn.metrics import roc_curve  # slow to import, and no fit needs it
 
     counts = scores.confusion.sum(axis=1)
     is_binary = len(names) == 2

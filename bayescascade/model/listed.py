@@ -1,6 +1,6 @@
-"""What a family declares of an estimator for the commands that choose among several by name.
+"""Declarations of estimators for commands that choose among several by name.
 
-A declaration stands beside the family's parameters, imports nothing heavy, and is listed in
+A declaration is next to the family's parameters, has no slow imports, and is listed in
 `bayescascade.methods.listed`.
 """
 
@@ -14,15 +14,15 @@ from bayescascade.base.parameters import Parameters
 
 @dataclass(frozen=True)
 class Listed:
-    """An estimator that commands know by a name."""
+    """An estimator with a name in commands."""
 
     name: str  # in commands
     estimator: str  # its public name
     parameters: type[Parameters]
-    about: str  # what it is or does, as a part of a sentence
+    about: str  # its purpose, as a part of a sentence
 
-    def made(self, **given: Any) -> Any:  # Any: an estimator, each family has its own
-        """Return the estimator with what is given; of what it does not declare, nothing."""
+    def made(self, **given: Any) -> Any:  # Any: an estimator of any family
+        """Return the estimator with those of the given parameters that it declares."""
         declared = self.parameters.declared()
         known = {name: value for name, value in given.items() if name in declared}
         return getattr(import_module("bayescascade"), self.estimator)(**known)
@@ -32,8 +32,8 @@ class Listed:
 class ListedDensity(Listed):
     """A density that `compare` learns, and perhaps `fit`."""
 
-    among: Sequence[Mapping[str, Any]] = ({},)  # settings of which those are taken that suit
-    is_quick: bool = False  # it takes seconds, so that it is compared by default
+    among: Sequence[Mapping[str, Any]] = ({},)  # candidates, of which the best is chosen
+    is_quick: bool = False  # it takes seconds, and is compared by default
     is_fitted: bool = True  # `fit` learns it, too
 
 
@@ -41,33 +41,33 @@ class ListedDensity(Listed):
 class ListedBudgetLearner(Listed):
     """A classifier that `budget` learns, several budgets one after the other."""
 
-    of_trees: Callable[[int], Mapping[str, Any]]  # what parameters a number of trees is
+    of_trees: Callable[[int], Mapping[str, Any]]  # parameters for the number of trees
     given: Mapping[str, Any] = field(default_factory=dict)  # other than defaults
-    in_trials: Mapping[str, Any] = field(default_factory=dict)  # where it is one of several to try
+    in_trials: Mapping[str, Any] = field(default_factory=dict)  # if it is one of several to try
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListedLearner(Listed):
-    """What a command learns from the rows of a file and their labels, alone or as one of several.
+    """An estimator for a command on labeled rows of a file.
 
-    Its output columns in `predict` are those that its `predict_block` names.
+    Its `predict_block` names its output columns in `predict`.
     """
 
-    given: Mapping[str, Any] = field(default_factory=dict)  # parameters in place of defaults
-    call: str = "fit"  # its method that learns, and returns what is printed
+    given: Mapping[str, Any] = field(default_factory=dict)  # parameters that differ from defaults
+    call: str = "fit"  # its method that learns and returns the printed object
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListedCommand:
-    """A command that learns from labeled rows by the first of some learners, or as --method says.
+    """A command that learns from labeled rows by its first learner, or by --method.
 
-    Everything else follows: DATA, --target, how it is read, --out, --json, errors and Ctrl-C.
+    The rest is shared: DATA, --target, reading options, --out, --json, errors and Ctrl-C.
     """
 
     name: str
     short: str  # the line in the list of commands
     about: str  # the text of its help
     learners: Sequence[ListedLearner]
-    options: Sequence[str] = ()  # the parameters that have options, in this order; if none, all
-    picture: str = ""  # what --plot draws, by `plot` of what is learned; "" if there is none
-    words: str = ""  # such as "the boxes are", best if Ctrl-C ends the search
+    options: Sequence[str] = ()  # the parameters with options, in this order; all if empty
+    picture: str = ""  # words for the picture of --plot; "" without this option
+    words: str = ""  # such as "the boxes are", for a search that Ctrl-C ends

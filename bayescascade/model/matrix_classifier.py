@@ -1,4 +1,4 @@
-"""Classifiers: how errors are weighed, and those whose rows are a matrix."""
+"""Classifiers: costs of errors, and classifiers over a matrix."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -60,14 +60,14 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
             If a column is missing or a cell cannot be read. The message names column, value and
             row.
         """
-        probabilities = self.predict_proba(X)  # which says if nothing is fitted
+        probabilities = self.predict_proba(X)  # raises NotFittedError
         decision = Decision.of(self.classes_, threshold, class_costs)
         labels: NDArray[Any] = self.classes_[decision.choose(probabilities)]
         return labels
 
     @abstractmethod
     def _reasons(self, X: Any) -> list[str]:
-        """Return in words why each of some rows gets its probabilities."""
+        """Return the reasons for the probabilities of some rows, in words."""
 
     def explain_rows(
         self, X: Any, *, threshold: Any = None, class_costs: Any = None, first_row: int = 1
@@ -156,21 +156,21 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
         return self._probabilities(self._matrix(X))
 
     def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
-        del intervals  # none says yet how sure it is
+        del intervals  # no intervals yet
         told = self._block_words(rows) if explain else {}
         return Predicted(told, self._probabilities(rows), costs=self._row_costs(rows))
 
     @abstractmethod
     def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
-        """Return the probability of each class, (n_rows, n_classes), of rows of the matrix."""
+        """Return the probability of each class for rows of the matrix, (n_rows, n_classes)."""
 
     def _block_words(self, rows: Matrix) -> Mapping[str, Sequence[object]]:
-        """Return why rows of the matrix get their probabilities, in columns by their heading."""
+        """Return the reasons for rows of the matrix, in columns by heading."""
         del rows
         return {}
 
     def _row_costs(self, rows: Matrix) -> NDArray[np.float64] | None:
-        """Return what classifying each row of the matrix costs, (n_rows,); None if nothing."""
+        """Return the cost of features for each row of the matrix, (n_rows,); None without costs."""
         del rows
         return None
 
@@ -186,5 +186,5 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
 
 
 def _is_read(X: Any) -> bool:
-    """Whether rows are read elsewhere: those of a Table have been, Dask reads its own by parts."""
+    """Whether rows are read elsewhere: a Table is already read, and Dask reads partitions."""
     return isinstance(X, Table) or are_partitions(X)

@@ -1,4 +1,4 @@
-"""Estimators whose rows are a matrix: their columns, read, shown and saved."""
+"""Estimators over a matrix: how rows are read, and how columns are shown and saved."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from bayescascade.model.roles import Predicted
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of
 
 MISSING = ("level", "error")
-"""What missing cells may be to those that need a number in every cell of the matrix."""
+"""Choices of `missing` for estimators that need a number in every cell."""
 
 
 class MatrixEstimator(ReadableModel):
@@ -47,7 +47,7 @@ class MatrixEstimator(ReadableModel):
     _later_parameters: ClassVar[Mapping[str, Any]] = {"unknown": "error", "missing": "error"}
 
     unknown: str
-    missing: str  # of those that have `MISSING` to choose from
+    missing: str  # for estimators with the choices `MISSING`
 
     n_rows_: int | None = None
 
@@ -63,11 +63,11 @@ class MatrixEstimator(ReadableModel):
             self.feature_names_in_ = np.array(encoder.columns, dtype=object)
 
     def _policy(self) -> CellPolicy:
-        """Return what a cell is in rows to learn from, as the parameter `missing` says."""
+        """Return the policy for cells of training rows, by the parameter `missing`."""
         return replace(self.cells, missing=check_choice("missing", self.missing, MISSING))
 
     def _matrix(self, X: Any, unknown: UnknownCells | None = None) -> Matrix:
-        """Return rows as a matrix; raises NotFittedError, or as `MatrixEncoder.transform`."""
+        """Return rows as a matrix; NotFittedError, or errors of `MatrixEncoder.transform`."""
         check_is_fitted(self)
         return self._reader.transform(GivenRows.of(X), type(self).__name__, self._means, unknown)
 
@@ -86,21 +86,21 @@ class MatrixEstimator(ReadableModel):
 
     @abstractmethod
     def _predicted(self, rows: Matrix, intervals: bool, explain: bool) -> Predicted:
-        """Return what rows of the matrix are, how sure that is and why, if that is asked for."""
+        """Return predictions for rows of the matrix, with reasons if requested."""
 
     @property
     def _reader(self) -> MatrixEncoder:
-        """What reads rows, unknown levels as the parameter says."""
+        """The encoder, with unknown levels by the parameter `unknown`."""
         return self._encoder.treating(self._unknown_policy())
 
     def _unknown_policy(self) -> str:
-        """Return what an unknown level is, as `CellPolicy` calls it; ParameterError if nothing."""
+        """Return the word of `CellPolicy` for unknown levels; ParameterError if there is none."""
         how = self.declares.declared()["unknown"].check(self.unknown)
         return self.ignored if how == "ignore" else "error"
 
     @property
     def _means(self) -> NDArray[np.float64] | None:
-        """What unknown levels become where `unknown` is "mean", (n_matrix_columns,)."""
+        """The values of unknown levels if `unknown` is "mean", (n_matrix_columns,)."""
         return None
 
     @property
@@ -121,7 +121,7 @@ class MatrixEstimator(ReadableModel):
         tags.input_tags.allow_nan = is_let_pass
         return tags
 
-    # -- what a user sees --------------------------------------------------------------------------
+    # -- prints --------------------------------------------------------------------------
 
     def page(self) -> Page:
         """Return title, settings and the learned model."""
@@ -129,7 +129,7 @@ class MatrixEstimator(ReadableModel):
 
     @abstractmethod
     def _page(self) -> Page:
-        """Return what was learned."""
+        """Return the page of the learned object."""
 
     def _shown(self) -> Page:
         return self._page()
@@ -144,22 +144,22 @@ class MatrixEstimator(ReadableModel):
         )
 
     def _heading(self) -> list[str]:
-        """Return a few words each on how much was learned from."""
+        """Return the number of rows and columns in words."""
         return self._facts()
 
     def _how_made(self) -> Page:
-        """Return by which parameters it was learned."""
+        """Return the parameters in words."""
         return ()
 
     def _how_found(self) -> Page:
-        """Return how the search went, if there was one."""
+        """Return the search in words, if there was one."""
         return ()
 
     def _facts(self) -> list[str]:
         return [*self._row_facts(), count_of(self.n_features_in_, "column")]
 
     def _row_facts(self) -> list[str]:
-        """Return from how many rows it was learned, where that is known."""
+        """Return the number of training rows in words, if it is known."""
         return [] if self.n_rows_ is None else [count_of(self.n_rows_, "row")]
 
     def _column_names(self) -> list[str]:
@@ -168,12 +168,12 @@ class MatrixEstimator(ReadableModel):
     # -- files -------------------------------------------------------------------------------------
 
     def _encoding_fields(self) -> dict[str, Any]:
-        """Return what a saved file holds of columns."""
+        """Return the columns for a saved file."""
         n_rows = {} if self.n_rows_ is None else {"n_rows": self.n_rows_}
         return {"encoding": self._encoder.to_dict(), **n_rows}
 
     def _read_encoding(self, record: Mapping[str, Any]) -> None:
-        """Become what `_encoding_fields` returned; checks as `_restore`."""
+        """Restore the result of `_encoding_fields`; checks as `_restore`."""
         self._unknown_policy()
         self._set_encoder(MatrixEncoder.from_dict(record["encoding"], self.cells))
         if "n_rows" in record:

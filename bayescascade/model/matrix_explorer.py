@@ -20,7 +20,7 @@ from bayescascade.report.page import Page, Pieces
 
 
 class Recorded(Protocol):
-    """What is kept of a state without the data."""
+    """The stored form of a state, without the data."""
 
     def to_record(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -47,24 +47,24 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
         Log density of the best state that was found, nats, unnormalized.
     """
 
-    _most_kept: ClassVar[int] = 100  # draws that predict together and are saved
+    _most_kept: ClassVar[int] = 100  # draws for averages and files
 
     _best: L = field(init=False)
     _draws: list[L] = field(init=False)
 
     # -- hooks -------------------------------------------------------------------------------------
 
-    def _posterior(self, training: Any) -> Any:  # Any: what `_read_rows` returns; the family's own
-        """Return the posterior given the rows; needed where `_learn_from` is that of this class."""
+    def _posterior(self, training: Any) -> Any:  # Any: the family's result of `_read_rows`
+        """Return the posterior given the rows, for `_learn_from` of this class."""
         raise NotImplementedError
 
     @abstractmethod
     def _learned(self, state: S, training: Any) -> L:
-        """Return what a user reads of a state, in the units of the rows; by `posterior_`."""
+        """Return the readable form of a state, in the units of the rows; by `posterior_`."""
 
     @abstractmethod
     def _read_learned(self, record: Mapping[str, Any]) -> L:
-        """Return what `to_record` of an L returned; checks as `_restore`."""
+        """Return the readable form of a record of its `to_record`; checks as `_restore`."""
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -94,11 +94,11 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
         return self
 
     def _learn_from(self, training: Any, search: Search) -> None:  # Any: as in `_posterior`
-        """Search the posterior given the rows, and become what was found."""
+        """Search the posterior given the rows, and set the attributes of the result."""
         self._explore(self._posterior(training), training, search)
 
     def _explore(self, posterior: Any, training: Any, search: Search, **how: Any) -> Found[S]:
-        """Become what a search of the posterior finds; see `explore_by` for `how`."""
+        """Search the posterior and set the attributes of the result; see `explore_by` for `how`."""
         found: Found[S] = explore_by(
             search,
             posterior,
@@ -117,12 +117,12 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
 
     @property
     def learned_(self) -> L:
-        """The most probable state that was found, in readable form."""
+        """The most probable state found, in readable form."""
         check_is_fitted(self)
         return self._best
 
     def _averaged(self, answer: Callable[[L], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return the answer of the best state, or the mean of draws', as `predictive` says."""
+        """Return the answer of the best state, or the mean over draws, by `predictive`."""
         if self.predictive == "map":
             return answer(self._best)
         if not self._draws and not self.summary_.is_partial:

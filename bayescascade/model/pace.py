@@ -1,4 +1,4 @@
-"""Chains that have to end in time: as many steps as fit it, so that they cool down, and draw."""
+"""Chains with a time limit: they take as many steps as fit, so that they cool down and draw."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,11 +12,11 @@ from bayescascade.base.watch import Watch
 
 S = TypeVar("S")
 
-# by which one learns how long steps take: blocks, part of the steps, and steps at most
+# of the pilot that measures the pace: blocks, share of the steps, and maximum steps
 _FEW_BLOCKS, _PART, _MOST_STEPS = 20, 50, 2_000
-_SHARE, _MOST_SECONDS = 0.1, 5.0  # of the time, and at most, for that
-_MARGIN = 0.8  # of the time left is planned with
-_LEAST_BLOCKS, _STEPS_OF_BLOCK = 100, 200  # which begins with as much work as some steps
+_SHARE, _MOST_SECONDS = 0.1, 5.0  # of the time for the pilot, and maximum seconds
+_MARGIN = 0.8  # share of the time left that is planned
+_LEAST_BLOCKS, _STEPS_OF_BLOCK = 100, 200  # the start of a block takes as long as some steps
 
 
 def run_in_time(
@@ -32,10 +32,10 @@ def run_in_time(
     checkpoint: samplers.CheckpointSection | None,
     **how: Any,
 ) -> samplers.Run[S]:
-    """Run an engine for as many of some steps as fit the time left, by how long a few of them take.
+    """Run an engine for as many steps as fit the time left, by the pace of a few steps.
 
-    A run with a checkpoint, which later goes on, begins all steps, whatever the time. `blocks` is
-    the engine's parameter for `n_blocks`, and `how` has its others.
+    A run with a checkpoint plans all steps, because it can be resumed. `blocks` is the engine's
+    name for `n_blocks`, and `how` has its other parameters.
     """
     n_fitting, n_fitting_blocks = n_steps, n_blocks
     if watch.left < inf and checkpoint is None:

@@ -1,8 +1,8 @@
-"""Arrays in saved models: of the narrowest type, compressed, as text.
+"""Arrays in saved models: in the narrowest type, compressed, as text.
 
 A file has ``{"type": "<u2", "size": 1200, "data": "eJzt..."}``: base64 of zlib of 1,200 numbers in
-little-endian order. A reader says how many bytes it takes in all, and what announces more, or turns
-out to hold more or less than it announces, is refused before it is unpacked.
+little-endian order. A reader sets the maximum total bytes. An array that announces more, or that
+has another size than it announces, is refused before it is unpacked.
 """
 
 import zlib
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from bayescascade.base.errors import ModelFileError
 
 MOST_BYTES = 1 << 28
-"""Of all arrays of a model, once they are unpacked."""
+"""Maximum bytes of all arrays of a model, unpacked."""
 
-WHOLE = ("|u1", "<u2", "<u4")  # larger numbers are floats, which hold them as exactly
+WHOLE = ("|u1", "<u2", "<u4")  # larger numbers are floats anyway
 _TYPES = {"whole": (*WHOLE, "<u8"), "number": (*WHOLE, "<f8")}
 
 
 def narrow(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers >= 0 as the narrowest type that has them: float64 unless they are whole."""
+    """Return numbers >= 0 in the narrowest type: float64 unless they are integers."""
     most = numbers.max(initial=0)
     for name in WHOLE:
         if most <= np.iinfo(name).max:
@@ -35,24 +35,24 @@ def narrow(numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def pack(numbers: NDArray[Any]) -> dict[str, Any]:
-    """Return a one-dimensional array of a type that `narrow` returns as plain JSON types."""
+    """Return a one-dimensional array of `narrow` as plain JSON types."""
     data = np.ascontiguousarray(numbers.astype(numbers.dtype.newbyteorder("<"), copy=False))
     text = b64encode(zlib.compress(data.tobytes())).decode("ascii")
     return {"type": data.dtype.str, "size": int(data.size), "data": text}
 
 
 class Unpacked:
-    """Arrays that `pack` wrote, of at most `most_bytes` in all; nothing in a record is trusted."""
+    """Reader of arrays of `pack`, at most `most_bytes` in total; it trusts nothing in a record."""
 
     def __init__(self, record: Mapping[str, Any], most_bytes: int = MOST_BYTES) -> None:
         self._record, self._left = record, most_bytes
 
     def whole(self, name: str, size: int | None = None) -> NDArray[Any]:
-        """Return an array of integers >= 0 of some size; None: of any. Errors as in `_restore`."""
+        """Return an array of integers >= 0 of a size (None: any). Errors as in `_restore`."""
         return self._array(name, size, _TYPES["whole"])
 
     def numbers(self, name: str, size: int | None = None) -> NDArray[Any]:
-        """Return an array of finite numbers >= 0; the rest is as in `whole`."""
+        """Return an array of finite numbers >= 0; otherwise as `whole`."""
         found = self._array(name, size, _TYPES["number"])
         if found.dtype.kind == "f" and not (np.isfinite(found) & (found >= 0)).all():
             raise ModelFileError(f"a saved model's {name} must be finite and >= 0")

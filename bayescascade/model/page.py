@@ -1,4 +1,4 @@
-"""What pages of models have in common: the data, its columns, and the posterior's shares."""
+"""Shared parts of pages: the data, its columns, and the posterior's shares."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,16 +10,16 @@ from bayescascade.data.schema import Schema
 from bayescascade.report.numbers import cells_text, count_texts, significant_text
 from bayescascade.report.page import Page, Pieces, count_of
 
-_MOST_ORDERED = 12  # levels of an ordinal column that are all listed
-_LETTERS = 36  # of levels of a nominal column that are listed where there are more
-_LEAST_SHARE = 0.005  # shares that would be printed as 0.00 are left out
+_MOST_ORDERED = 12  # up to so many levels of an ordinal column, all are listed
+_LETTERS = 36  # characters of listed levels of a nominal column, if there are more
+_LEAST_SHARE = 0.005  # shares printed as 0.00 are left out
 _MOST_SHARES = 10
 _SAME = {"every part": "the same groups", "every word": "the same list"}
-_MUCH_LARGER = 1.5  # times the size of what is shown: drawn ones that a reader would wonder about
+_MUCH_LARGER = 1.5  # ratio of sizes of draws and shown state from which a note explains it
 
 
 def data_pieces(data: Any, schema: Schema) -> list[str]:  # Any: a Table or a FitSummary
-    """Return how many rows, distinct ones, columns and cells there are, and of which file."""
+    """Return the file and its numbers of rows, distinct rows, columns and cells, in words."""
     is_weighted = data.total_weight != data.n_rows
     return [
         *([data.source] if data.source else []),
@@ -68,9 +68,9 @@ def column_words(column: Column, *, is_open: bool = False) -> str:
 def shares_page(
     shares: Mapping[str, Mapping[str, float]], as_best: Mapping[str, float] | None = None
 ) -> Page:
-    """Return what the draws say of sizes, what comes first, and columns; nothing without draws.
+    """Return the draws' shares of sizes, first splits or rules, and columns; nothing without draws.
 
-    `as_best` are shares of draws that say what is shown, in part or in all.
+    `as_best` are shares of draws that agree with the shown state, in part or completely.
     """
     told = {title: _share_pieces(each) for title, each in shares.items()}
     if as_best:
@@ -89,7 +89,7 @@ def shares_page(
 
 
 def larger_draws(sizes: Mapping[str, float], learned: str, plural: str, own: int) -> Page:
-    """Return why draws are larger than what is shown, such as a "tree" of `own` "leaves"."""
+    """Return why draws are larger than the shown state, such as a "tree" of `own` "leaves"."""
     total = sum(sizes.values()) or 1.0
     mean = sum(int(size) * share for size, share in sizes.items()) / total
     if mean <= _MUCH_LARGER * max(own, 1):
@@ -99,7 +99,7 @@ def larger_draws(sizes: Mapping[str, float], learned: str, plural: str, own: int
 
 
 def _share_pieces(shares: Mapping[str, float]) -> list[str]:
-    """Return shares, largest first, as "6 (0.71)", the negligible ones left out."""
+    """Return shares as "6 (0.71)", largest first, without negligible ones."""
     kept = [f"{name} ({share:.2f})" for name, share in shares.items() if share >= _LEAST_SHARE]
     left_out = len(kept) - _MOST_SHARES
     return [*kept[:_MOST_SHARES], *([f"and {left_out} more"] if left_out > 0 else [])]

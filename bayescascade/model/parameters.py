@@ -1,4 +1,4 @@
-"""Parameters of every family that fits, searches or reads rows, declared once."""
+"""Parameters of all families that fit, search or read rows, declared once."""
 
 from typing import Any
 
@@ -14,18 +14,18 @@ from bayescascade.base.parameters import (
 )
 
 SAMPLED = ("anneal+metropolis", "anneal", "metropolis", "tempering")
-"""Searches by the engines of `samplers`, of any posterior."""
+"""Searches of any posterior by the engines of `samplers`."""
 
 SEARCHES = ("auto", "exact", *SAMPLED)
-""" "exact" is each family's own; "auto" is "exact" where that is cheap, else the first sampled."""
+""" "exact" is the family's own; "auto" is "exact" if that is cheap, otherwise the first sampler."""
 
 
 FORMER_UNKNOWN = {"other": "rare", "missing": "ignore", "none": "ignore", "mean": "ignore"}
-"""What families called the same, each in its way."""
+"""Former words of families for the same choices."""
 
 
 def unknown_choice(more: str = "", **meanings: str) -> Choice[str]:
-    """Return the parameter `unknown`: what each choice makes of a level, the default first."""
+    """Return the parameter `unknown`, given the meaning of each choice, the default first."""
     meanings["error"] = "is an error"
     told = ", or ".join(f"{about} ({choice})" for choice, about in meanings.items())
     about = f"A level that the model does not know {told}"
@@ -43,7 +43,7 @@ def missing_choice() -> Choice[str]:
 
 
 class TimeParameters(Parameters):
-    """Of what may be ended early."""
+    """Parameters of work that can be ended early."""
 
     time_limit = Real(
         None,
@@ -57,7 +57,7 @@ class TimeParameters(Parameters):
 
 
 class RunParameters(TimeParameters):
-    """Of a fit."""
+    """Parameters of a fit."""
 
     random_state = LooseInteger(
         None,
@@ -70,7 +70,7 @@ class RunParameters(TimeParameters):
 
 
 class ChainParameters(RunParameters):
-    """How to search by chains, and what to predict by; see `bayescascade.explore`."""
+    """Parameters of chains and predictions; see `bayescascade.explore`."""
 
     n_jobs: Jobs[Any] = Jobs(
         -1,
@@ -108,7 +108,7 @@ class ChainParameters(RunParameters):
 
 
 class SearchParameters(ChainParameters):
-    """Of chains that may go on until they agree."""
+    """Parameters of chains that may run until they agree."""
 
     until = Choice(
         "agreed",
@@ -122,7 +122,7 @@ class SearchParameters(ChainParameters):
 
 
 class ComparisonParameters(Parameters):
-    """Of comparing densities by held-out rows."""
+    """Parameters of comparisons of densities by held-out rows."""
 
     n_halvings = Integer(5, "Number of random splits into halves", minimum=1, option="repeats")
     n_jobs: Jobs[Any] = Jobs(
@@ -132,13 +132,13 @@ class ComparisonParameters(Parameters):
 
 
 class MemoryParameters(Parameters):
-    """Of what may take much memory."""
+    """Parameters of work that may take much memory."""
 
     memory_limit = Real(2.0, "Memory limit in gigabytes, for an exact search", above=0.0)
 
 
 class DensityParameters(Parameters):
-    """Of a density, and of the rows that it scores."""
+    """Parameters of a density, and of the rows that it scores."""
 
     unknown = unknown_choice(
         rare="gives its row a very low density",
@@ -151,7 +151,7 @@ class DensityParameters(Parameters):
 
 
 class LearnedDensityParameters(DensityParameters):
-    """Of a density that has a posterior."""
+    """Parameters of a density with a posterior."""
 
     density = Choice(
         "posterior_mean",

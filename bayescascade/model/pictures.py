@@ -1,7 +1,7 @@
-"""Pictures: how chains moved, what they agree on, and how densities compare.
+"""Pictures of chains, of their agreement, and of comparisons of densities.
 
-Every function returns a figure of its own and touches no global state of matplotlib, so they work
-in scripts without a display and beside a user's own figures.
+Each function returns a new figure and does not touch matplotlib's global state, so it works in
+scripts without a display and besides a user's figures.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bayescascade.model.comparison import Comparison
 
-_MOST_POINTS = 2000  # per chain, of a trace
+_MOST_POINTS = 2000  # points per chain of a trace
 _RANK_BINS = 20
 _WIDTH, _PANEL_HEIGHT = 8.0, 2.6  # inches
 
@@ -32,7 +32,7 @@ _ACROSS, _DOWN, _LEGEND_HEIGHT = 4.8, 3.4, 0.7  # inches
 def plot_traces(data: Any) -> "Figure":
     """Plot log posterior and size by draw, a line per chain.
 
-    Chains that have forgotten where they started look alike: no trend, no level of their own. data:
+    Chains that have converged look alike: without trends, and at the same level. data:
     PosteriorRun, Trace, arviz.InferenceData or xarray.DataTree. DataError if there are no draws, or
     it is not the trace of a fit.
     """
@@ -60,7 +60,7 @@ def plot_traces(data: Any) -> "Figure":
 def plot_sizes(data: Any) -> "Figure":
     """Plot the posterior of the number of leaves or rules: bars for all chains, a marker for each.
 
-    See `plot_traces` for `data` and what is raised.
+    See `plot_traces` for `data` and errors.
     """
     trace = _drawn(data)
     if trace.size is None:
@@ -89,7 +89,7 @@ def plot_ranks(data: Any) -> "Figure":
     """Plot how each chain's draws rank among all draws: flat if the chains agree.
 
     Equal values are ranked among themselves at random (with a fixed seed): sizes have few values,
-    and would otherwise all stand in a few bins. See `plot_traces` for `data` and what is raised.
+    and would otherwise all stand in a few bins. See `plot_traces` for `data` and errors.
     """
     trace = _drawn(data)
     traced = trace.main

@@ -1,10 +1,9 @@
-"""The contract that every method keeps: a posterior is an unnormalized log density over states.
+"""The contract of all methods: a posterior is an unnormalized log density over states.
 
-A state is something that a person could read: a tree, a list, a set of cuts. `samplers` explores
-any `Posterior` that adds ``moves()``, proposals by name, or a compiled block of steps,
-``advance(rng, state, n_steps, inverse_temperature)``; `explore` does both, and reports. What its
-traces mean it says by ``legend()``, see `model.draws`. A method that its paper states as an
-objective to minimize enters by `GibbsPosterior`.
+A state is readable: a tree, a list, a set of cuts. `samplers` explores any `Posterior` that adds
+``moves()``, proposals by name, or a compiled block of steps, ``advance(rng, state, n_steps,
+inverse_temperature)``; `explore` does both, and reports. ``legend()`` says what its traces mean,
+see `model.draws`. A method that minimizes an objective enters by `GibbsPosterior`.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +43,7 @@ class Posterior(Protocol[S]):
 
 
 class TablePosterior(Posterior[S], Protocol[S]):
-    """A posterior given a table, as estimators make it."""
+    """A posterior given a table, made by an estimator."""
 
     @property
     def table(self) -> "Table":
@@ -52,7 +51,7 @@ class TablePosterior(Posterior[S], Protocol[S]):
 
     @property
     def schema(self) -> "Schema":
-        """The columns that states are about."""
+        """The columns of the states."""
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the model's parameters by name; plain data."""
@@ -61,7 +60,7 @@ class TablePosterior(Posterior[S], Protocol[S]):
         """Return the legend of the traces."""
 
     def canonical(self, state: S) -> S:
-        """Return the state that is shown for all that are equivalent to `state`."""
+        """Return the state that represents all states equivalent to `state`."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The rarest rows of a table that is read block by block, and in words why they are rare."""
+"""The rarest rows of a table that is read block by block, with reasons."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 class RareRow:
     """A row of low density."""
 
-    row: int  # number of the first data row that is like it, from 1
-    times: int  # how many rows are coded alike
-    values: Mapping[str, Any]  # its cells; None where one is missing
-    log_density: float  # nats, of the cells that are there
+    row: int  # number of the first equal data row, from 1
+    times: int  # number of rows with equal codes
+    values: Mapping[str, Any]  # its cells; None if missing
+    log_density: float  # nats, of the present cells
     log_uniform: float  # nats, of the uniform density
 
 
 class RarestRows:
-    """Keeps the `n_rows` different rows of lowest density, of all that are added.
+    """Keeps the `n_rows` different rows of lowest density.
 
-    Rows are different if their codes are, and all unknown levels of a column have one; of equally
-    rare rows the earlier are kept.
+    Rows are different if their codes are; all unknown levels of a column have the same code. Among
+    equally rare rows, the earlier ones are kept.
     """
 
     def __init__(self, density: "DensityParts", n_rows: int) -> None:
@@ -50,7 +50,7 @@ class RarestRows:
         first_row: int,
         weights: NDArray[np.float64] | None = None,
     ) -> None:
-        """Add a block whose first row is number `first_row`; rows of weight zero are passed over.
+        """Add a block whose first row is number `first_row`; rows of weight zero are skipped.
 
         cells (n, p); codes (p, n) int32; scores (n,) float64, log densities, nats; weights (n,)
         float64.
@@ -65,7 +65,7 @@ class RarestRows:
             return
         different, first, times = _distinct(codes[:, candidates])
         positions = candidates[first]
-        numbers = first_row + positions  # of the first row that is like it, in this block or before
+        numbers = first_row + positions  # of the first equal row, in this block or before
         known = np.frombuffer(b"".join(self._kept), different.dtype)
         for index in np.flatnonzero(np.isin(different, known)):
             numbers[index] = self._kept[different[index].tobytes()].row
@@ -83,7 +83,7 @@ class RarestRows:
                 log_density=float(scores[position]),
                 log_uniform=-float(np.dot(present, self._log_widths)),
             )
-        # A row that is dropped cannot come back: those before it in this order stay before it.
+        # A dropped row cannot come back: the rows before it in this order stay before it.
         kept = sorted(self._kept.items(), key=lambda item: (item[1].log_density, item[1].row))
         self._kept = dict(kept[: self._n_rows])
 
@@ -94,7 +94,7 @@ class RarestRows:
 
 
 def rare_row_page(density: "DensityParts", rare: RareRow) -> Page:
-    """Return a row's density, its cells, and the rule of the leaf or part that holds it."""
+    """Return a row's density, its cells, and the rule of the leaf or part that contains it."""
     alike = "" if rare.times == 1 else f", {rare.times - 1:,} more like it"
     head = [
         f"row {rare.row:,}{alike}",
@@ -114,9 +114,9 @@ def rare_row_page(density: "DensityParts", rare: RareRow) -> Page:
 
 
 def _alone(density: "DensityParts", rare: RareRow) -> float | None:
-    """Return a row's log density by the printed model alone, None if that prints as its own.
+    """Return a row's log density by the printed model alone; None if it looks the same in print.
 
-    Also None if a cell is unknown: then the row has its density from that.
+    Also None if a cell is unknown, which determines the density.
     """
     unknown = UnknownCells()
     codes = density.schema.encode_row(rare.values, unknown)
@@ -128,12 +128,12 @@ def _alone(density: "DensityParts", rare: RareRow) -> float | None:
 def _distinct(
     codes: NDArray[np.int32],
 ) -> tuple[NDArray[np.void], NDArray[np.intp], NDArray[np.intp]]:
-    """Return the different columns of `codes` as bytes, where each is first, and how often."""
+    """Return the distinct columns of `codes` as bytes, with first positions and counts."""
     rows = np.ascontiguousarray(codes.T)
     keys = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel()
     return np.unique(keys, return_index=True, return_counts=True)
 
 
 def _plain(cell: Any) -> Any:  # Any: a cell of any type that a level may have
-    """Return a cell as JSON has it; None if it is missing."""
+    """Return a cell in a type of JSON; None if it is missing."""
     return None if pd.isna(cell) else plain_level("", cell)

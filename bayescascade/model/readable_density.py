@@ -1,25 +1,24 @@
-"""What any density over rows does: read tables, score, draw, condition and explain rows.
+"""Densities over rows: they read tables, score, sample, condition and explain rows.
 
 An estimator inherits `ReadableDensity` and says how coded rows are scored.
 
-*Unknown cells.* A level that no row had which was learned from, and that was not declared, lies
-outside the domain over which a density ``p`` sums to one, as does a number beyond the outer edges
-of a continuous column. With `unknown` "rare", a row whose cells in the columns ``S`` are such gets
-::
+*Unknown cells.* An undeclared level that no training row has is outside the domain over which a
+density ``p`` sums to one; so is a number beyond the outer edges of a continuous column. With
+`unknown` "rare", a row with such cells in the columns ``S`` gets ::
 
     p(its other cells) e^|S|,    e = 1 / (m (n + 1))
 
-with ``m`` columns and ``n`` the weight of the rows learned from; the first factor is the exact
-marginal density, as where cells are missing. Rows within the domain keep theirs. Give each counted
-column one more level, for whatever is none of its own. Over all rows with others in exactly ``S``
-the marginal densities sum to one, hence over all sets ``S`` of such columns but the empty one ::
+with ``m`` columns and ``n`` the weight of the training rows; the first factor is the exact marginal
+density, as for missing cells. Rows within the domain keep their density. Give each counted column
+one more level, for all unknown levels. Over all rows with unknown levels in exactly ``S``, the
+marginal densities sum to one; hence over all nonempty sets ``S`` of such columns ::
 
     sum over S of e^|S| <= (1 + e)^m - 1 <= exp(m e) - 1 = exp(1 / (n + 1)) - 1
 
-where the first two are equal if all columns are counted. That is about ``1 / (n + 1)``: by the rule
-of succession, what rows are worth of which ``n`` showed none. Numbers beyond the edges of a
-continuous column are no level but a half-line, over which a constant has no integral: of such rows
-these are scores, to be compared, not a proper density.
+where the first two are equal if all columns are counted. This is about ``1 / (n + 1)``: the rule of
+succession gives this probability to an event that ``n`` rows did not show. Numbers beyond the edges
+of a continuous column are not a level but a half-line, over which a constant has no integral. For
+such rows these are scores for comparison, not a proper density.
 """
 
 import math
@@ -59,7 +58,7 @@ _MEANINGS: Final[Mapping[str, str]] = {
     "ignore": "counts as missing",
     "error": "",
 }
-"""What an unknown cell is taken for, by `unknown`."""
+"""The treatment of an unknown cell in words, by `unknown`."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -95,11 +94,11 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
     @property
     @abstractmethod
     def _total_weight(self) -> float:
-        """Weight of the rows that were learned from."""
+        """Weight of the training rows."""
 
     @abstractmethod
     def _learner(self) -> Callable[[Table], None]:
-        """Return what learns from a table; raise ParameterError if any parameter is bad."""
+        """Return a function that learns from a table; ParameterError if a parameter is bad."""
 
     def fit(
         self,
@@ -203,13 +202,13 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
 
     @property
     def _log_other(self) -> float:
-        """Log of what an unknown cell multiplies a density by; see the module."""
+        """Log of the factor for an unknown cell; see the module."""
         return -math.log(self.schema_.n_columns * (self._total_weight + 1.0))
 
     def score(self, X: Rows, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the (weighted) sum of the log densities of the rows, nats."""
         del y
-        scores = np.asarray(self.score_samples(X))  # which may be Dask's
+        scores = np.asarray(self.score_samples(X))  # may be of Dask
         if isinstance(X, Table) and sample_weight is None:
             sample_weight = X.weights
         if sample_weight is None:
@@ -225,7 +224,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         return self._read_rows(partial(Table.from_arrays, X, sample_weight=sample_weight))
 
     def _read_rows(self, read: Callable[..., Table]) -> Table:
-        """Return what `read` makes of rows with the declarations of columns."""
+        """Call `read` with the declarations of columns."""
         return read(**declared(self))
 
     def impute(
@@ -391,7 +390,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         """
         frame = GivenRows.of(X).frame(self.schema_.names, type(self).__name__)
         codes = self.encode(frame, first_row=first_row)
-        told: dict[object, str] = {}  # the same of all rows whose cells are known and coded alike
+        told: dict[object, str] = {}  # equal for all rows with equal known codes
         because = []
         for own, row in zip(codes.T, frame.to_dict("records"), strict=True):
             key = own.tobytes() if (own >= 0).all() else repr(row)
@@ -403,15 +402,15 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
 
     @property
     def _n_parts(self) -> float:
-        """How many leaves, rules with the else, classes or cells there are."""
+        """Number of leaves, rules including the else, classes or cells."""
         return self.learned_.n_parts
 
     def _decided(self) -> dict[str, float | str]:
-        """Return what the rows decided of what the density is, by name."""
+        """Return settings that were chosen by the rows, by name."""
         return {}
 
     def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return what `score_codes` does, of rows of which no cell is unknown."""
+        """Return the result of `score_codes` for rows without unknown cells."""
         return self.learned_.score_codes(codes)
 
     def _sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:

@@ -1,4 +1,4 @@
-"""What a user has of any estimator: its page, its report, and the file that it is saved in."""
+"""Shared by all estimators: page, report and saved file."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -59,9 +59,9 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
 
     _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
     _later_parameters: ClassVar[Mapping[str, Any]] = {}
-    """What models did before there were these parameters, which older files lack."""
+    """Values for parameters that older files do not have."""
     _former_parameters: ClassVar[tuple[str, ...]] = ()
-    """What older files have, and means nothing any more."""
+    """Parameters of older files that no longer exist."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -95,7 +95,7 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         return self._repr_mimebundle_().get("text/html")
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str | None]:
-        """Return what notebooks show, by kind."""
+        """Return the output for notebooks, by type."""
         if self.__sklearn_is_fitted__():
             return {"text/plain": str(self), "text/html": to_html(self.page())}
         bundle: dict[str, str | None] = super()._repr_mimebundle_(**options)
@@ -139,43 +139,43 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
             temporary.write_text(document, encoding="utf-8")
 
     def _facts(self) -> Sequence[str]:
-        """Return a few words each on how much was learned from, and learned."""
+        """Return the sizes of data and model, in a few words each."""
         n_columns = getattr(self, "n_features_in_", 0)
         return [count_of(n_columns, "column")] if n_columns else []
 
     def _shown(self) -> Page:
-        """Return what was learned."""
+        """Return the page of the learned object."""
         return self.page()
 
     def _words_lead(self) -> Sequence[str]:
-        """Return what is said before the rules."""
+        """Return the sentences before the rules."""
         return ()
 
     def _in_words(self) -> Sequence[tuple[str, str]]:
-        """Return rules, and what is known of each; nothing where there are none."""
+        """Return rules with their statistics; empty without rules."""
         return ()
 
     def _how_to_read(self) -> Sequence[tuple[str, str]]:
-        """Return how what is shown is read: terms, or nothing, and what they mean."""
+        """Return how to read the shown object: terms and their explanations."""
         return ()
 
     def _cannot_tell(self) -> Sequence[str]:
-        """Return what it is not to be asked."""
+        """Return sentences on questions that the model cannot answer."""
         return OF_ROWS
 
     def _doubt(self) -> Sequence[str]:
-        """Return how sure it is of what is shown."""
+        """Return sentences on the uncertainty of the shown object."""
         summary = getattr(self, "summary_", None)
         word = getattr(self, "learned_word", "model")
         return [] if summary is None else doubt_sentences(summary, word, None, None)
 
     def _learned_from(self) -> Sequence[str]:
-        """Return what a user should know of the rows."""
+        """Return notes on the rows."""
         summary = getattr(self, "summary_", None)
         return [] if summary is None else list(summary.notes)
 
     def _set_features(self, schema: Schema) -> None:
-        """Set the attributes that say which columns of a table the model is about."""
+        """Set the attributes on the columns of the table."""
         self.schema_ = schema
         self.n_features_in_ = schema.n_columns
         self.feature_names_in_ = np.array(schema.names, dtype=object)
@@ -186,27 +186,27 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         return [] if schema is None else [column_words(column) for column in schema.columns]
 
     def _column_items(self) -> Sequence[tuple[str, str]]:
-        """Return each column, and what is in it; nothing where that is not known."""
+        """Return each column and its domain; empty if unknown."""
         split = (words.partition(": ") for words in self._column_pieces())
         return [(name, domain) for name, _, domain in split]
 
     def _column_names(self) -> Sequence[str]:
-        """Return what the columns are called."""
+        """Return the names of the columns."""
         return [str(name) for name in getattr(self, "feature_names_in_", ())]
 
     def _details(self) -> Page:
-        """Return how the model was made and found; nothing if `_shown` says so."""
+        """Return parameters and search; empty if `_shown` has them."""
         return ()
 
     # -- files -------------------------------------------------------------------------------------
 
     @abstractmethod
     def _fields(self) -> dict[str, Any]:
-        """Return what a file holds beside the parameters, as plain JSON types."""
+        """Return the fields of a file besides the parameters, as plain JSON types."""
 
     @abstractmethod
     def _restore(self, record: Mapping[str, Any]) -> None:
-        """Become fitted as a record says, of which nothing is sure.
+        """Restore the fitted state from a record, which may be damaged or forged.
 
         Any BayesCascadeError, KeyError, TypeError or ValueError says that the file is bad.
         """
@@ -216,16 +216,16 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
         return {}
 
     def _read_own(self, record: Mapping[str, Any]) -> None:
-        """Become what `_own_record` returned; checks as `_restore`."""
+        """Restore the result of `_own_record`; checks as `_restore`."""
 
     def _parameter_fields(self) -> dict[str, Any]:
-        """Return the parameters that are saved, as plain JSON types."""
+        """Return the saved parameters as plain JSON types."""
         parameters = self.get_params(deep=False)
         return {k: v for k, v in parameters.items() if k not in self._not_saved}
 
     @classmethod
     def _read_parameters(cls, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the constructor takes, given a record with the right names."""
+        """Return the arguments of the constructor, given a record with the right names."""
         return dict(record["parameters"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -283,7 +283,7 @@ class ReadableModel(BaseEstimator, ABC):  # type: ignore[misc] # untyped base
 
 
 def _todays(model: type, name: str, value: Any) -> Any:
-    """Return the value of a saved parameter, a word of before as today's."""
+    """Return the value of a saved parameter, with former words as today's."""
     declares = getattr(model, "declares", Parameters).declared()
     former = declares[name].former if name in declares else {}
     return former.get(value, value) if isinstance(value, str) else value

@@ -1,7 +1,7 @@
-"""Saved models: JSON with all that an estimator needs to be printed and used without its data.
+"""Saved models: JSON with everything to print and use an estimator without its data.
 
-The file holds no rows, but for models that predict by rows, whose pages say so. Reading it runs
-nothing and trusts nothing: every field is checked for consistency, by the class that wrote it.
+The file has no rows, except for models that predict by rows; their pages say so. Reading it
+executes nothing and trusts nothing: its class checks every field for consistency.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ NOT_SAVED = (
     "checkpoint", "resume", "progress", "n_jobs", "random_state", "scratch", "time_limit",
     "until",
 )  # fmt: skip
-"""Parameters of running a fit, not of the model."""
+"""Parameters of the run, not of the model."""
 
 _FORMER_NAMES = {
     "leaf": "LeafCascade",
@@ -34,7 +34,7 @@ _FORMER_NAMES = {
     "histogram": "SmoothedHistogram",
     "StochasticNeighborCompression": "NeighborCompressionClassifier",
 }
-"""Public names by what files once called the same; what came later is saved by its own."""
+"""Public names by their former names in files; newer classes are saved under their public names."""
 
 
 def load(path: str | Path) -> Any:  # Any: each family has its own estimators
@@ -70,7 +70,7 @@ def load(path: str | Path) -> Any:  # Any: each family has its own estimators
 
 
 def model_class(name: object) -> Any:  # Any: a subclass of `ReadableModel`, or None
-    """Return the estimator that files call by a name, None if there is none."""
+    """Return the estimator of a name in files; None if there is none."""
     package = import_module("bayescascade")  # its table of names is the registry
     public = _FORMER_NAMES.get(name, name) if isinstance(name, str) else ""
     found = getattr(package, public) if public in package.__all__ else None
@@ -79,7 +79,7 @@ def model_class(name: object) -> Any:  # Any: a subclass of `ReadableModel`, or 
 
 @contextmanager
 def contradictions_refused() -> Iterator[None]:
-    """Raise ModelFileError for whatever reading a record raises that does not fit together."""
+    """Raise ModelFileError for any exception from an inconsistent record."""
     try:
         yield
     except ModelFileError:

@@ -1,8 +1,7 @@
-"""Reports: what any fitted estimator tells, as one file for people who were not there.
+"""Reports of any fitted estimator, as one file for other readers.
 
-Each family says what its model is for, how what it learned is read and what it cannot tell; the
-rest is asked of the model through the hooks of `ReadableModel`, so that a model read back from a
-file makes the same report as on the day it was fitted.
+The hooks of `ReadableModel` give all content: the purpose of the model, how to read it, and its
+limits. So a loaded model makes the same report as after its fit.
 """
 
 from typing import Any
@@ -13,14 +12,14 @@ from bayescascade.report.document import Section, to_document
 from bayescascade.report.page import named
 
 AS_COMMON = "Groups are compared with rows that are spread evenly over all possible combinations."
-"""What is said before the groups of a density."""
+"""The sentence before the groups of a density."""
 
 OF_ROWS = (
     "It describes the rows that it was learned from. Rows from another place or time, or "
     "collected in another way, may be different.",
     "It describes associations, not causes. The cause of a pattern may be in no column.",
 )
-"""What no model that is learned from rows can tell."""
+"""Limits of all models that are learned from rows."""
 
 OF_DENSITIES = (
     "Groups of few rows are uncertain, and may be due to chance. A group of one row may reveal "
@@ -28,7 +27,7 @@ OF_DENSITIES = (
     "Combinations that never occurred are still possible. The model gives them a small "
     "probability.",
 )
-"""What no density can tell."""
+"""Limits of all densities."""
 
 _FOOT = (
     "Made with bayescascade {version}. This report contains the model and counts, but none of the "
@@ -37,7 +36,7 @@ _FOOT = (
 
 
 def report_document(model: Any, title: str | None, held_out: Any) -> str:  # Any: a `ReadableModel`
-    """Return what a fitted model tells, as HTML, with how it does on held-out rows, if given."""
+    """Return the report of a fitted model as HTML, with results on held-out rows, if given."""
     from bayescascade import __version__
 
     summary = getattr(model, "summary_", None)

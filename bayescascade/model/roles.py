@@ -1,7 +1,6 @@
-"""What a model can do, as protocols: commands ask for a role, never for a class.
+"""Abilities of models, as protocols: commands check for a role, never for a class.
 
-A family gives its estimators the methods of the roles that they have, and inherits nothing from
-here.
+Estimators implement the methods of their roles, and inherit nothing from this module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @runtime_checkable
 class Shown(Protocol):
-    """Whatever is printed: every model, and what is made of one."""
+    """A printable object: every model, and its results."""
 
     def page(self) -> Page:
         """Return it as text."""
@@ -37,7 +36,7 @@ class Shown(Protocol):
 
 @runtime_checkable
 class Reporting(Protocol):
-    """What makes a report, to be read by anyone."""
+    """A model that writes a report."""
 
     def report(self, path: "str | PathLike[str]", *, held_out: Any = None) -> None:
         """Write it into an HTML file."""
@@ -45,15 +44,15 @@ class Reporting(Protocol):
 
 @runtime_checkable
 class HasPicture(Protocol):
-    """What has a picture, such as a tree or a list."""
+    """An object with a picture, such as a tree or a list."""
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw it, by default in a new figure of pyplot that is large enough."""
+        """Draw it, by default in a new figure of sufficient size."""
 
 
 @runtime_checkable
 class Joining(Protocol):
-    """A density that knows which columns are joined in each of its parts."""
+    """A density with joined columns in each of its parts."""
 
     def plot_joined(self, ax: "Axes | None" = None) -> "Axes":
         """Draw them."""
@@ -61,7 +60,7 @@ class Joining(Protocol):
 
 @runtime_checkable
 class Graphed(Protocol):
-    """What is drawn as a graph: a tree."""
+    """A tree that is also drawn as a graph."""
 
     def to_dot(self) -> str:
         """Return Graphviz source."""
@@ -69,12 +68,12 @@ class Graphed(Protocol):
 
 @runtime_checkable
 class HasTrees(Protocol):
-    """What has trees that are drawn one by one, as well as together."""
+    """A model of trees that can also be drawn one by one."""
 
     forest_: Any
 
     def plot(self, ax: "Axes | None" = None, tree: int | None = None) -> "Axes":
-        """Draw all of it, or a tree."""
+        """Draw the model, or one tree."""
 
     def to_dot(self, tree: int = 0) -> str:
         """Return a tree as Graphviz source."""
@@ -82,14 +81,14 @@ class HasTrees(Protocol):
 
 @runtime_checkable
 class Typical(Protocol):
-    """A density that is shown as the best `tree` or the typical one of those drawn."""
+    """A density that shows the best tree or the typical posterior draw, by `tree`."""
 
     tree: str
 
 
 @runtime_checkable
 class Conditional(Protocol):
-    """A density that conditions narrow."""
+    """A density that can be conditioned."""
 
     schema_: Schema
 
@@ -106,9 +105,10 @@ class Density(Conditional, Protocol):
     def encode(
         self, X: Any, *, first_row: int = 1, unknown: UnknownCells | None = None
     ) -> NDArray[np.int32]:
-        """Return the codes of rows, (n_columns, n_rows), of which the first has that number.
+        """Return the codes of rows, (n_columns, n_rows); `first_row` is the number of the first.
 
-        Those with unknown cells are appended to `unknown`, here as below; else a warning says so.
+        Rows with unknown cells are appended to `unknown`, here and below; without it there is a
+        warning.
         """
 
     def score_codes(self, codes: NDArray[np.int32]) -> Floats:
@@ -137,25 +137,25 @@ class Density(Conditional, Protocol):
         first_row: int = 1,
         unknown: UnknownCells | None = None,
     ) -> PredictedColumn:
-        """Return what a column is in each row, given the row's other cells."""
+        """Predict a column for each row, given the row's other cells."""
 
 
 class Predicted(NamedTuple):
-    """What a model says of a block of rows."""
+    """The predictions for a block of rows."""
 
-    told: Mapping[str, Sequence[object]]  # for people, by heading: such as the rule that fires
-    probabilities: Floats | None = None  # (n_rows, n_classes), of a classifier
-    values: Floats | None = None  # (n_rows,), of a model that predicts numbers
-    intervals: Floats | None = None  # (n_rows, n_classes, 2), of 95 % probability
-    costs: Floats | None = None  # (n_rows,) >= 0, of finding this out, where that is not nothing
+    told: Mapping[str, Sequence[object]]  # columns to read, such as the rule that applies
+    probabilities: Floats | None = None  # (n_rows, n_classes), for a classifier
+    values: Floats | None = None  # (n_rows,), for a model that predicts numbers
+    intervals: Floats | None = None  # (n_rows, n_classes, 2), 95 % intervals
+    costs: Floats | None = None  # (n_rows,) >= 0, costs of features, if there are any
 
 
 @runtime_checkable
 class Predictor(Protocol):
-    """A model that predicts something of each row of a file from the columns `feature_texts`."""
+    """A model that predicts each row of a file from the columns `feature_texts`."""
 
-    # whether it reads a text file's cells as they stand, block by block; else it takes columns
-    # typed as pandas types a whole file
+    # whether it reads the texts of a file block by block; otherwise it needs columns
+    # in the types of pandas for the whole file
     takes_texts: bool
 
     @property
@@ -170,17 +170,17 @@ class Predictor(Protocol):
         explain: bool = False,
         unknown: UnknownCells | None = None,
     ) -> Predicted:
-        """Return what is predicted of rows, the first of which has number `first_row`.
+        """Predict rows; `first_row` is the number of the first.
 
-        If asked for, it comes with how sure it is, where the model knows, and with the reasons.
-        Rows with unknown cells are appended to `unknown`; else a warning says so. DataError if a
-        cell cannot be read; it names column, value and row.
+        If requested, the result has intervals, if the model has them, and reasons. Rows with
+        unknown cells are appended to `unknown`; without it there is a warning. DataError names
+        column, value and row of a cell that cannot be read.
         """
 
 
 @runtime_checkable
 class Classifier(Predictor, Protocol):
-    """A predictor of labels; a `target_`, where there is one, names their column."""
+    """A predictor of labels; `target_`, if it exists, names their column."""
 
     classes_: NDArray[Any]
 
@@ -190,10 +190,10 @@ class Classifier(Predictor, Protocol):
 
 @runtime_checkable
 class Explaining(Protocol):
-    """What says of many rows at once why they get what it says of them."""
+    """A model that explains its predictions for many rows at once."""
 
     def explain_rows(self, X: Any, *, first_row: int = 1) -> pd.DataFrame:
-        """Return what is said of each row, and what that is `because` of; see `LabeledFiles`."""
+        """Return the prediction for each row, with the reason `because`; see `LabeledFiles`."""
 
 
 @runtime_checkable
@@ -208,15 +208,15 @@ class Regressor(Predictor, Protocol):
 
 @runtime_checkable
 class EffectEstimator(Predictor, Protocol):
-    """A predictor of what a treatment does to each row."""
+    """A predictor of the effect of a treatment on each row."""
 
     def effect(self, X: Any) -> Floats:
-        """Return the expected outcome if treated, less that if not, (n_rows,)."""
+        """Return the expected outcome with treatment minus that without, (n_rows,)."""
 
 
 @runtime_checkable
 class OnlineLearner(Protocol):
-    """A model that goes on learning; what it had learned stays."""
+    """A model that can continue learning."""
 
     def partial_fit(self, X: Any, y: ArrayLike | None = None) -> Self:
         """Learn from more rows."""
@@ -238,4 +238,4 @@ ROLE_WORDS: Mapping[type, str] = {
     EffectEstimator: "an effect estimator",
     OnlineLearner: "a model that learns on",
 }
-"""What roles are called in messages."""
+"""Names of roles in messages."""

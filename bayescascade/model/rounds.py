@@ -1,10 +1,9 @@
-"""Chains that go on until they agree: in rounds, and with replicas at other temperatures.
+"""Chains that run until they agree: in rounds, and with replicas at other temperatures.
 
-Each round goes on where the one before ended, and takes as many steps as all before, which become
-its warm-up: the draws are the last round's alone. Whether a round is the last is decided by its own
-R-hat and effective sample sizes, so that what is kept was looked at once. That selects, of rounds
-as long, those whose chains happen to look alike; what this does to means of draws is less than a
-thousand repetitions can see (tests/samplers/test_rounds.py).
+Each round continues where the last one ended and takes as many steps as all earlier rounds, which
+become its warm-up: only draws of the last round are kept. Its own R-hat and effective sample sizes
+decide whether a round is the last. This favors rounds whose chains happen to look alike; a thousand
+repetitions show no effect on means of draws (tests/samplers/test_rounds.py).
 """
 
 from collections.abc import Mapping
@@ -24,35 +23,35 @@ Traces = Mapping[str, NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How long chains go on if they do not agree."""
+    """Limits of rounds for chains that do not agree."""
 
-    # >= 1, rounds of plain chains at most. There is no further one where, at the rate at which they
-    # draw, the last would not have drawn enough.
+    # >= 1, maximum rounds of plain chains. There is no further round if, at the present rate of
+    # effective draws, even the last would not have enough.
     plain: int = 4
-    # rounds of replica exchange, where plain chains did not come to agree; 0: none
+    # rounds of replica exchange, if plain chains did not agree; 0: none
     exchange: int = 0
-    share: float = 0.25  # > 0, of a plain chain's steps: those of each replica in its first round
-    # > 0, mean size of states up to which `share` holds; of larger ones, whose steps take longer,
-    # steps are fewer
+    share: float = 0.25  # > 0, of a plain chain's steps, for each replica's first round
+    # > 0, mean size of states up to which `share` holds; larger states, whose steps take longer,
+    # get fewer steps
     usual: float = inf
-    hottest: float = 0.02  # least inverse temperature of a replica
+    hottest: float = 0.02  # smallest inverse temperature of a replica
 
     def of_chains(self, posterior: Any) -> dict[str, Any]:
-        """Return what an engine of plain chains is called with."""
+        """Return the arguments of an engine of plain chains."""
 
         def is_enough(number: int, traces: Traces) -> bool:
             if not has_room(traces):
                 return True
             found = _diagnose(posterior, traces)
             to_come = 2.0 ** (self.plain - number)
-            if number == 1:  # whose warm-up is a quarter of it, and drew nothing
+            if number == 1:  # a quarter of it is warm-up without draws
                 to_come *= 2 / 3
             return _is_fine(found) or not min(one.ess for one in found) * to_come >= ESS_FLOOR
 
         return {"n_rounds": self.plain, "enough": is_enough}
 
     def of_replicas(self, posterior: Any) -> dict[str, Any]:
-        """Return what `samplers.tempering` is called with."""
+        """Return the arguments of `samplers.tempering`."""
         return {
             "min_inverse_temperature": self.hottest,
             "n_rounds": self.exchange,
@@ -67,16 +66,16 @@ class Rounds:
 
 
 def has_room(traces: Traces) -> bool:
-    """Whether enough is kept that draws of a longer run could have the effective sample size."""
+    """Whether enough draws are kept for the required effective sample size of a longer run."""
     return traces["log_density"].size >= 2 * ESS_FLOOR
 
 
 OF_CHAINS = Rounds()
-"""Of families whose replicas were not seen to be worth their steps."""
+"""For families whose replicas did not improve chains."""
 
 
 def has_agreed(posterior: Any, run: samplers.Run[Any]) -> bool:
-    """Whether the draws of a run are enough, and of chains that agree."""
+    """Whether the chains of a run agree, with enough effective draws."""
     return _is_fine(_diagnose(posterior, run.traces))
 
 

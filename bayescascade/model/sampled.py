@@ -1,4 +1,4 @@
-"""What estimators that explore a posterior share: how they search, and show what was found."""
+"""Shared by estimators that explore a posterior: their search, and prints of the results."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ from bayescascade.report.page import Page, Pieces, warning
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_SHARES = 8  # of a kind
-_LEAST_SHARE = 0.005  # that would be printed as 0.00
+_MOST_SHARES = 8  # bars of a kind
+_LEAST_SHARE = 0.005  # shares printed as 0.00
 _MOST_POINTS = 2000  # of a chain
 
 
@@ -64,11 +64,11 @@ class HasDraws:
     progress: Callable[[samplers.Progress], object] | None = None
     time_limit: float | None = ChainParameters.time_limit.default
 
-    posterior_: Any = field(init=False)  # Any: the family's own
+    posterior_: Any = field(init=False)  # Any: the family's type
     run_: PosteriorRun[Any] = field(init=False)  # Any: states of the family
     summary_: FitSummary = field(init=False)
     log_posterior_: float = field(init=False)
-    exact_: Any = field(init=False)  # each family's own answer of its exact search; of that alone
+    exact_: Any = field(init=False)  # the family's result of an exact search, if any
 
     @classmethod
     def parameter_words(cls, parameters: Mapping[str, Any]) -> list[str]:
@@ -84,36 +84,36 @@ class HasDraws:
 
     @classmethod
     def _words_of(cls, name: str, parameters: Mapping[str, Any]) -> str:
-        """Return one of the parameters in words; empty if it goes without saying."""
+        """Return a parameter in words; empty if it needs no mention."""
         value = parameters[name]
         if value is None or value == "none":
             return ""
         return f"{name} {value}" if isinstance(value, str) else f"{name} {value:g}"
 
     def _told(self) -> list[str]:
-        """Return how the model was made, in words."""
+        """Return the parameters of the model in words."""
         return self.parameter_words(vars(self))
 
     def _model_pieces(self) -> list[str]:
-        """Return how the model was made, and whether it predicts by the average over draws."""
+        """Return the parameters in words, and a note if predictions are averages over draws."""
         return [*self._told(), *["predictive average"] * (self.predictive == "average")]
 
     def _checked(self) -> Search:
-        """Return how to search; raises ParameterError if any parameter is out of its range."""
+        """Return the search; ParameterError if a parameter is out of its range."""
         self.declares.check(self)
         self._check_model()
         return self._search()
 
     def _check_model(self) -> None:
-        """Raise ParameterError if parameters, each within its range, do not go together."""
+        """Raise ParameterError for a combination of parameters that is not allowed."""
 
     def _search(self, **changed: Any) -> Search:
-        """Return how to search by the parameters, some of them changed."""
+        """Return the search by the parameters, with some changes."""
         given = {k: v for k, v in vars(self).items() if k in Search.__dataclass_fields__}
         return Search(**{**given, **changed})
 
     def _take(self, found: Found[Any]) -> None:
-        """Keep what a search found, but for the state."""
+        """Keep the results of a search, except the state."""
         self.posterior_, self.run_, self.summary_ = found.posterior, found.run_, found.summary_
         self.log_posterior_ = found.log_density
         self.__dict__.pop("exact_", None)  # of an earlier fit
@@ -121,7 +121,7 @@ class HasDraws:
             self.exact_ = found.solution.result
 
     def _found_page(self) -> Page:
-        """Return how what was learned was found, how sure that is, and what is objected to."""
+        """Return the search, its convergence, and warnings."""
         return (
             Pieces(self._found_pieces()),
             Pieces(self.summary_.convergence_pieces),
@@ -132,22 +132,22 @@ class HasDraws:
         return tuple(warning(f"warning: {text}") for text in self._objections)
 
     def _found_pieces(self) -> list[str]:
-        """Return how what was learned was found, and how probable it is."""
+        """Return the search and the log posterior of the result."""
         found = self.summary_.found_words(self.learned_word)
         return [found, f"log posterior {nats_text(self.log_posterior_)}"]
 
     @property
     def _objections(self) -> list[str]:
-        """What is wrong with what was learned, in words; empty if nothing."""
+        """Warnings about the result; empty without any."""
         return self.summary_.warnings
 
-    def __getattr__(self, name: str) -> Any:  # Any: attributes that are not there
+    def __getattr__(self, name: str) -> Any:  # Any: missing attributes
         if name in ("posterior_", "run_", "exact_") and "summary_" in self.__dict__:
             if "run_" in self.__dict__:
                 how = ", as ".join(filter(None, (self.summary_.method, self.summary_.reason)))
                 raise AttributeError(f'{name} needs search "exact", got {how}')
             raise no_rows(name)
-        return self.__getattribute__(name)  # raises again what led here
+        return self.__getattribute__(name)  # raises the original error
 
     def plot_posterior(self, ax: "Axes | None" = None) -> "Axes":
         """Draw a summary of the posterior draws, and return the axes.
@@ -192,12 +192,12 @@ class HasDraws:
 
 
 def _share_bars(shares: Mapping[str, Mapping[str, float]]) -> list[Bar]:
-    """Return a heading and bars for every kind of shares; sizes in their order."""
+    """Return a heading and bars for each kind of shares; sizes in ascending order."""
     bars: list[Bar] = []
     for title, told in shares.items():
         kept = [(name, share) for name, share in told.items() if share >= _LEAST_SHARE]
         listed = kept[:_MOST_SHARES]
-        if not listed:  # such as no column that is used
+        if not listed:  # for example, no column is used
             continue
         if all(name.isdecimal() for name, _ in listed):
             listed.sort(key=lambda item: int(item[0]))

@@ -1,4 +1,4 @@
-"""The picture of a comparison: held-out scores by how many parts densities have."""
+"""The picture of a comparison: held-out scores by number of parts."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -7,13 +7,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MARKERS = "o^sDvP*X"
-_SPAN_OF_LOG = 8.0  # times as many parts from which on their axis is logarithmic
-_MOST_PLAIN = 1e5  # parts that are written out
+_SPAN_OF_LOG = 8.0  # ratio of numbers of parts from which the axis is logarithmic
+_MOST_PLAIN = 1e5  # parts printed in full
 _LEAST_SPAN = 0.005  # nats
 
 
 class Scores(NamedTuple):
-    """How a density did in each halving."""
+    """The scores of a density in each halving."""
 
     label: str
     n_parts: Sequence[float]
@@ -28,7 +28,7 @@ def draw_scores(panel: "Axes", title: str, scores: Sequence[Scores]) -> None:
             one.log_likelihoods,
             linestyle="none",
             marker=_MARKERS[number % len(_MARKERS)],
-            fillstyle="none",  # so that what lies below is seen
+            fillstyle="none",  # translucent, because markers overlap
             markersize=8,
             markeredgewidth=1.6,
             color=f"C{number % 10}",
@@ -52,7 +52,7 @@ def _set_limits(panel: "Axes", n_parts: Sequence[float], scores: Sequence[float]
     else:
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.set_xlabel("parts: leaves, rules, cells")
-    if scores and max(scores) - min(scores) < _LEAST_SPAN:  # or rounding would look like a result
+    if scores and max(scores) - min(scores) < _LEAST_SPAN:  # not rounding alone
         middle = (max(scores) + min(scores)) / 2
         panel.set_ylim(middle - _LEAST_SPAN, middle + _LEAST_SPAN)
         panel.yaxis.set_major_formatter(StrMethodFormatter("{x:.3f}"))

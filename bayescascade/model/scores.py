@@ -1,8 +1,8 @@
-"""How well labels are predicted: accuracy, log loss, AUC and who is taken for whom.
+"""Scores of predicted labels: accuracy, log loss, AUC and confusion matrix.
 
-Rows are added in blocks and only sums are kept: by predicted and true class, and for the AUC by the
-different probabilities that were predicted, which for a list of rules are as many as its parts.
-`WeightedMean` does the same for what predictions cost.
+Rows are added in blocks and only sums are kept: by predicted and true class, and for the AUC by
+distinct predicted probabilities. A list of rules has as many of these as parts. `WeightedMean` does
+the same for costs of predictions.
 """
 
 import math
@@ -28,8 +28,8 @@ class LabelScores:
         self.n_rows = 0
         self.confusion = np.zeros((n_classes, n_classes))  # weights, true (rows) by predicted class
         self._log_probability = 0.0
-        self._probabilities = np.empty((0, n_classes))  # the different ones
-        self._weights = np.empty((0, n_classes))  # of the rows of each class that got them
+        self._probabilities = np.empty((0, n_classes))  # distinct probabilities
+        self._weights = np.empty((0, n_classes))  # weights of the rows of each class that got them
 
     def add(
         self,
@@ -38,9 +38,9 @@ class LabelScores:
         weights: NDArray[np.float64] | None = None,
         predicted: NDArray[np.integer] | None = None,
     ) -> None:
-        """Add a block of rows; weights are how many rows each stands for.
+        """Add a block of rows; a weight is the number of equal rows.
 
-        labels, predicted (n,) int, positions of the true and the named class, by default the most
+        labels, predicted (n,) int, positions of the true and the chosen class, by default the most
         probable one; probabilities (n, n_classes) float64; weights (n,) float64 >= 0.
         """
         predicted = probabilities.argmax(axis=1) if predicted is None else predicted
@@ -49,7 +49,7 @@ class LabelScores:
         np.add.at(self.confusion, (labels, predicted), weights)
         of_label = probabilities[np.arange(len(labels)), labels]
         counts = weights > 0
-        with np.errstate(divide="ignore"):  # what cannot be has happened: the loss is infinite
+        with np.errstate(divide="ignore"):  # an impossible class occurred: the loss is infinite
             self._log_probability += float(np.dot(weights[counts], np.log(of_label[counts])))
         by_class = np.zeros(probabilities.shape)
         by_class[np.arange(len(labels)), labels] = weights
@@ -68,7 +68,7 @@ class LabelScores:
 
     @property
     def accuracy(self) -> float:
-        """Part of the weight whose class was predicted; NaN without weight."""
+        """Share of the weight with a correct prediction; NaN without weight."""
         return float(np.trace(self.confusion)) / self.weight if self.weight else math.nan
 
     @property
@@ -88,7 +88,7 @@ class LabelScores:
 
     @property
     def auc(self) -> float:
-        """Area under the ROC curve; of more than two classes, the mean of each against the rest.
+        """Area under the ROC curve; for more than two classes, the mean of each against the rest.
 
         NaN unless there are rows of every class.
         """
@@ -99,7 +99,7 @@ class LabelScores:
 
     def area(self, c: int) -> float:
         """Return the area under the ROC curve of a class, if both it and others have rows."""
-        from sklearn.metrics import roc_auc_score  # long to import, and no fit needs it
+        from sklearn.metrics import roc_auc_score  # slow to import, and no fit needs it
 
         is_class, probabilities, weights = self.against_rest(c)
         return float(roc_auc_score(is_class, probabilities, sample_weight=weights))
@@ -107,7 +107,7 @@ class LabelScores:
     def against_rest(
         self, c: int
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
-        """Return whether rows are of a class, its probabilities and weights, alike ones as one."""
+        """Return membership in a class, its probabilities and weights, with equal rows merged."""
         everyone = self._weights.sum(axis=1)
         probabilities = np.tile(self._probabilities[:, c], 2)
         weights = np.concatenate([self._weights[:, c], everyone - self._weights[:, c]])
@@ -116,7 +116,7 @@ class LabelScores:
     def confidences(
         self, names: Sequence[str]
     ) -> tuple[str, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return words for what is predicted, its probabilities, and weights of hits and of all."""
+        """Return words for the predicted event, its probabilities, weights of hits and of all."""
         rows = np.arange(len(self._weights))
         best = np.ones_like(rows) if len(names) == 2 else self._probabilities.argmax(axis=1)
         words = f"P({names[1]})" if len(names) == 2 else "P(predicted class)"
@@ -124,11 +124,11 @@ class LabelScores:
         return words, self._probabilities[rows, best], hits, self._weights.sum(axis=1)
 
     def confusion_page(self, target: str, names: Sequence[str]) -> Page:
-        """Return who is taken for whom: true classes downward, predicted ones to the right.
+        """Return the confusion matrix: true classes downward, predicted ones to the right.
 
-        Where the predicted classes do not fit side by side, each true class is followed by those
-        that were predicted, most often first. `target` is the name of the labels, `names` those of
-        the classes.
+        If the predicted classes do not fit side by side, each true class is followed by its
+        predicted classes, the most frequent first. `target` is the name of the labels, `names` are
+        those of the classes.
         """
         target, names = printable(target), [printable(name) for name in names]
         texts = np.reshape(count_texts(self.confusion.ravel().tolist()), self.confusion.shape)
@@ -146,13 +146,13 @@ class LabelScores:
 
 
 class WeightedMean:
-    """Sums over values; a weight is how many equal values one stands for."""
+    """Sums over values; a weight is the number of equal values."""
 
     def __init__(self) -> None:
         """Start without values."""
         self.weight = 0.0
         self.mean = math.nan  # without weight
-        self._squares = 0.0  # of what the values differ from their mean
+        self._squares = 0.0  # sum of squared differences from the mean
 
     def add(self, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> None:
         """Add a block; values (n,) float64; weights (n,) float64 >= 0, by default 1 each."""
@@ -177,7 +177,7 @@ class WeightedMean:
 
 
 def _different_rows(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return different rows, and which of them each row is: by hashes, not by sorting them all."""
+    """Return distinct rows, and the position of each row among them; by hashing, not sorting."""
     position = np.zeros(len(values), np.int64)
     for column in values.T:
         codes, found = pd.factorize(column)

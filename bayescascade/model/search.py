@@ -1,4 +1,4 @@
-"""Running the engines that an estimator's `search` names, in turn, over one checkpoint."""
+"""Runs the engines of an estimator's `search` one after the other, with one checkpoint."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -28,23 +28,23 @@ BY_GRADIENT = ("langevin", "ascent", "ascent+langevin")
 """Searches of posteriors over vectors that have ``log_density_and_gradient``."""
 
 SCHEDULE = samplers.GeometricSchedule(initial_temperature=2.0, final_temperature=0.1)
-"""Of posteriors without one of their own. Hotter starts grow thousands of parts first."""
+"""For posteriors without their own. Hotter starts would first grow thousands of parts."""
 
 DEFAULT_STEPS = 50_000
-"""Steps per chain and phase where neither a user nor the rows say how many."""
+"""Default steps per chain and phase for few rows."""
 
 MOST_BLOCKS, _LEAST_BLOCKS = 1000, 125
 _FEW_ROWS, _MANY_ROWS = 1_000, 40_000
-_ROWS_OF_STEP = 250  # that are sorted in the time of a step, or fewer
+_ROWS_OF_STEP = 250  # rows that are sorted in the time of a step
 
-_OF_CHAINS, _OF_POLISHING = 0.9, 30.0  # of the time, and seconds at most, where states are polished
+_OF_CHAINS, _OF_POLISHING = 0.9, 30.0  # share of the time for chains, maximum seconds for polishing
 
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How to look for states, by estimators' parameters; ParameterError if one is out of range."""
+    """The settings of a search, from an estimator; ParameterError if one is out of range."""
 
     search: str
     n_steps: int | None
@@ -54,12 +54,12 @@ class Search:
     checkpoint: str | Path | None
     resume: bool
     progress: Callable[[samplers.Progress], object] | None
-    time_limit: float | None = None  # seconds, of which `watch` knows how many are left
-    until: str = "steps"  # or "agreed", where n_steps is None
+    time_limit: float | None = None  # seconds; `watch` has the time left
+    until: str = "steps"  # or "agreed", if n_steps is None
     optimizer: str = "lbfgs"  # of an ascent
     max_iter: int = 100  # iterations of an ascent
     watch: Watch = field(default_factory=lambda: Watch(None))  # one of `time_limit` if not given
-    part: str = ""  # of several searches over one checkpoint: what its sections' names begin with
+    part: str = ""  # prefix of the sections of this search, if several share a checkpoint
     is_last: bool = True  # of them
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ class Search:
             object.__setattr__(self, "watch", Watch(self.time_limit))
 
     def report(self, stage: str, share: float | None = None, **described: float) -> None:
-        """Say which stage is running, and how much of it is done, None where nobody knows."""
+        """Report the running stage and its finished share, None if unknown."""
         if self.progress is not None:
             done, total = (0, 0) if share is None else (round(1000 * share), 1000)
             self.progress(samplers.Progress(stage, done, total, nan, nan, nan, described))
@@ -97,20 +97,20 @@ class Search:
     ) -> samplers.Run[S]:
         """Anneal or climb, sample, or both, as `search` says.
 
-        Ctrl-C and the time limit end it with what was found; if both are asked for, annealing or
-        climbing takes up to half of the time. Chains take fewer steps if those would not fit.
+        Ctrl-C and the time limit end it with the best result so far. Before sampling, annealing or
+        climbing takes up to half of the time. Chains take fewer steps if not all fit.
 
-        A chain samples from where it annealed to by itself, so that R-hat compares chains that may
-        have found different states. If the posterior has ``polished(state)``, which returns a state
-        that is as probable or more, each chain's end is polished before, and the best state last.
-        If it has a ``schedule``, an annealing cools by that. If it has ``release()``, that is
-        called in the end, to forget what it kept for further steps.
+        A chain samples from the end of its own annealing, so R-hat compares chains that may have
+        found different states. If the posterior has ``polished(state)``, which returns a state of
+        at least the same probability, each chain's end is polished before sampling, and the best
+        state at the end. If it has a ``schedule``, annealing uses it. If it has ``release()``, this
+        is called at the end, to free its caches.
 
         Each chain takes default_steps >= 1 per phase, unless the user gave `n_steps`, and keeps
         n_blocks >= 1 draws; an annealing has n_blocks temperatures, a replica exchange n_replicas
-        >= 2. `rounds` says how long chains go on that do not agree, unless `n_steps` or `until`
-        does. Chains start at `starts`, or else where the posterior says. ParameterError if the
-        search needs a gradient that the posterior does not have.
+        >= 2. `rounds` limits chains that do not agree, unless `n_steps` or `until` is given. Chains
+        start at `starts`, or at the posterior's own starts. ParameterError if the search needs a
+        gradient that the posterior does not have.
         """
         assert self.search in (*SAMPLED, *BY_GRADIENT), "exact searches are each family's own"
         try:
@@ -184,8 +184,8 @@ class Search:
                 )
             run, starts = climbed, climbed.final_states
         if not is_last and not (run and run.interrupted):
-            # the engine that runs first has the same section, so that a resumed run of another
-            # search is kept apart; what starts from a half of a run would not fit its whole
+            # the first engine has the same section in all searches, so a resumed run of another
+            # search is detected; a start from half of a run would not fit the whole run
             own = None if run and run.timed_out else section("last" if run else "first")
             seeds = (of_chains, of_replicas)
             sample = partial(self._sample, posterior, rounds, n_replicas, seeds, common)
@@ -208,13 +208,13 @@ class Search:
         posterior: samplers.Target[S],
         rounds: Rounds,
         n_replicas: int,
-        seeds: Sequence[np.random.SeedSequence],  # of chains, and of replicas that join
+        seeds: Sequence[np.random.SeedSequence],  # of chains, and of replicas
         common: dict[str, Any],
         starts: Sequence[S] | None,
         own: samplers.CheckpointSection | None,
         joined: samplers.CheckpointSection | None,
     ) -> samplers.Run[S]:
-        """Draw by chains, in rounds until they agree unless their length is given."""
+        """Sample by chains, in rounds until they agree, or for the given steps."""
         goes_on = self.n_steps is None and self.until == "agreed"
         engine: Callable[..., samplers.Run[Any]] = samplers.metropolis  # Any: or of vectors
         how = rounds.of_chains(posterior) if goes_on else {}
@@ -250,22 +250,22 @@ class Search:
             )  # fmt: skip
         except KeyboardInterrupt:
             return replace(run, interrupted=True)
-        if run.traces["log_density"].size > of_replicas.traces["log_density"].size:  # cut short
+        if run.traces["log_density"].size > of_replicas.traces["log_density"].size:  # ended early
             ended = {"interrupted": of_replicas.interrupted, "timed_out": of_replicas.timed_out}
             return replace(_best_of(of_replicas, run), **ended)  # type: ignore[arg-type] # of bool
-        n_rounds = {"n_rounds": of_replicas.extras.get("n_rounds", 1)}  # not the chains'
+        n_rounds = {"n_rounds": of_replicas.extras.get("n_rounds", 1)}  # only of replicas
         run = _best_of(run, of_replicas)
         return replace(run, extras=run.extras | n_rounds)
 
     def _of_replicas(self, report: samplers.Progress) -> None:
-        """Report the progress of replicas that joined."""
+        """Report the progress of replicas."""
         assert self.progress is not None, "only asked for where there is one"
         self.progress(report._replace(phase=f"replicas: {report.phase}"))
 
     def _polished(
         self, posterior: samplers.Target[S], run: samplers.Run[S], states: tuple[S, ...]
     ) -> tuple[samplers.Run[S], tuple[S, ...]]:
-        """Return the run, and states that it found, each as much better as `polished` makes it."""
+        """Return the run and some of its states after polishing."""
         polished = getattr(posterior, "polished", None)
         if polished is None or run.interrupted:
             return run, states
@@ -287,24 +287,25 @@ class Search:
         return run, states
 
     def rng(self) -> np.random.Generator:
-        """Return the generator of what is drawn without a chain."""
+        """Return the generator for draws without a chain."""
         return np.random.default_rng(seed_sequence(self.random_state).spawn(2)[1])
 
     def sampled(self) -> "Search":
-        """Return the search that "auto" stands for where nothing exact is cheap enough."""
+        """Return the sampling search of "auto"."""
         return replace(self, search=SAMPLED[0])
 
 
 def default_steps(n_distinct: int) -> int:
-    """Return more steps for more rows, until steps themselves, which touch more rows, get dear."""
+    """Return the default steps: more for more rows, until each step takes longer."""
     n = n_distinct
     return int(max(50_000, min(max(200_000, 1000 * n), 1_000_000, 40_000_000_000 / max(n, 1))))
 
 
 def most_blocks(n_distinct: int, n_steps: int | None = None) -> int:
-    """Return fewer blocks for more rows, or for few steps of many rows.
+    """Return the maximum number of blocks: fewer for more rows, or for few steps.
 
-    Each begins by sorting all rows into a state's parts, which takes as long as 100 steps or more.
+    Each block begins by sorting all rows into a state's parts, which takes as long as 100 steps or
+    more.
     """
     n = max(n_distinct, 1)
     most = min(MOST_BLOCKS, MOST_BLOCKS * _MANY_ROWS // n)
@@ -314,7 +315,7 @@ def most_blocks(n_distinct: int, n_steps: int | None = None) -> int:
 
 
 def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
-    """Return the seed sequence of `random_state`; raises ParameterError if it is no seed."""
+    """Return the seed sequence of `random_state`; ParameterError if it is not a seed."""
     if isinstance(random_state, np.random.SeedSequence):
         return random_state
     if isinstance(random_state, np.random.Generator):
@@ -326,7 +327,7 @@ def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
 
 
 def _best_of(first: samplers.Run[S], second: samplers.Run[S]) -> samplers.Run[S]:
-    """Return the second run with the better of the two best states, and time and extras of both."""
+    """Return the second run with the better of both best states, and times and extras of both."""
     better = first if first.best_log_density >= second.best_log_density else second
     known = (run.extras.get("fallen", 0) for run in (first, second))
     fallen = max(fallen_chains(first.traces), *known)

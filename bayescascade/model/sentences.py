@@ -1,4 +1,4 @@
-"""What is known of a fit, in sentences for people who have never heard of chains or nats."""
+"""Sentences on a fit for readers who do not know chains or nats."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ from bayescascade.report.numbers import cost_texts, diagnostic_text, ratio_text,
 from bayescascade.report.page import BLANK, Page, count_of
 
 _MOST_NAMES = 12
-_NEARLY = 0.95  # from which share on something is so of practically all draws
+_NEARLY = 0.95  # share that counts as practically all draws
 _HARDLY = 0.05
-_MOST_R_HAT = 100.0  # of chains that never move it is infinite, or nearly
-_MOST_FIRST = 3  # first splits or rules that are named, or one more if that is all
-_USUAL = 0.9  # of the draws, whose sizes are stated
+_MOST_R_HAT = 100.0  # chains that never move have infinite R-hat, or nearly
+_MOST_FIRST = 3  # first splits or rules that are named, or one more if this is the last
+_USUAL = 0.9  # share of the draws for the stated range of sizes
 
 
 def doubt_sentences(
@@ -35,10 +35,10 @@ def doubt_sentences(
     *,
     best: str = "What is shown",
 ) -> list[str]:
-    """Return how what was learned was found, what was proved of it, and what else may be true.
+    """Return sentences on the search, its proof, and the alternatives.
 
-    learned: what it is called, such as "tree"; size_words: one of what its size counts, and
-    several; best: what the best one is called, where another is shown.
+    learned: the word for the result, such as "tree"; size_words: singular and plural of its parts;
+    best: the word for the best one, if another is shown.
     """
     found = [_proved(summary, learned, best)]
     for title, shares in summary.shares.items():
@@ -107,7 +107,7 @@ def _factor(nats: float) -> str:
 def _sizes(
     shares: Mapping[str, float], learned: str, words: tuple[str, str], size: int | None
 ) -> str:
-    """Return between which sizes nine in ten draws are."""
+    """Return the range of sizes of nine in ten draws."""
     usual: list[int] = []
     total = 0.0
     for label, share in shares.items():  # the most probable first
@@ -165,13 +165,13 @@ def _names(names: Sequence[str]) -> str:
 
 
 def held_out_told(model: Any, held_out: Any) -> tuple[list[str], Page, tuple[UnitChart, ...]]:
-    """Return how well a model does on rows that it was not learned from: words, tables, charts.
+    """Return the results of a model on held-out rows: words, tables, charts.
 
     held_out: rows, or (rows, labels) for a classifier; rows that have them in the column `target_`
     need no others. ParameterError if there are no rows, labels are missing, or the model neither
     scores nor classifies rows; DataError if the rows or labels cannot be read.
     """
-    if hasattr(model, "predict_proba") and not hasattr(model, "score_samples"):  # no density
+    if hasattr(model, "predict_proba") and not hasattr(model, "score_samples"):  # not a density
         return _classified(model, *_with_labels(model, held_out))
     if not hasattr(model, "score_samples"):
         kind = with_article(model.title)

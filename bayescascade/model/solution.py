@@ -1,8 +1,8 @@
-"""Exact searches: what they prove, and their independent draws as a run.
+"""Exact searches: certificates, and independent draws as a run.
 
-A family's solver finds the most probable state with a proof, or with a bound on what better there
-could be. Where it can also draw states independently, they stand in for chains, so that whatever
-reads a run (averages, traces, saved models) reads them too.
+A family's solver finds the most probable state with a proof, or with a bound on better states. If
+it can also draw states independently, these replace chains: averages, traces and saved models use
+them as a run.
 """
 
 import math
@@ -60,26 +60,26 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Solution(Generic[S]):
-    """What an exact search found."""
+    """The result of an exact search."""
 
-    result: object  # the solver's own answer, which users see as ``exact_``
-    state: S  # the best one
-    log_density: float  # of the state: log posterior, nats, unnormalized
+    result: object  # the solver's own result, the public ``exact_``
+    state: S  # the best state
+    log_density: float  # log posterior of the state, nats, unnormalized
     certificate: Certificate | None  # None if nothing was proved
     seconds: float
     # independent, from the posterior, (n_chains, n_draws); empty if there are none
     draws: Sequence[Sequence[S]] = ()
-    # exact posterior shares by title and label, which replace those of the draws
+    # exact posterior shares by title and label, instead of those of the draws
     shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     interrupted: bool = False  # whether Ctrl-C ended the search
     timed_out: bool = False  # whether its time limit did
-    # from the best state; their draws stand in for independent ones
+    # chains from the best state, instead of independent draws
     chains: samplers.Run[S] | None = None
 
     def as_run(
         self, posterior: Posterior[S], report: Callable[[str, float], object] | None = None
     ) -> samplers.Run[S]:
-        """Return the draws as a run that accepts every proposal, or the chains, with a `report`."""
+        """Return the draws as a run that accepts every proposal, or the chains."""
         if self.chains is not None:
             return replace(
                 self.chains,
@@ -119,7 +119,7 @@ class Solution(Generic[S]):
 
 
 def state_run(posterior: Posterior[S], state: S) -> samplers.Run[S]:
-    """Return a run that Ctrl-C has ended with one state, and without draws."""
+    """Return a run with one state and without draws, as ended by Ctrl-C."""
     none = np.empty((1, 0))
     return samplers.Run(
         method="greedy",

@@ -1,4 +1,4 @@
-"""What a fit says about itself: its data, its convergence, and how sure it is of what it found."""
+"""The summary of a fit: data, convergence and uncertainty."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -39,7 +39,7 @@ _NOTHING = "the best result only, no posterior draws"
 
 
 class DataFacts(Protocol):
-    """What is known of the rows that a posterior was made of; a `Table` is one."""
+    """Facts on the rows of a posterior; a `Table` has them."""
 
     source: str
     n_rows: int
@@ -157,7 +157,7 @@ class FitSummary:
         )
 
     def found_words(self, learned: str) -> str:
-        """Return how the learned object, such as a "tree", was found, and what was proved."""
+        """Return the search for the learned object, such as a "tree", and its proof, in words."""
         certificate = self.certificate
         if certificate is None:
             chains = count_of(self.n_chains, "chain")
@@ -210,7 +210,7 @@ class FitSummary:
         record = asdict(self)
         record["notes"] = list(self.notes)
         if self.certificate is not None and not self.certificate.is_rounding:
-            del record["certificate"]["is_rounding"]  # few have it
+            del record["certificate"]["is_rounding"]  # few models have it
         record["acceptance"] = {k: _plain(v) for k, v in self.acceptance.items()}
         record["diagnostics"] = {
             name: {k: _plain(v) for k, v in asdict(d).items()}
@@ -219,7 +219,7 @@ class FitSummary:
         record["as_best"] = dict(self.as_best)
         if not self.as_best:
             del record["as_best"]  # few models have it
-        del record["held_out"]  # nor this
+        del record["held_out"]  # few models have this
         return record if self.held_out is None else record | {"held_out": self.held_out.to_dict()}
 
     @classmethod
@@ -264,10 +264,9 @@ def summarize(
     reason: str = "",
     time_limit: float | None = None,
 ) -> FitSummary:
-    """Return the summary of a run; `method` is the search, and time_limit what it had, seconds.
+    """Return the summary of a run; `method` is the search, and time_limit its limit, seconds.
 
-    A solution's draws are independent, which needs no diagnostics, unless they are those of chains.
-    reason: why another search was run than an exact one.
+    Independent draws of a solution need no diagnostics. reason: why the search was not exact.
     """
     is_sampled = any(run.draws)
     is_diagnosed = is_sampled and (solution is None or solution.chains is not None)
@@ -295,7 +294,7 @@ def summarize(
 
 
 def _plain(number: float) -> float | str | None:
-    if np.isposinf(number):  # such as R-hat of chains that never move, which is a warning
+    if np.isposinf(number):  # such as R-hat of chains that never move, which warns
         return "inf"
     return float(number) if np.isfinite(number) else None
 

@@ -1,4 +1,4 @@
-"""What was traced of the draws of a search: as a page, in ArviZ's form, and in files."""
+"""Traces of the draws of a search: as a page, in ArviZ's format, and in files."""
 
 import json
 import math
@@ -22,18 +22,18 @@ from bayescascade.report.printed import Printed
 COLUMNS_USED = "columns used"
 
 _STATS = ("log_prior", "acceptance_rate")
-_TOTAL = "total_log_likelihood"  # ArviZ takes "log_likelihood" for that of single rows
+_TOTAL = "total_log_likelihood"  # for ArviZ "log_likelihood" is that of single rows
 
 _NO_PARAMETERS = ("model", "search", "source", "engine", "interrupted")
-"""Settings that say how a model was fitted."""
+"""Settings of a fit."""
 
 _SIZES_OF_0_1 = ("n_leaves", "n_rules")
 _WORDS_OF_0_1 = {"first_feature": "first split"}
-_LEGEND = ("size", "quantities", "words", "title", "told")  # attributes of a file, no settings
+_LEGEND = ("size", "quantities", "words", "title", "told")  # attributes, not settings
 
 
 def trace_words(name: str) -> str:
-    """Return by default what a traced quantity is called, such as "leaves" for "n_leaves"."""
+    """Return the default name of a traced quantity, such as "leaves" for "n_leaves"."""
     return COLUMNS_USED if name == "n_features" else name.removeprefix("n_").replace("_", " ")
 
 
@@ -41,26 +41,26 @@ def trace_words(name: str) -> str:
 class Trace(Printed):
     """Traces of all draws; arrays are (n_chains, n_draws) unless stated otherwise."""
 
-    # float64: "log_posterior", nats, "log_likelihood" where the posterior knows its prior apart,
+    # float64: "log_posterior", nats, "log_likelihood" if the posterior has a separate prior,
     # and the numbers that describe a state
     quantities: Mapping[str, NDArray[np.float64]]
-    size: str | None  # the quantity that says how large a state is, such as "n_leaves"
-    # int64, such as "first_feature", the column that the root splits
+    size: str | None  # the size of a state, such as "n_leaves"
+    # int64, such as "first_feature", the column of the root's split
     codes: Mapping[str, NDArray[np.int64]]
-    # by name in `codes`: what the codes >= 0 that occur stand for; others stand for none
+    # by name in `codes`: labels of the codes >= 0 that occur; other codes have none
     labels: Mapping[str, Mapping[int, str]]
     feature_used: NDArray[np.bool_]  # (n_chains, n_draws, n_columns); no draws if none were kept
-    columns: tuple[str, ...]  # names, as far as known
-    # float64: "acceptance_rate" since the draw before, and "log_prior", nats, if known
+    columns: tuple[str, ...]  # names, if known
+    # float64: "acceptance_rate" since the last draw, and "log_prior", nats, if known
     stats: Mapping[str, NDArray[np.float64]]
-    # int64, how often each move was tried and accepted since the draw before; empty of independent
+    # int64, counts of each move, tried and accepted, since the last draw; empty for independent
     # draws
     proposed: Mapping[str, NDArray[np.int64]]
     accepted: Mapping[str, NDArray[np.int64]]
-    settings: Mapping[str, Any]  # what the fit was: model, parameters, search, source, engine
-    # what quantities are called where `trace_words` does not say it
+    settings: Mapping[str, Any]  # facts on the fit: model, parameters, search, source, engine
+    # names of quantities that differ from `trace_words`
     words: Mapping[str, str] = field(default_factory=dict)
-    title: str = ""  # what the model is called; empty if the file does not say, as `told`
+    title: str = ""  # name of the model; empty if the file does not have it, like `told`
     told: str = ""  # its parameters in words
 
     @classmethod
@@ -106,7 +106,7 @@ class Trace(Printed):
 
     @property
     def _draws_word(self) -> str:
-        """What the states of chains are; draws of an exact search come from no chain."""
+        """The word for the states of chains; draws of an exact search have no chains."""
         if self.is_path:
             return "temperatures"
         return "independent draws" if self.settings.get("search") == "exact" else "draws"
@@ -153,7 +153,7 @@ class Trace(Printed):
         return (*page, *shares_page(shares))
 
     def _diagnostics_page(self) -> Page:
-        """Return a table of the traced quantities, and what is wrong with them."""
+        """Return a table of the traced quantities, and warnings."""
         diagnostics = self.diagnostics()
         found = list(diagnostics.values())
         table = PrintedTable(
@@ -237,13 +237,13 @@ class Trace(Printed):
             stats[_TOTAL] = named.pop("log_likelihood")
         stats |= {name: self.stats[name] for name in _STATS if name in self.stats}
         posterior = {name: plottable(draws) for name, draws in {**named, **self.codes}.items()}
-        if not posterior:  # ArviZ knows no posterior of nothing
+        if not posterior:  # ArviZ does not allow an empty posterior
             posterior["log_density"] = stats["lp"]
         dims: dict[str, list[str]] = {}
         coords: dict[str, Sequence[str]] = {}
         if self.feature_used.shape[1]:
-            # not in the posterior: of a wide table ArviZ would draw a panel for each column, and it
-            # fails to rank integers that never vary
+            # not in the posterior: ArviZ would draw a panel for each column of a wide table, and it
+            # cannot rank integers that never vary
             stats["feature_used"] = self.feature_used.astype(np.int8)
             dims["feature_used"] = ["feature"]
             coords["feature"] = list(self.columns)
@@ -311,7 +311,7 @@ def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) 
         if "feature_used" in group:
             columns = tuple(str(name) for name in group["feature"].values)
             used = np.asarray(group["feature_used"].values, np.bool_)
-    moves = stats["move"].values if "proposed" in stats else []  # none of independent draws
+    moves = stats["move"].values if "proposed" in stats else []  # none for independent draws
     proposed, accepted = (
         {str(move): _draws(stats[name])[:, :, i].astype(np.int64) for i, move in enumerate(moves)}
         for name in ("proposed", "accepted")
@@ -346,7 +346,7 @@ def _labels(posterior: Any, name: str) -> dict[int, str]:
 
 
 def _shares(values: NDArray[Any]) -> dict[str, float]:
-    """Return the share of each value, largest first, equal ones ascending."""
+    """Return the share of each value, largest first, ties in ascending order."""
     found, times = np.unique(values, return_counts=True)
     counted = zip(found.tolist(), (times / times.sum()).tolist(), strict=True)
     return {str(value): share for value, share in sorted(counted, key=lambda item: -item[1])}

@@ -1,1 +1,1 @@
-"""What people and other programs see of a fit: text, pictures, ArviZ data."""
+"""Output of a fit: text, HTML and pictures."""

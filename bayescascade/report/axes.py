@@ -1,7 +1,7 @@
-"""Where pictures are drawn: in the axes that a user has, in a new figure, or in a blank one.
+"""Axes for pictures: those of a user, of a new figure of pyplot, or of a blank figure.
 
-Blank figures are in no global state of matplotlib, so that they work in scripts without a display
-and beside a user's own figures. Matplotlib is imported when something is drawn.
+Blank figures do not touch matplotlib's global state, so they work in scripts without a display and
+besides a user's figures. Matplotlib is imported only for drawing.
 """
 
 import math
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_CLASSES = (  # red, green, blue: matplotlib's own colors, in their order
+_CLASSES = (  # red, green, blue: the default colors of matplotlib, in their order
     (31, 119, 180), (255, 127, 14), (44, 160, 44), (214, 39, 40), (148, 103, 189),
     (140, 86, 75), (227, 119, 194), (127, 127, 127), (188, 189, 34), (23, 190, 207),
 )  # fmt: skip
 
-_STRONGEST = math.log(20.0)  # densities beyond 20 times, or a 20th of, uniform look alike
+_STRONGEST = math.log(20.0)  # densities beyond 20 times, or a 20th of, uniform have the same color
 _DENSER, _RARER = (67, 137, 205), (240, 150, 50)  # red, green, blue
 
 _DPI = 150
 _MOST_PIXELS = 2**16 - 1  # along a side, of matplotlib's renderer
 
-_LABEL_WIDTH = 38  # characters of a label's line
+_LABEL_WIDTH = 38  # characters per line of a label
 _WIDTH = 7.5  # inches
 _LINE, _GAP, _AROUND = 0.17, 0.11, 0.75  # inches: a line of a label, between bars, axis and edges
-_OF_CHARACTER = 0.018  # of the axes' width that a character of a note takes
+_OF_CHARACTER = 0.018  # width of a character of a note, as a share of the axes
 
 
 def axes_or_new(ax: "Axes | None", width: float, height: float) -> "Axes":
-    """Return axes or, for None, those of a new figure of pyplot, of some inches."""
+    """Return axes; for None, those of a new figure of pyplot of a size in inches."""
     if ax is not None:
         return ax
     check_plots()
@@ -49,13 +49,13 @@ def axes_or_new(ax: "Axes | None", width: float, height: float) -> "Axes":
 
 
 def ratio_color(log_ratio: float) -> str:
-    """Return a color for the log of a density over the uniform one: blue if denser, else orange."""
+    """Return a color for the log of a density over the uniform one: blue above, orange below."""
     strength = min(1.0, abs(log_ratio) / _STRONGEST)
     return _tinted(_DENSER if log_ratio > 0 else _RARER, strength)
 
 
 def class_color(number: int, strength: float = 1.0) -> str:
-    """Return a color for the class of a number, fainter at a strength in [0, 1] below 1."""
+    """Return a color for the class of a number, fainter for a strength in [0, 1] below 1."""
     return _tinted(_CLASSES[number % len(_CLASSES)], strength)
 
 
@@ -64,7 +64,7 @@ def _tinted(color: tuple[int, int, int], strength: float) -> str:
 
 
 def blank_figure(width: float, height: float, **options: Any) -> "Figure":
-    """Return a figure of some inches, with matplotlib's options, which pyplot does not know."""
+    """Return a figure of a size in inches that is not registered with pyplot."""
     check_plots()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ def blank_figure(width: float, height: float, **options: Any) -> "Figure":
 
 
 def save_png(figure: "Figure", path: "str | PathLike[str]") -> None:
-    """Write a figure into a PNG file, there only once it is complete; raises FileError if not."""
+    """Write a figure into a PNG file, which appears when it is complete; FileError otherwise."""
     width, height = figure.get_size_inches()
     with missing_glyphs_ignored(), replaced_file(str(path)) as temporary:
         dpi = min(_DPI, _MOST_PIXELS / max(width, height))
@@ -84,7 +84,7 @@ def save_png(figure: "Figure", path: "str | PathLike[str]") -> None:
 
 @contextmanager
 def missing_glyphs_ignored() -> Iterator[None]:
-    """Let a character that matplotlib's font lacks be drawn as a box."""
+    """Draw characters that matplotlib's font does not have as boxes, without warnings."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         yield
@@ -92,13 +92,13 @@ def missing_glyphs_ignored() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of one or more parts, or without parts a heading of the bars below."""
+    """A bar of one or more parts; without parts, a heading of the bars below."""
 
     label: str  # to the left of the bar
     parts: tuple[float, ...] = ()  # lengths >= 0, from the left
-    note: str = ""  # beyond the bar's end
-    colors: tuple[str, ...] = ("C0",)  # of each part; unused by headings
-    interval: tuple[float, ...] | None = None  # in which the first part may end
+    note: str = ""  # text after the bar's end
+    colors: tuple[str, ...] = ("C0",)  # colors of the parts; unused by headings
+    interval: tuple[float, ...] | None = None  # an interval for the end of the first part
 
 
 def plot_bars(
@@ -109,7 +109,7 @@ def plot_bars(
     most: float | None = None,
     legend: Sequence[str] = (),
 ) -> "Axes":
-    """Draw bars from the top down, up to `most` at least; by default in a new figure."""
+    """Draw bars from the top down, on an axis up to `most` or more; by default in a new figure."""
     labels = [wrap(bar.label, _LABEL_WIDTH) for bar in bars]
     heights = [_LINE * len(lines) + _GAP for lines in labels]
     ends = [sum(heights[: place + 1]) for place in range(len(bars))]

@@ -1,6 +1,6 @@
 """Trees as boxes with lines of text: drawn with matplotlib, or as Graphviz source.
 
-The root is on the left and every box has a place of its own, so that labels never meet.
+The root is on the left, and boxes never overlap.
 """
 
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BoxTree:
-    """A tree of boxes, whose parents precede their children, the first of them drawn at the top."""
+    """A tree of boxes; parents precede their children, and the first child is drawn at the top."""
 
     texts: Sequence[Sequence[str]]  # the lines in every box
     fills: Sequence[str]  # the color of every box, as in "#4389cd"; white where empty
     parents: NDArray[np.integer]  # (n_nodes,), -1 at the root
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the tree, scaled to fit into axes; by default in a new figure, large enough."""
+        """Draw the tree, scaled to fit into axes; by default in a new figure of sufficient size."""
         check_plots()
         with missing_glyphs_ignored():
             if ax is None:
@@ -48,7 +48,7 @@ class BoxTree:
         return ax
 
     def save(self, path: "str | PathLike[str]") -> None:
-        """Draw the tree into a PNG file, as large as needed and there only once it is complete."""
+        """Draw the tree into a PNG file of sufficient size, which appears when it is complete."""
         with missing_glyphs_ignored():
             figure = blank_figure(self._places.width, self._places.height)
             self._draw(figure.add_axes((0.0, 0.0, 1.0, 1.0)))
@@ -154,7 +154,7 @@ def _text_width(text: str) -> float:
 
 
 def _left_edges(depth: NDArray[np.int64], widths: Floats) -> Floats:
-    """Return where boxes begin: those of a level together, beyond the widest of the level above."""
+    """Return the left edges of boxes: equal within a level, to the right of the level above."""
     level_widths = np.zeros(depth.max() + 1)
     np.maximum.at(level_widths, depth, widths)
     starts = np.concatenate([[0.0], np.cumsum(level_widths + _LEVEL_GAP)[:-1]])
@@ -163,7 +163,7 @@ def _left_edges(depth: NDArray[np.int64], widths: Floats) -> Floats:
 
 
 def _centers(children: Sequence[Sequence[int]], heights: Floats) -> Floats:
-    """Return the boxes' vertical centers: a node is beside its children, subtrees are apart."""
+    """Return the boxes' vertical centers: nodes are centered on their children."""
     spans = heights.copy()  # of the subtrees
     for node in reversed(range(len(children))):
         below = sum(spans[child] + _ROW_GAP for child in children[node]) - _ROW_GAP

@@ -1,4 +1,4 @@
-"""Charts in a report whose axes go from 0 to 1: drawn in the file itself, by no other program."""
+"""Charts in a report with axes from 0 to 1, drawn as SVG in the file itself."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from bayescascade.report.html import element, text
 
 _SIDE, _LEFT, _TOP, _BELOW = 220, 40, 8, 42  # pixels
 _TICKS = (0.0, 0.5, 1.0)
-_LARGEST = 15.0  # pixels across, of a dot
+_LARGEST = 15.0  # diameter of a dot, pixels
 
 CHART_STYLES = """
 .charts{display:flex;flex-wrap:wrap;gap:.4rem 2.4rem;margin:.8rem 0}
@@ -20,7 +20,7 @@ figcaption{font-size:.9rem}
 figcaption .series{display:inline-block;margin-right:1.1em}
 figcaption .series::before{content:"\\25CF";color:var(--of);margin-right:.35em}
 """
-"""What a document with charts needs beside its other styles."""
+"""Additional styles of a document with charts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class UnitChart:
-    """A square with its diagonal, and what is drawn in it."""
+    """A square with its diagonal and its series."""
 
     title: str
     across: str  # title of the axis, as `up`
@@ -43,7 +43,7 @@ class UnitChart:
     series: Sequence[Series]
 
     def to_html(self) -> str:
-        """Return it as an element; its styles are `CHART_STYLES`."""
+        """Return the chart as an element; its styles are `CHART_STYLES`."""
         grid = "".join(
             f"M{_x(0)} {_y(tick)}h{_SIDE}M{_x(tick)} {_y(0)}v{-_SIDE}" for tick in _TICKS
         )

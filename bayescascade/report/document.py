@@ -1,7 +1,7 @@
-"""A report as one HTML file, to be handed on: nothing in it is fetched from anywhere.
+"""A report as one HTML file, which loads nothing from elsewhere.
 
-It is made of sections, of what a page is made of and of sentences. It can be read on a screen, wide
-or narrow, light or dark, and printed on A4, where all that is folded is open.
+Its sections have sentences and the blocks of pages. It can be read on wide and narrow screens,
+light or dark, and printed on A4 with all folded parts open.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from bayescascade.report.chart import CHART_STYLES, UnitChart
 from bayescascade.report.html import STYLES, blocks, element, shown_and_more, text
 from bayescascade.report.page import Page, count_of
 
-_MOST_ITEMS = 10  # that are not folded
+_MOST_ITEMS = 10  # items that are not folded
 
 _STYLES = """
 :root{color-scheme:light dark;--paper:#fdfdfc;--ink:#1f2831;--soft:#5d6976;--line:#dde1e6;
@@ -88,24 +88,24 @@ footer{margin-top:1.5rem}
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a report under a title of its own."""
+    """A part of a report with a title."""
 
     title: str
     sentences: Sequence[str] = ()  # paragraphs
     items: Sequence[tuple[str, str]] = ()  # subject or "", text, which may have line breaks
-    noun: tuple[str, str] = ("item", "items")  # of one item and of several, where there are many
+    noun: tuple[str, str] = ("item", "items")  # singular and plural of items, if there are many
     page: Page = ()  # after the items
     charts: Sequence[UnitChart] = ()  # side by side, at the end
-    is_beside: bool = False  # items' text stands to the right of their subjects, if there is room
-    is_folded: bool = False  # only the title is seen at first
+    is_beside: bool = False  # texts are to the right of subjects, if there is room
+    is_folded: bool = False  # only the title is shown at first
 
 
 def to_document(
     title: str, kind: str, lede: str, facts: Sequence[str], sections: Sequence[Section], foot: str
 ) -> str:
-    """Return a report as a file's text; sections without content are left out.
+    """Return a report as the text of a file; empty sections are left out.
 
-    `kind` stands above the title, `lede` below it; `facts` are a few words each, `foot` ends it.
+    `kind` is above the title, `lede` below it; `facts` are a few words each; `foot` is at the end.
     """
     told = "".join(element("span", text(fact)) + " " for fact in facts)
     header = element("p", text(kind), "kind") if kind != title else ""

@@ -1,11 +1,10 @@
-"""What of a long page is shown first: the rows of trees and lists that tell most.
+"""Folding of long pages: the most informative rows of trees and lists are shown.
 
-A tree of a hundred leaves is read from its strongest splits on. Nodes are taken by falling weight
-(see `Fold`), each with all that leads to it, as long as there is room. Below a node, what is left
-out has one line that says how much that is; a sibling that would be left out alone is shown, as it
-takes no more room. What is a little too long stays whole: folding it would save little.
+Nodes are taken by descending weight (see `Fold`), each with the path to it, as long as there is
+room. Below a node, one line summarizes the nodes that are left out; a single left-out sibling is
+shown, because it needs no more room. Pages that are only a little too long are not folded.
 
-A folded page is a page, so that text and HTML are made of it as usual.
+A folded page is a page, so it can be rendered as text and HTML.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,7 @@ from bayescascade.report.page import (
 
 MOST_ROWS = 40
 
-_LITTLE = 1.5  # times as many rows are not folded
+_LITTLE = 1.5  # up to this ratio, longer pages are not folded
 _CUT = "...: some levels are left out"
 
 
@@ -60,19 +59,19 @@ def _folded(block: Block, most_rows: int) -> Page:
 
 
 def with_short_labels(tree: Guided) -> Guided:
-    """Return a tree with the labels that it has where it is folded."""
+    """Return a tree with its short labels."""
     if tree.fold is None or not tree.fold.labels:
         return tree
     return replace(tree, labels=tree.fold.labels, fold=replace(tree.fold, labels=()))
 
 
 def left_out(block: Pieces) -> int:
-    """Return how many pieces are folded."""
+    """Return the number of folded pieces."""
     return max(0, len(block.pieces) - block.most_pieces) if block.noun else 0
 
 
 def _note(fold: Fold, hidden: set[int], n_folded: int, of_what: str) -> Pieces:
-    """Return how much is folded, what it is worth, and how to see it."""
+    """Return a note on the folded part: its size, its weight, and how to see it."""
     total = sum(fold.weights)
     worth = sum(fold.weights[row] for row in hidden)
     share = f", with {share_text(min(1.0, worth / total))} of {fold.measure}" if total > 0 else ""
@@ -84,9 +83,10 @@ def _all() -> str:
 
 
 def fold_words(fold: Fold, count: int, size: float, total: float, n_splits: int = 0) -> str:
-    """Return what is folded into a line, such as "12 leaves in 3 splits, 85 rows (4.0 %)".
+    """Return the text of a line for folded parts, such as "12 leaves in 3 splits, 85 rows (4.0 %)".
 
-    `count` rows or leaves stand for `size`, by `fold.sizes`, of `total`, in `n_splits` splits.
+    `count` rows or leaves have the sum `size` of `fold.sizes`, out of `total`, in `n_splits`
+    splits.
     """
     words = count_of(count, *fold.nouns)
     if n_splits:
@@ -101,7 +101,7 @@ def fold_words(fold: Fold, count: int, size: float, total: float, n_splits: int 
 
 
 def shown_nodes(tree: Guided, most_rows: int = MOST_ROWS) -> set[int]:
-    """Return the nodes that tell most, each with all above it; all of them if they are few."""
+    """Return the most informative nodes, each with all above it; all nodes if they are few."""
     n_nodes, children = len(tree.labels), tree.children
     lines = _lines(tree, n_nodes)
     everything = set(range(n_nodes))
@@ -115,13 +115,13 @@ def shown_nodes(tree: Guided, most_rows: int = MOST_ROWS) -> set[int]:
         n_grown += sum(not grown.issuperset(children[each]) for each in grown)
         if n_grown <= most_rows:
             shown = grown
-        elif len(shown) > 1:  # else it is too deep
+        elif len(shown) > 1:  # otherwise it is too deep
             break
     return shown
 
 
 def _led_to(tree: Guided, children: list[list[int]], shown: set[int], node: int) -> set[int]:
-    """Return a node and all above it that is not shown, and siblings that would be left alone."""
+    """Return a node, hidden nodes above it, and siblings that would be left out alone."""
     found: set[int] = set()
     while node not in shown and node not in found:
         found.add(node)
@@ -133,14 +133,14 @@ def _led_to(tree: Guided, children: list[list[int]], shown: set[int], node: int)
 
 
 def _splits(tree: Guided, shown: set[int]) -> tuple[set[int], int, str]:
-    """Return the nodes left out, how many splits are not shown in full, and of how many."""
+    """Return the nodes left out, the number of splits not shown in full, and of all splits."""
     inner = [below for below in tree.children if below]
     n_folded = sum(not shown.issuperset(below) for below in inner)
     return set(range(len(tree.labels))) - shown, n_folded, count_of(len(inner), "split")
 
 
 def _folded_tree(tree: Guided, shown: set[int]) -> Guided:
-    """Return the tree of the nodes shown, and of lines that stand for siblings left out."""
+    """Return the tree of the shown nodes, with lines for siblings that are left out."""
     assert tree.fold is not None
     fold, children = tree.fold, tree.children
     n_leaves, n_splits = [0] * len(children), [0] * len(children)  # at each node and below
@@ -153,10 +153,10 @@ def _folded_tree(tree: Guided, shown: set[int]) -> Guided:
             n_splits[tree.parents[node]] += n_splits[node]
     labels: list[str] = []
     parents: list[int] = []
-    kept: list[int | None] = []  # which node each row is, if it is one
+    kept: list[int | None] = []  # the node of each row, if it has one
     inside: list[Pieces | None] = []
 
-    open_nodes: list[tuple[int, int | None]] = [(0, 0)]  # parent's row, and node; None: a line
+    open_nodes: list[tuple[int, int | None]] = [(0, 0)]  # parent's row, and node; None for a line
     waiting: list[str] = []  # for such lines
     while open_nodes:
         parent, opened = open_nodes.pop()
@@ -177,7 +177,7 @@ def _folded_tree(tree: Guided, shown: set[int]) -> Guided:
             size = sum(fold.sizes[child] for child in left) if fold.sizes else 0.0
             waiting.append("... " + fold_words(fold, count, size, sum(fold.sizes[:1]), splits))
             open_nodes.append((row, None))
-        elif left:  # whose rows are those of the node
+        elif left:  # with the rows of the node
             words = f"... {fold_words(fold, n_leaves[node], 0.0, 0.0, n_splits[node])}"
             inside[row] = Pieces([words], "dim")
         open_nodes += [(row, child) for child in reversed(below)]
@@ -197,7 +197,7 @@ def _folded_tree(tree: Guided, shown: set[int]) -> Guided:
 
 
 def shown_rows(table: PrintedTable, most_rows: int = MOST_ROWS) -> set[int]:
-    """Return the rows that tell most; all of them if they are few."""
+    """Return the most informative rows; all rows if they are few."""
     n_rows = len(table.labels)
     lines = _lines(table, n_rows)
     if table.fold is None or sum(lines) <= _LITTLE * most_rows:
@@ -216,7 +216,7 @@ def shown_rows(table: PrintedTable, most_rows: int = MOST_ROWS) -> set[int]:
 
 
 def _folded_table(table: PrintedTable, shown: set[int]) -> PrintedTable:
-    """Return the table of the rows shown, and of lines that stand for those between them."""
+    """Return the table of the shown rows, with lines for the rows between them."""
     assert table.fold is not None
     fold, total = table.fold, sum(table.fold.sizes)
     left = [row for row in range(len(table.labels)) if row not in shown]
@@ -243,7 +243,7 @@ def _folded_table(table: PrintedTable, shown: set[int]) -> PrintedTable:
 
 
 def _stretches(rows: Sequence[int]) -> Iterator[list[int]]:
-    """Yield ascending rows in pieces without gaps."""
+    """Yield runs of consecutive rows."""
     start = 0
     for place in range(1, len(rows) + 1):
         if place == len(rows) or rows[place] != rows[place - 1] + 1:
@@ -255,14 +255,14 @@ def _stretches(rows: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _lines(table: PrintedTable | Guided, n_rows: int) -> list[int]:
-    """Return how many lines each row takes where nothing is wrapped."""
+    """Return the number of lines of each row without wrapping."""
     if not table.below:
         return [1] * n_rows
     return [1 + (below is not None and bool(below.pieces)) for below in table.below]
 
 
 def _taken(columns: Sequence[Numbers], kept: Sequence[int | None]) -> list[Numbers]:
-    """Return the columns of the rows kept, empty in lines that stand for others."""
+    """Return the columns of the kept rows, empty in lines for others."""
 
     def chosen(texts: Sequence[str]) -> list[str]:
         return ["" if row is None else texts[row] for row in kept] if texts else []

@@ -1,8 +1,7 @@
-"""Pages as HTML: the same blocks as in print, trees and long lists folded with ``<details>``.
+"""Pages as HTML: the same blocks as in print, with trees and long lists folded by ``<details>``.
 
-There are no scripts, files or addresses in it, and every text is escaped. Looks are in `STYLES`,
-whose colors stand halfway between black and white, so that they can be read on dark and on light
-backgrounds. Where a program drops the styles, what is left is still in reading order.
+It has no scripts, files or addresses, and all text is escaped. The colors of `STYLES` are readable
+on dark and light backgrounds. Without styles, the text is still in reading order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +27,7 @@ from bayescascade.report.page import (
     count_of,
 )
 
-_WIDTH = 120  # columns of a terminal that a notebook is about as wide as
+_WIDTH = 120  # approximate width of a notebook in columns of a terminal
 _ALL = "all levels"
 _LINE = "rgba(128,128,128,.38)"
 _FAINT = "rgba(128,128,128,.16)"
@@ -72,32 +71,32 @@ background-position:calc(var(--room)*var(--from)) 50%;background-repeat:no-repea
 .bayescascade .inside{{font-size:.9em;opacity:.75;padding:.1em 0 .2em 1.1em}}
 .bayescascade .piece{{margin-right:1.1em}}
 """
-"""The stylesheet of what `to_html` returns."""
+"""The stylesheet of `to_html`."""
 
 
 def to_html(page: Page) -> str:
-    """Return a page as one HTML element, its styles included."""
+    """Return a page as one HTML element, including its styles."""
     return element("div", element("style", STYLES) + blocks(page), "bayescascade")
 
 
 def blocks(page: Page) -> str:
-    """Return the blocks of a page, without the styles."""
+    """Return the blocks of a page as HTML, without styles."""
     return "".join(map(_block, page))
 
 
 def element(tag: str, content: str, look: str = "", attributes: str = "") -> str:
-    """Return an element; the content is HTML already."""
+    """Return an element; its content is HTML."""
     named = f' class="{look}"' if look else ""
     return f"<{tag}{named}{attributes}>{content}</{tag}>"
 
 
 def text(words: str) -> str:
-    """Return words of whatever origin as HTML."""
+    """Return any text as HTML."""
     return escape(printable(words))
 
 
 def shown_and_more(shown: str, more: str, words: str) -> str:
-    """Return HTML that is there at once, and HTML behind a line that says what it is."""
+    """Return visible HTML, followed by folded HTML with a summary."""
     if not more:
         return shown
     summary = element("summary", element("span", "", "mark") + text(words))
@@ -137,7 +136,7 @@ def _told(pieces: Sequence[str], gap: str = "  ") -> str:
 
 
 def _table(table: PrintedTable) -> Iterator[str]:
-    """Yield a table of few rows."""
+    """Yield a short table."""
     yield "<table>"
     headers = [text(column.header.replace("\n", " ")) for column in table.columns]
     cells = [text(table.header), *headers]
@@ -157,7 +156,7 @@ def _table(table: PrintedTable) -> Iterator[str]:
 
 
 def _list(table: PrintedTable) -> Iterator[str]:
-    """Yield a table that may be long; what tells least is behind lines that stand for it."""
+    """Yield a table that may be long; its least informative rows are folded."""
     assert table.fold is not None
     shown, fold = shown_rows(table), table.fold
     total = sum(fold.sizes)
@@ -185,7 +184,7 @@ def _plain_row(table: PrintedTable, row: int) -> str:
 
 
 def _tree(tree: Guided) -> Iterator[str]:
-    """Yield the nodes, each with those below it, which are folded where they are in print."""
+    """Yield the nodes, each with the nodes below it, folded as in print."""
     full, tree = tree.labels, with_short_labels(tree)
     shown, children = shown_nodes(tree), tree.children
     n_leaves = [0] * len(children)
@@ -196,7 +195,7 @@ def _tree(tree: Guided) -> Iterator[str]:
     nouns = ("leaf", "leaves") if tree.fold is None else tree.fold.nouns
 
     yield '<div class="rows">' + _head(tree)
-    left: list[int | None] = [0]  # None: the end of a node with others below it
+    left: list[int | None] = [0]  # None: the end of a node with children
     while left:
         opened = left.pop()
         if opened is None:
@@ -260,7 +259,7 @@ def _place(column: Numbers, bar: str = "") -> str:
 
 
 def _bar(column: Numbers, row: int) -> str:
-    """Return what draws the bar beside a number; nothing if it has none."""
+    """Return the bar beside a number; empty if it has none."""
     if not column.bars:
         return ""
     bar = max(-1.0, min(1.0, column.bars[row]))

@@ -1,7 +1,7 @@
-"""Lines of text: wrapping by what a terminal shows, flowing pieces, color.
+"""Lines of text: wrapping by displayed width, flowing pieces, color.
 
-Names and levels come from files: what a terminal would act on is escaped, and wide characters
-count as the two columns that they take.
+Names and levels come from files: control characters are escaped, and wide characters count as two
+columns.
 """
 
 import re
@@ -11,13 +11,13 @@ from rich.cells import cell_len, chop_cells
 
 from bayescascade.base.texts import printable
 
-GAP = "   "  # between pieces of a line
+GAP = "   "  # between the pieces of a line
 
 _CODES = {"bold": "1", "dim": "2", "more": "36", "less": "33", "warning": "33"}
 
 
 class Ink:
-    """Colors text for a terminal by ANSI codes, or leaves it as it is if not `color`."""
+    """Colors text by ANSI codes if `color`."""
 
     def __init__(self, color: bool) -> None:
         self._color = color
@@ -30,10 +30,10 @@ class Ink:
 
 
 def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
-    """Break text between words into lines of at most `width` >= 1 columns; longer words inside.
+    """Break text into lines of at most `width` >= 1 columns, between words if possible.
 
-    Inside, they break after "_", "-" or "/" if that is enough. All lines but the first are
-    `hanging` columns narrower: room for an indent by the caller.
+    Long words break after "_", "-" or "/" if possible. All lines but the first are `hanging`
+    columns narrower, for an indent by the caller.
     """
     lines: list[str] = []
     line, room = "", width
@@ -53,7 +53,7 @@ def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
 
 
 def _broken(word: str, width: int) -> list[str]:
-    """Break a long word into lines, after its "_", "-" or "/" if that does."""
+    """Break a long word into lines, after its "_", "-" or "/" if possible."""
     lines = [""]
     for part in re.findall(r"[^_/-]*[_/-]+|[^_/-]+", word):
         if cell_len(lines[-1] + part) <= width:
@@ -66,9 +66,10 @@ def _broken(word: str, width: int) -> list[str]:
 def flow(
     pieces: Iterable[str], width: int, indent: int, *, first: str = "", gap: str = GAP
 ) -> list[str]:
-    """Put pieces side by side, as many on a line of `width` columns as fit, longer ones wrapped.
+    """Put pieces side by side on lines of `width` columns; wrap longer pieces.
 
-    All lines but the first have `indent` spaces; `first` begins it; `gap` is between two pieces.
+    All lines but the first have `indent` spaces; `first` begins the first line; `gap` is between
+    two pieces.
     """
     lines: list[str] = []
     start = line = first
@@ -99,5 +100,5 @@ def rjust(text: str, width: int) -> str:
 
 
 def longest(texts: Sequence[str]) -> int:
-    """Return the most columns that one of the texts takes."""
+    """Return the displayed width of the widest text."""
     return max(map(cell_len, texts), default=0)

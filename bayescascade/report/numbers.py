@@ -1,21 +1,21 @@
-"""How numbers are printed: few digits, thousands separators, and never a rare thing rounded away.
+"""Numbers in print: few digits, thousands separators, and no small probability rounded to 0.
 
-Volumes and densities come as logarithms, for a table of 2,000 binary columns has more cells than a
-float can say; whatever is very large or small is printed as in 1.2e40.
+Volumes and densities are given as logarithms, because a table of 2,000 binary columns has more
+cells than floats can hold. Very large and small numbers are printed as in 1.2e40.
 """
 
 import math
 from collections.abc import Sequence
 
-_LARGEST_PLAIN = 1e9  # counts from here on are printed as in 1.2e40
-_MOST_DECIMALS = 4  # of an end of an interval
+_LARGEST_PLAIN = 1e9  # larger counts are printed as in 1.2e40
+_MOST_DECIMALS = 4  # decimals of the ends of an interval
 _MOST_NINES = 9  # decimals of a probability near 1
-_LARGEST_EXPONENT = 700.0  # that floats have room for
+_LARGEST_EXPONENT = 700.0  # digits of floats
 _LOG_OF_TEN = math.log(10.0)
 
 
 def count_texts(counts: Sequence[float]) -> list[str]:
-    """Return weights of rows, >= 0, all with as many decimals as the fractional ones need."""
+    """Return weights of rows, >= 0, all with the decimals that fractional ones need."""
     is_whole = all(float(count).is_integer() for count in counts)
     decimals = 0 if is_whole else 1 if max(counts) >= 1000 else 2
     return [_count_text(float(count), decimals) for count in counts]
@@ -30,7 +30,7 @@ def _count_text(count: float, decimals: int) -> str:
 
 
 def cost_texts(costs: Sequence[float]) -> list[str]:
-    """Return costs, finite and >= 0, all with as many decimals as their least ones need."""
+    """Return costs, finite and >= 0, all with the decimals that the smallest need."""
     least = min((cost for cost in costs if cost > 0), default=1.0)
     is_whole = all(float(cost).is_integer() for cost in costs)
     decimals = 0 if is_whole else 2 if least >= 0.1 else 4
@@ -63,7 +63,7 @@ def probability_text(probability: float) -> str:
 
 
 def interval_text(interval: Sequence[float]) -> str:
-    """Return such as "0.96-0.99", with four decimals near 0 or 1, nine if ends read alike."""
+    """Return an interval: "0.96-0.99", with four decimals near 0 or 1, nine if ends look equal."""
     apart, n_ends = 2, len(set(interval))
     while apart < _MOST_NINES and len({f"{end:.{apart}f}" for end in interval}) < n_ends:
         apart += 1
@@ -77,7 +77,7 @@ def interval_text(interval: Sequence[float]) -> str:
 
 
 def interval_texts(probability: float, interval: Sequence[float]) -> tuple[str, str]:
-    """Return a probability and an interval around it, as texts of which the first is inside."""
+    """Return texts of a probability and its interval; the printed probability is inside."""
     told, ends = probability_text(probability), interval_text(interval)
     low, _, high = ends.partition("-")
     if not float(low) <= float(told) <= float(high):
@@ -88,8 +88,8 @@ def interval_texts(probability: float, interval: Sequence[float]) -> tuple[str, 
 def estimate_text(probability: float, low: float, high: float) -> str:
     """Return a probability and its 95 % interval for a sentence: "0.95 (95% 0.84-1.00)".
 
-    The probability has as many decimals as in tables: "0.003 (95% 0.00-0.01)". Two are enough for
-    the interval unless both ends read alike: "0.0005 (95% 0.0000-0.002)".
+    The probability has as many decimals as in tables: "0.003 (95% 0.00-0.01)". The interval has
+    two, unless both ends look equal: "0.0005 (95% 0.0000-0.002)".
     """
     told, ends = probability_text(probability), f"{low:.2f}-{high:.2f}"
     if len(set(ends.split("-"))) == 1:
@@ -109,12 +109,12 @@ def density_text(
 ) -> str:
     """Return a leaf or part in words, as in "30 of 40 rows, probability 0.73, ..".
 
-    `log_density` is in nats, `relative` is the density as a multiple of the uniform one; it
-    `is_average` where the density varies in the leaf, or `is_of_row`.
+    `log_density` is in nats, `relative` is the density as a multiple of the uniform one;
+    `is_average` if the density varies in the leaf; `is_of_row` if it is that of the row.
     """
     is_plain = abs(log_density) < _LARGEST_EXPONENT
     density = f"{math.exp(log_density):.4g}" if is_plain else significant_text(log_density, 4)
-    if is_average:  # not that of the row, which prints may have beside it
+    if is_average:  # not that of the row, which may be printed beside it
         told = f"average density in this group {density} ({relative:.3g} x uniform)"
     else:
         of_row = " of this row" if is_of_row else ""
@@ -141,14 +141,14 @@ def significant_text(log_value: float, digits: int = 3) -> str:
 
 
 def ratio_text(log_ratio: float) -> str:
-    """Return how many times the uniform density, from the logarithm: "0.43", "1,234.50", "0"."""
+    """Return a ratio to the uniform density, from its logarithm: "0.43", "1,234.50", "0"."""
     if math.log(0.005) <= log_ratio < math.log(1e6):
         return f"{math.exp(log_ratio):,.2f}"
     return significant_text(log_ratio, 2)
 
 
 def common_text(log_ratio: float) -> str:
-    """Return how common something is, from the log of its density over the uniform one."""
+    """Return in words how common a part is, from the log of its density over the uniform one."""
     if log_ratio == -math.inf:
         return "not seen at all"
     if abs(log_ratio) < math.log(1.05):

@@ -1,8 +1,7 @@
-"""Pages: what an object says of itself, block by block, and how blocks are laid out as text.
+"""Pages: the print of an object as blocks, and the layout of blocks as text.
 
-A page is a tuple of blocks and knows no width: what depends on that, such as where a line breaks or
-whether columns fit, is decided when it is rendered. `html` lays the same blocks out for notebooks
-and documents, `folding` folds what is long.
+A page is a tuple of blocks without a width: line breaks and columns are decided when it is
+rendered. `html` renders the same blocks for notebooks and documents; `folding` folds long blocks.
 """
 
 from collections import deque
@@ -18,25 +17,25 @@ from bayescascade.report.layout import GAP, Ink, flow, ljust, longest, rjust, wr
 
 LEAST_WIDTH = 60
 
-_LEAST_BESIDE = 12  # columns with fewer of which labels stand above their numbers
-_MOST_NAMES = 40  # that are not folded
-_LEAST_GUIDED = 18  # columns that a label has at least beside its guides
-_LEAST_LEVELS = 3  # of a tree beside its longest word, which else is broken
+_LEAST_BESIDE = 12  # with fewer columns, labels are above their numbers
+_MOST_NAMES = 40  # pieces that are not folded
+_LEAST_GUIDED = 18  # minimum columns of a label beside its guides
+_LEAST_LEVELS = 3  # minimum columns beside the longest word of a tree, which is otherwise broken
 _WIDE_GUIDE, _NARROW_GUIDE = 3, 2  # columns per level of a tree
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Texts side by side, as many on a line as fit, longer ones wrapped."""
+    """Texts side by side; long ones are wrapped."""
 
     pieces: Sequence[str]
-    style: str = ""  # of all lines; see `Ink`
+    style: str = ""  # style of all lines; see `Ink`
     indent: int = 2  # spaces before each line but the first
-    first: str = ""  # begins the first line, at most `indent` columns
+    first: str = ""  # begin of the first line, at most `indent` columns
     gap: str = GAP  # between two pieces
-    most_lines: int | None = None  # pieces beyond are left out, all of them if none fits
-    noun: str = ""  # for one piece, such as "column", if many may be folded
-    most_pieces: int = 12  # >= 1, left where they are folded
+    most_lines: int | None = None  # further pieces are left out, all if none fits
+    noun: str = ""  # word for a piece, such as "column", if many may be folded
+    most_pieces: int = 12  # >= 1, pieces shown if they are folded
 
     def lines(self, width: int, ink: Ink) -> Iterator[str]:
         """Yield the lines, each of at most `width` columns."""
@@ -59,7 +58,7 @@ BLANK = Pieces(())
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Pieces of which the first line is bold."""
+    """Pieces with a bold first line."""
 
     pieces: Sequence[str]
 
@@ -72,55 +71,55 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A column of a table: numbers as text, aligned on the right."""
+    """A column of a table: numbers as text, aligned right."""
 
     header: str  # may have line breaks
     texts: Sequence[str]  # one for each row
-    styles: Sequence[str] = ()  # of each text, see `Ink`; empty for none
-    least_width: int = 0  # in columns of the terminal
-    bars: Sequence[float] = ()  # in [-1, 1], lengths of bars behind the texts in pictures; or empty
-    is_centered: bool = False  # bars start in the middle, those < 0 to the left; else all are >= 0
+    styles: Sequence[str] = ()  # style of each text, see `Ink`; empty for none
+    least_width: int = 0  # in terminal columns
+    bars: Sequence[float] = ()  # in [-1, 1], lengths of bars behind the texts in HTML; or empty
+    is_centered: bool = False  # bars start in the middle; otherwise all are >= 0
 
     @property
     def width(self) -> int:
-        """Columns of the terminal that it takes, its header included."""
+        """Width in terminal columns, including the header."""
         return max(self.least_width, longest([*self.header.split("\n"), *self.texts]))
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """How a table's rows are summed up where there are too many to show: see `report.folding`."""
+    """How a long table is folded: see `report.folding`."""
 
-    weights: Sequence[float]  # >= 0, of each row; the rows of largest weight stay
-    measure: str  # what the weights are parts of, such as "what is spent"
-    nouns: tuple[str, str]  # for one row and several; for leaves, of a tree
-    sizes: Sequence[float] = ()  # how many of `counted` a row, or all below a node, is; or empty
-    counted: str = "row"  # one of what `sizes` count
-    keeps_last: bool = False  # the last row stays, such as an `else`
-    labels: Sequence[str] = ()  # shorter labels of a tree's nodes; empty for the tree's own
+    weights: Sequence[float]  # weight >= 0 of each row; the rows of largest weight are shown
+    measure: str  # the total of the weights in words, such as "what is spent"
+    nouns: tuple[str, str]  # singular and plural of rows; of leaves for a tree
+    sizes: Sequence[float] = ()  # number of `counted` of a row, or of all below a node
+    counted: str = "row"  # the counted thing of `sizes`
+    keeps_last: bool = False  # the last row is always shown, such as an `else`
+    labels: Sequence[str] = ()  # shorter labels of a tree's nodes; empty for the same
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedTable:
-    """Labels on the left, wrapped where they are long, and numbers on the right."""
+    """Labels on the left, wrapped if long, and numbers on the right."""
 
     labels: Sequence[str]  # one for each row
     columns: Sequence[Numbers]
     header: str = ""  # above the labels
-    styles: Sequence[str] = ()  # of each row's line; empty for none
-    below: Sequence[Pieces | None] = ()  # what stands below each row; empty for nothing
-    hanging: int = 2  # spaces before a label's further lines, and before what is below
-    least_label: int = 8  # least width of labels
-    gaps: tuple[int, int] = (2, 3)  # least and most columns before each number
-    stacks: bool = False  # labels without room beside the numbers stand above them
+    styles: Sequence[str] = ()  # style of each row; empty for none
+    below: Sequence[Pieces | None] = ()  # text below each row; empty for none
+    hanging: int = 2  # spaces before a label's further lines, and before the text below
+    least_label: int = 8  # minimum width of labels
+    gaps: tuple[int, int] = (2, 3)  # minimum and maximum columns before each number
+    stacks: bool = False  # labels without room beside the numbers are above them
     fold: Fold | None = None  # None if rows are not folded
 
     def room(self, width: int) -> int:
-        """Return how many columns numbers leave for labels."""
+        """Return the number of columns left for labels."""
         return width - sum(column.width + self.gaps[0] for column in self.columns)
 
     def lines(self, width: int, ink: Ink) -> Iterator[str]:
-        """Yield the lines, of more than `width` columns only if the numbers alone take them."""
+        """Yield the lines, wider than `width` columns only if the numbers alone are."""
         labels = [printable(label) for label in self.labels]
         room, wanted = self.room(width), longest([self.header, *labels])
         rows = (_Row(i, label, "", " " * self.hanging) for i, label in enumerate(labels))
@@ -133,15 +132,15 @@ class PrintedTable:
 class Guided:
     """A table whose rows are the nodes of a tree, with guides from each to its children.
 
-    Where the tree is too deep for its guides, a subtree is cut off, numbered, and printed after the
-    rest, under the heading of its first node.
+    If the tree is too deep for its guides, a subtree is numbered and printed after the rest, under
+    the heading of its first node.
     """
 
-    labels: Sequence[str]  # the root's first, every node's before those of its children
-    parents: Sequence[int]  # of each node; that of the root is unused
+    labels: Sequence[str]  # the root's is first; a node precedes its children
+    parents: Sequence[int]  # label of each node's branch; unused for the root
     columns: Sequence[Numbers]
     heading: Callable[[int], str]  # from a node to the words that lead there
-    below: Sequence[Pieces | None] = ()  # what stands below each node; empty for nothing
+    below: Sequence[Pieces | None] = ()  # text below each node; empty for none
     fold: Fold | None = None  # None if nodes are not folded
 
     header: ClassVar[str] = ""
@@ -150,7 +149,7 @@ class Guided:
 
     @property
     def depths(self) -> list[int]:
-        """How far each node is below the root."""
+        """The depth of each node."""
         depths = [0]
         for parent in self.parents[1:]:
             depths.append(depths[parent] + 1)
@@ -165,7 +164,7 @@ class Guided:
         return children
 
     def lines(self, width: int, ink: Ink) -> Iterator[str]:
-        """Yield the lines, each of at most `width` columns; long labels go on below."""
+        """Yield the lines, each of at most `width` columns; long labels are wrapped."""
         room = width - sum(column.width + self.gaps[0] for column in self.columns)
         least = longest([word for label in self.labels for word in printable(label).split(" ")])
         least = max(_LEAST_GUIDED, min(least, room - _LEAST_LEVELS * _NARROW_GUIDE))
@@ -176,12 +175,12 @@ class Guided:
         return _table_lines(self, rows, label_width, width, ink)
 
     def _rows(self, most_deep: int, guide_width: int) -> Iterator["_Row"]:
-        """Yield the nodes in the table's order, no more than `most_deep` levels of guides."""
+        """Yield the nodes in the table's order, with at most `most_deep` levels of guides."""
         dashes = "─" * (guide_width - 2) + " "
         bar, blank = ljust("│", guide_width), " " * guide_width
         children = self.children
         sections = deque([0])
-        numbers: dict[int, int] = {}  # of the sections, by their first node
+        numbers: dict[int, int] = {}  # numbers of the sections, by their first node
 
         def walk(node: int, guide: str, below: str, depth: int) -> Iterator[_Row]:
             label, others = printable(self.labels[node]), children[node]
@@ -203,12 +202,12 @@ class Guided:
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """One page or another, by whether a table leaves enough room for its labels."""
+    """One of two pages, depending on the room for a table's labels."""
 
     table: PrintedTable
-    room: int  # columns that are enough
-    wide: "Page"  # printed if there are as many
-    narrow: "Page"  # printed if not
+    room: int  # sufficient columns
+    wide: "Page"  # printed with this room
+    narrow: "Page"  # printed without
 
     def chosen(self, width: int) -> "Page":
         """Return the page for a width in columns."""
@@ -232,30 +231,30 @@ def render(page: Page, *, width: int = 80, color: bool = False) -> str:
 
 
 def named(names: Sequence[str], noun: str, first: str = "", style: str = "") -> Pieces:
-    """Return one or more names with commas, after `first`; many of them may be folded."""
+    """Return names with commas, after `first`; many of them may be folded."""
     pieces = [*(f"{name}," for name in names[:-1]), names[-1]]
     told = [first + pieces[0], *pieces[1:]]
     return Pieces(told, style, gap=" ", noun=noun, most_pieces=_MOST_NAMES)
 
 
 def warning(text: str) -> Pieces:
-    """Return a block that warns."""
+    """Return a warning as a block."""
     return Pieces([text], "warning")
 
 
 def count_of(count: int, noun: str, nouns: str = "") -> str:
-    """Return how many there are, such as "1 row" or "2,201 rows"."""
+    """Return a count in words, such as "1 row" or "2,201 rows"."""
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
 class _Row(NamedTuple):
     """A row's place in a table."""
 
-    place: int  # of its numbers in the columns
+    place: int  # position of its numbers in the columns
     label: str
     guide: str  # before the label
-    below: str  # before the label's further lines, and what stands below
-    heading: str = ""  # of the section that the row starts
+    below: str  # guides before the label's further lines, and before the text below
+    heading: str = ""  # number of the section that starts with the row
 
 
 def _table_lines(
@@ -266,7 +265,7 @@ def _table_lines(
     ink: Ink,
     is_above: bool = False,
 ) -> Iterator[str]:
-    """Yield a header, then each label with its numbers and what stands below."""
+    """Yield a header, then each label with its numbers and the text below."""
     widths = [column.width for column in table.columns]
     least, most = table.gaps
     gap = min(most, (width - label_width - sum(widths)) // len(widths))
@@ -278,7 +277,7 @@ def _table_lines(
 
     headers = [column.header.split("\n") for column in table.columns]
     height = max(map(len, headers))
-    for line in range(-height, 0):  # shorter headers stand on the last lines
+    for line in range(-height, 0):  # shorter headers are on the last lines
         told = "".join(aligned(lines[line] if len(lines) >= -line else "" for lines in headers))
         label = table.header if line == -1 else ""
         yield ink("dim", (ljust(label, label_width) + told).rstrip())

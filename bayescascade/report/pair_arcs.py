@@ -1,6 +1,6 @@
-"""Which pairs of some names go together: names below each other, an arc for each pair.
+"""Pairs of names as a picture: names below each other, with an arc for each pair.
 
-Names never meet, however many there are; where pairs form chains, arcs are short.
+Names never overlap; if pairs form chains, arcs are short.
 """
 
 import math
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 _LINE, _CHARACTER, _GAP = 0.19, 0.078, 0.35  # inches: of a line of text, and between panels
 _MOST_ACROSS = 3
 _TITLE_WIDTH, _NAME_WIDTH = 34, 26  # characters
-_WIDEST = 3.5  # points of a line that is certain
+_WIDEST = 3.5  # points, width of a line with probability 1
 _LEGEND = (0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class PairArcs:
-    """A panel of names, and of pairs of them joined by arcs."""
+    """A panel of names, with pairs joined by arcs."""
 
     title: str
-    names: Sequence[str]  # those that are in a pair
-    pairs: Sequence[tuple[int, int, float]]  # two names' positions, and the pair's probability
+    names: Sequence[str]  # names that are in a pair
+    pairs: Sequence[tuple[int, int, float]]  # two positions, probability of the pair
 
 
 def plot_arcs(panels: Sequence[PairArcs], ax: "Axes | None" = None) -> "Axes":
-    """Draw panels side by side, lines as wide as probable; by default in a new figure."""
+    """Draw panels side by side, with line widths by probability; by default in a new figure."""
     across = min(_MOST_ACROSS, len(panels))
     titles = [wrap(panel.title, _TITLE_WIDTH) for panel in panels]
     cut = _NAME_WIDTH - 1
@@ -80,7 +80,7 @@ def _draw(ax: "Axes", panel: PairArcs, names: Sequence[str], x: float, top: floa
 
 
 def _reach(n_lines: int) -> float:
-    """Return how far to the right an arc over a number of lines goes, inches."""
+    """Return the horizontal extent of an arc over a number of lines, inches."""
     return 0.2 + 0.3 * math.pow(n_lines, 0.6)
 
 

@@ -1,4 +1,4 @@
-"""What `print` and notebooks show of an object: its page, as text and as HTML."""
+"""Objects that `print` and notebooks show as pages, in text and HTML."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
@@ -57,5 +57,5 @@ class Pictured(Readable):
 
 
 def page_text(page: Page, width: int, full: bool) -> str:
-    """Return a page as text, all of it or with what tells least folded."""
+    """Return a page as text, complete or with the least informative parts folded."""
     return render(page if full else folded(page), width=width)
