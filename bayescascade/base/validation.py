@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.typed_words import typed
 
@@ -108,7 +109,7 @@ def check_jobs(n_jobs: object) -> int | None:
     return jobs
 
 
-def check_weights(name: str, weights: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+def check_weights(name: str, weights: ArrayLike, n_rows: int) -> Floats:
     """Return row weights as a contiguous (n_rows,) float64 array, each finite and >= 0.
 
     Raises ParameterError if the shape is not (n_rows,); DataError if a weight is not a number, is
@@ -123,9 +124,7 @@ def check_weights(name: str, weights: ArrayLike, n_rows: int) -> NDArray[np.floa
     return checked
 
 
-def check_weight_values(
-    name: str, weights: NDArray[np.generic], first_row: int = 1
-) -> NDArray[np.float64]:
+def check_weight_values(name: str, weights: NDArray[np.generic], first_row: int = 1) -> Floats:
     """Return a block of weights, whose first is data row `first_row`, as float64.
 
     Raises DataError, which names the row, if a weight is no number, negative, NaN or infinite.

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError
 from bayescascade.cli.output import note
 from bayescascade.data.changed_source import with_parts
@@ -20,8 +20,6 @@ from bayescascade.data.read_as import ReadAs
 from bayescascade.data.sources import Source, weighted_blocks, with_missing_codes
 from bayescascade.data.table import Table, without_unusable
 from bayescascade.model.roles import Predictor
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _CHUNK_ROWS = 100_000
 

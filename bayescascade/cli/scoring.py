@@ -8,8 +8,8 @@ from typing import Any
 import click
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes
 from bayescascade.base.errors import DataError
 from bayescascade.cli.loading import open_for
 from bayescascade.cli.rows import read_blocks, read_for
@@ -187,9 +187,7 @@ def _target_of(model: Classifier, target: str | None) -> str:
     return found
 
 
-def _labels_of(
-    model: Classifier, target: str, cells: pd.DataFrame, first_row: int
-) -> NDArray[np.int32]:
+def _labels_of(model: Classifier, target: str, cells: pd.DataFrame, first_row: int) -> Codes:
     """Return the position of each row's class; raises DataError if one is missing or unknown."""
     classes = Column(target, "ordinal", tuple(model.classes_.tolist()))
     labels = classes.encode(cells[target], first_row)

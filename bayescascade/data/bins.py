@@ -5,6 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
+
 SAMPLE_SIZE = 250_000  # a quantile is then off by at most about 0.3 % of the rows
 
 _FEWEST_BINS, _MOST_BINS = 2, 10
@@ -23,9 +25,7 @@ class RowSample:
         self._values = np.empty(0)
         self._weights = np.empty(0)
 
-    def add(
-        self, values: NDArray[np.float64], weights: NDArray[np.float64], rows: NDArray[np.int64]
-    ) -> None:
+    def add(self, values: Floats, weights: Floats, rows: Integers) -> None:
         """Add values and weights of the data rows with numbers `rows`; all (n,)."""
         self._keys = np.append(self._keys, _random_keys(rows))
         self._values = np.append(self._values, values)
@@ -47,8 +47,8 @@ class RowSample:
 
 
 def equal_frequency_edges(
-    values: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    values: Floats,
+    weights: Floats,
     n_bins: int,
     lowest: float,
     highest: float,
@@ -83,7 +83,7 @@ def equal_frequency_edges(
     return (lowest, *inner.tolist(), highest)
 
 
-def _random_keys(rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _random_keys(rows: Integers) -> NDArray[np.uint64]:
     """Return a hash of each row number (the finalizer of splitmix64; Steele et al. 2014)."""
     keys = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

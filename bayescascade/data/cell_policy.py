@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice
 
@@ -59,7 +60,7 @@ class CellPolicy:
         """The treatment of an unknown level in words; empty if it is an error."""
         return _MEANINGS[self.unknown]
 
-    def numbers(self, numbers: NDArray[np.float64]) -> Matrix:
+    def numbers(self, numbers: Floats) -> Matrix:
         """Return finite numbers or NaN in the matrix's type, limited to its largest number."""
         largest = float(np.finfo(self.dtype).max)
         rounded: Matrix = numbers.clip(-largest, largest).astype(self.dtype)

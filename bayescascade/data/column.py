@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError, UnknownLevelError
 from bayescascade.data.level_words import level_set_words, run_words, runs
 from bayescascade.data.levels import (
@@ -96,16 +97,14 @@ class Column:
         return self.levels.index(OTHER_LEVELS) if has_others else UNKNOWN
 
     @property
-    def widths(self) -> NDArray[np.float64]:
+    def widths(self) -> Floats:
         """Volume of each code, (n_levels,) float64: 1 per level, a bin's width, 1 if missing."""
         widths = np.ones(self.n_levels)
         if self.kind == "continuous":
             widths[: len(self.edges) - 1] = np.diff(self.edges)
         return widths
 
-    def encode(
-        self, cells: Cells, first_row: int = 1, *, allow_unknown: bool = False
-    ) -> NDArray[np.int32]:
+    def encode(self, cells: Cells, first_row: int = 1, *, allow_unknown: bool = False) -> Codes:
         """Return the code of each cell, (n_rows,) int32; MISSING without a level for those cells.
 
         `first_row` numbers the first cell's data row, for messages. Raises DataError, which names
@@ -348,7 +347,7 @@ class Column:
                 f"them, got {_shorten(self.edges)}"
             )
 
-    def _codes_of_levels(self, values: list[Level]) -> NDArray[np.int32]:
+    def _codes_of_levels(self, values: list[Level]) -> Codes:
         """Return the code of each value, (len(values),) int32, `other_code` where there is none."""
         code_of_text = {level_text(level): code for code, level in enumerate(self.levels)}
         texts, other = match_texts(values, self.levels), self.other_code
@@ -358,7 +357,7 @@ class Column:
         cells = without_codes(pd.Series([value], dtype=object), self.missing_codes)
         return bool(cells.isna()[0])
 
-    def _bins(self, numbers: NDArray[np.float64]) -> NDArray[np.int32]:
+    def _bins(self, numbers: Floats) -> Codes:
         bins = np.searchsorted(self.edges, numbers, side="right").astype(np.int32) - np.int32(1)
         bins[numbers == self.edges[-1]] = len(self.edges) - 2
         bins[~((numbers >= self.edges[0]) & (numbers <= self.edges[-1]))] = UNKNOWN
@@ -390,8 +389,8 @@ class Column:
         return tuple(range(low, high))
 
     def _draw_within_bins(
-        self, codes: NDArray[np.int64], missing: NDArray[np.bool_], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
+        self, codes: Integers, missing: Flags, rng: np.random.Generator
+    ) -> Floats:
         edges = np.array(self.edges)
         bins = np.where(missing, 0, codes)
         low, high = edges[bins], edges[bins + 1]

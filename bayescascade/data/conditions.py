@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Flags, Floats
 from bayescascade.base.errors import DataError
 from bayescascade.data.schema import Schema
 
@@ -41,9 +41,7 @@ def narrow_conditions(
     return narrowed
 
 
-def subtract_widths(
-    scores: NDArray[np.float64], schema: Schema, known: Conditions, codes: NDArray[np.int32]
-) -> None:
+def subtract_widths(scores: Floats, schema: Schema, known: Conditions, codes: Codes) -> None:
     """Turn log probabilities of coded rows into log densities, in place; -inf without agreement."""
     for column, of_column in zip(schema.columns, codes, strict=True):
         log_widths = np.append(np.log(column.widths), 0.0)  # the last one is for -1, missing
@@ -51,7 +49,7 @@ def subtract_widths(
     scores[~agrees(known, codes)] = -np.inf
 
 
-def agrees(known: Conditions, codes: NDArray[np.int32]) -> NDArray[np.bool_]:
+def agrees(known: Conditions, codes: Codes) -> Flags:
     """Return whether each row of codes (n_columns, n_rows), -1 for missing, may meet conditions."""
     may_be_true = np.ones(codes.shape[1], np.bool_)
     for j, allowed in known.items():

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Floats, Integers
+
 _LIMB_BITS = 32
 _N_LIMBS = 3
 _FEW = 10_000  # rows
@@ -25,22 +27,22 @@ class DistinctRows:
     n_levels (n_columns,) int64; `largest_weight` bounds all weights, None if each row counts once.
     """
 
-    def __init__(self, n_levels: NDArray[np.int64], largest_weight: float | None) -> None:
+    def __init__(self, n_levels: Integers, largest_weight: float | None) -> None:
         self._word_columns = _columns_of_words([int(n) for n in n_levels])
         self._n_levels = n_levels
         self._exponent = None if largest_weight is None else math.frexp(largest_weight)[1]
         n_limbs = 1 if self._exponent is None else _N_LIMBS
         self._words = np.empty((len(self._word_columns), 0), dtype=np.uint64)
         self._limbs = np.empty((n_limbs, 0), dtype=np.int64)
-        self._pending: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []
+        self._pending: list[tuple[NDArray[np.uint64], Integers]] = []
         self._n_pending = 0
         self._is_repetitive = True  # whether grouping the rows of a block has paid
 
-    def add(self, codes: NDArray[np.int32], weights: NDArray[np.float64] | None) -> None:
+    def add(self, codes: Codes, weights: Floats | None) -> None:
         """Add rows: codes (n_columns, n_rows) >= 0, weights (n_rows,) >= 0 or None for ones."""
         self.add_sums(codes, self.to_limbs(weights, codes.shape[1]))
 
-    def add_sums(self, codes: NDArray[np.integer], limbs: NDArray[np.int64]) -> None:
+    def add_sums(self, codes: NDArray[np.integer], limbs: Integers) -> None:
         """Add rows, some of which may be equal, with their weights as integers; see `to_limbs`."""
         words = np.zeros((len(self._word_columns), codes.shape[1]), dtype=np.uint64)
         for word, columns in zip(words, self._word_columns, strict=True):
@@ -57,7 +59,7 @@ class DistinctRows:
         if self._n_pending >= self._words.shape[1]:
             self._merge()
 
-    def result(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    def result(self) -> tuple[Codes, Floats]:
         """Return the distinct rows in lexicographic order, and their weights > 0."""
         self._merge()
         order = np.lexsort(self._words[::-1])
@@ -67,7 +69,7 @@ class DistinctRows:
         is_positive = weights > 0
         return np.compress(is_positive, codes, axis=1), weights[is_positive]
 
-    def sums(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def sums(self) -> tuple[Codes, Integers]:
         """Return the distinct rows in any order, and weights (n_limbs, n_distinct) int64."""
         self._merge()
         codes = np.empty((len(self._n_levels), self._words.shape[1]), dtype=np.int32)
@@ -88,7 +90,7 @@ class DistinctRows:
         )
         self._is_repetitive |= self._words.shape[1] <= n_rows // 2
 
-    def to_limbs(self, weights: NDArray[np.float64] | None, n_rows: int) -> NDArray[np.int64]:
+    def to_limbs(self, weights: Floats | None, n_rows: int) -> Integers:
         """Return weights as (n_limbs, n_rows) integers, most significant first; sums are exact."""
         if weights is None or self._exponent is None:
             return np.ones((1, n_rows), dtype=np.int64)
@@ -101,9 +103,9 @@ class DistinctRows:
         limbs[-1][(weights > 0) & ~limbs.any(axis=0)] = 1
         return limbs
 
-    def _from_limbs(self, limbs: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _from_limbs(self, limbs: Integers) -> Floats:
         if self._exponent is None:
-            counts: NDArray[np.float64] = limbs[0].astype(np.float64)
+            counts: Floats = limbs[0].astype(np.float64)
             return counts
         limbs = limbs.copy()
         for lower in range(_N_LIMBS - 1, 0, -1):
@@ -112,7 +114,7 @@ class DistinctRows:
         total = np.zeros(limbs.shape[1])
         for limb in limbs[::-1]:
             total = limb + np.ldexp(total, -_LIMB_BITS)
-        weights: NDArray[np.float64] = np.ldexp(total, self._exponent - _LIMB_BITS)
+        weights: Floats = np.ldexp(total, self._exponent - _LIMB_BITS)
         return weights
 
 
@@ -130,8 +132,8 @@ def _columns_of_words(n_levels: list[int]) -> list[list[int]]:
 
 
 def _sum_equal_rows(
-    words: NDArray[np.uint64], limbs: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    words: NDArray[np.uint64], limbs: Integers
+) -> tuple[NDArray[np.uint64], Integers]:
     """Return the distinct columns of `words`, in any order, and the sums of their `limbs`."""
     if words.shape[1] <= _FEW or words.nbytes > _MOST_BYTES:
         return _sum_by_sorting(words, limbs)
@@ -147,8 +149,8 @@ def _sum_equal_rows(
 
 
 def _sum_by_sorting(
-    words: NDArray[np.uint64], limbs: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    words: NDArray[np.uint64], limbs: Integers
+) -> tuple[NDArray[np.uint64], Integers]:
     if words.shape[1] == 0:
         return words, limbs
     order = np.argsort(words[0]) if len(words) == 1 else np.lexsort(words[::-1])

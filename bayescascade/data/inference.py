@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import DataError, UndeclaredError
 from bayescascade.base.typed_words import typed, typed_setting
 from bayescascade.data.bins import RowSample, default_bins
@@ -104,14 +104,14 @@ class Collector(ABC):
         return f"drop it ({dropped})"
 
     @abstractmethod
-    def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
+    def add(self, cells: Cells, weights: Floats | None) -> None:
         """Read the next block of cells and the rows' weights, (n,) or None for ones."""
 
     @abstractmethod
     def column(self, missing: str, is_weighted: bool) -> Column:
         """Return the column; `missing` is "error" or "level"."""
 
-    def _count_missing(self, is_missing: NDArray[np.bool_]) -> None:
+    def _count_missing(self, is_missing: Flags) -> None:
         if is_missing.any() and not self.n_missing:
             self.first_missing_row = self.n_rows + 1 + int(np.argmax(is_missing))
         self.n_missing += int(is_missing.sum())
@@ -142,7 +142,7 @@ class LevelCollector(Collector):
     _has_many_numbers: bool = False  # too many to be kept
     _problem: UndeclaredError | None = None
 
-    def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
+    def add(self, cells: Cells, weights: Floats | None) -> None:
         """Read the next block of cells; weights do not matter."""
         if self.declared.levels is not None:  # encoding finds cells outside
             self._count_missing(cells.isna().to_numpy())
@@ -321,7 +321,7 @@ class BinCollector(Collector):
     _weight: float = 0.0
     _sample: "RowSample" = field(default_factory=lambda: RowSample())
 
-    def add(self, cells: Cells, weights: NDArray[np.float64] | None) -> None:
+    def add(self, cells: Cells, weights: Floats | None) -> None:
         """Read the next block of cells and the rows' weights."""
         first_row = self.n_rows + 1
         label = f'continuous column "{self.name}"'

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.typed_words import typed_setting
 from bayescascade.base.validation import check_weights
@@ -81,7 +82,7 @@ def find_classes(labels: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray
     return classes, codes
 
 
-def label_codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
+def label_codes(labels: NDArray[Any], classes: NDArray[Any], name: str) -> Integers:
     """Return the position of each checked label among the classes of `y`, (n_rows,) int64."""
     position = {label: code for code, label in enumerate(classes.tolist())}
     codes = np.array([position.get(label, -1) for label in labels.tolist()], np.int64)
@@ -137,10 +138,10 @@ class TrainingRows:
     # and its missing cells
     rows: Matrix
     classes: NDArray[Any]  # (n_classes,), sorted, two or more
-    labels: NDArray[np.int64]  # (n_rows,), positions among `classes`
-    weights: NDArray[np.float64]  # (n_rows,) >= 0, some positive; 1 each if none were given
+    labels: Integers  # (n_rows,), positions among `classes`
+    weights: Floats  # (n_rows,) >= 0, some positive; 1 each if none were given
     validation_rows: Matrix  # (n_validation_rows, n_matrix_columns); `rows` if there are no others
-    validation_labels: NDArray[np.int64] | None  # (n_validation_rows,); None if not given
+    validation_labels: Integers | None  # (n_validation_rows,); None if not given
 
     @classmethod
     def read(
@@ -186,7 +187,7 @@ class TrainingRows:
         """Position of the commonest class, the first of equals."""
         return int(np.bincount(self.labels).argmax())
 
-    def part(self, chosen: NDArray[np.bool_]) -> "TrainingRows":
+    def part(self, chosen: Flags) -> "TrainingRows":
         """Return the rows in a mask (n_rows,) with their classes, without validation rows."""
         classes, labels = np.unique(self.labels[chosen], return_inverse=True)
         rows = self.rows[chosen]
@@ -194,7 +195,7 @@ class TrainingRows:
             rows, self.classes[classes], labels.astype(np.int64), self.weights[chosen], rows, None
         )
 
-    def needed_validation_labels(self, what_for: str) -> NDArray[np.int64]:
+    def needed_validation_labels(self, what_for: str) -> Integers:
         """Return the labels of the validation rows, which `what_for` needs."""
         if self.validation_labels is None:
             raise ParameterError(f"X_val and y_val must be given for {what_for}, got None")
@@ -311,9 +312,7 @@ def _check_length(name: str, labels: Sized, rows_name: str, rows: Sized) -> None
         )
 
 
-def _numbers_of(
-    frame: pd.DataFrame, declared: Collection[str], missing: str
-) -> dict[str, NDArray[np.float64]]:
+def _numbers_of(frame: pd.DataFrame, declared: Collection[str], missing: str) -> dict[str, Floats]:
     """Return the distinct values of each undeclared column of numbers."""
     found = {}
     for name, cells in frame.items():

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError
 from bayescascade.base.typed_words import typed_setting
 
@@ -54,7 +54,7 @@ class Factor(NamedTuple):
     """A column as its distinct values and the position of each cell among them."""
 
     values: list[Level]  # distinct
-    positions: NDArray[np.int64]  # (n_rows,), -1 is a missing cell
+    positions: Integers  # (n_rows,), -1 is a missing cell
     is_categorical: bool  # values are declared categories, perhaps unused, in their order
     is_ordered: bool
     intervals: Sequence[Any] = ()  # whose texts are `values`, ascending, if any
@@ -158,7 +158,7 @@ def factorize(name: str, cells: Cells) -> Factor:
     return Factor(levels, positions.astype(np.int64), is_categorical, is_ordered, intervals)
 
 
-def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float64]:
+def to_numbers(label: str, cells: Cells, first_row: int = 1) -> Floats:
     """Return a column as (n_rows,) float64, NaN for missing cells; messages name it `label`."""
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(cells.cat.categories.dtype)
@@ -178,7 +178,7 @@ def to_numbers(label: str, cells: Cells, first_row: int = 1) -> NDArray[np.float
     return numbers
 
 
-def check_numbers(label: str, numbers: NDArray[np.float64], first_row: int = 1) -> None:
+def check_numbers(label: str, numbers: Floats, first_row: int = 1) -> None:
     """Raise DataError if a number is infinite; names `label` and the row."""
     infinite = np.isinf(numbers)
     if infinite.any():

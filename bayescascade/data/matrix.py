@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, UnknownLevelError
 from bayescascade.base.typed_words import typed
 from bayescascade.data.cell_policy import STRICT, CellPolicy, Matrix
@@ -145,7 +146,7 @@ class MatrixEncoder:
         return self.missing_codes[column] if self.missing_codes else ()
 
     @property
-    def source(self) -> NDArray[np.int64]:
+    def source(self) -> Integers:
         """The column of each column of the matrix, (n_matrix_columns,) int64."""
         return np.repeat(np.arange(len(self.columns)), self.widths)
 
@@ -202,7 +203,7 @@ class MatrixEncoder:
         self,
         rows: GivenRows,
         owner: str,
-        means: NDArray[np.float64] | None = None,
+        means: Floats | None = None,
         unknown: UnknownCells | None = None,
     ) -> Matrix:
         """Return rows as a matrix, (n_rows, n_matrix_columns), C-contiguous.
@@ -309,7 +310,7 @@ class MatrixEncoder:
         return cls(tuple(columns), read, policy, tuple(medians), numbers, told)
 
     def _encode(
-        self, column: int, cells: Cells, unknown: UnknownCells, means: NDArray[np.float64] | None
+        self, column: int, cells: Cells, unknown: UnknownCells, means: Floats | None
     ) -> Matrix:
         name, levels = self.names[column], self.levels[column]
         cells = without_codes(cells, self.codes_of(column))
@@ -337,7 +338,7 @@ class MatrixEncoder:
         part: Matrix,
         cells: Cells,
         unknown: UnknownCells,
-        means: NDArray[np.float64] | None,
+        means: Floats | None,
     ) -> Matrix:
         """Return a column's part of the matrix, with missing cells by the policy."""
         if self.policy.missing != "level":

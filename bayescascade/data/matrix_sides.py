@@ -8,8 +8,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.data.column import Column
 from bayescascade.data.levels import level_text, quoted
 from bayescascade.data.matrix import MatrixEncoder
@@ -45,7 +45,7 @@ def side_words(encoder: MatrixEncoder, column: int, low: float, high: float) -> 
 
 
 def side_sql(
-    encoder: MatrixEncoder, column: int, low: float, high: float, means: NDArray[np.float64] | None
+    encoder: MatrixEncoder, column: int, low: float, high: float, means: Floats | None
 ) -> str:
     """Return the condition that a row is in an interval of a column of the matrix, "" for all rows.
 
@@ -78,7 +78,7 @@ def side_sql(
     return told[0] if len(told) == 1 else f"({' OR '.join(told)})" if told else "1 = 0"
 
 
-def value_sql(encoder: MatrixEncoder, column: int, means: NDArray[np.float64] | None) -> str:
+def value_sql(encoder: MatrixEncoder, column: int, means: Floats | None) -> str:
     """Return a row's number in a column of the matrix, or NULL; means as in `side_sql`."""
     name, is_flag, levels, median = _cell_of(encoder, column)
     if is_flag:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError
 from bayescascade.data.column import MAX_NOMINAL_LEVELS, Column
 from bayescascade.data.distinct_rows import DistinctRows
@@ -24,7 +24,7 @@ class WeightedTable(CodedTable, Protocol):
     """Distinct rows with their weights (`CountedRows`, or a `Table`)."""
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """Weights of the rows, (n_distinct,)."""
 
     @property
@@ -111,7 +111,7 @@ def _different(column: Column, found: str, advice: str) -> DataError:
     )
 
 
-def _translated(theirs: Column, column: Column) -> NDArray[np.int32]:
+def _translated(theirs: Column, column: Column) -> Codes:
     """Return the code in `column` of each code of another, (n_levels,) int32."""
     if column.kind == "continuous":
         codes = list(range(len(column.edges) - 1))

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.changed_source import with_parts
 from bayescascade.data.column import Column
@@ -35,15 +35,15 @@ from bayescascade.data.sources import FrameSource, Source, missing_codes_of, wei
 
 _FEW = 10_000  # rows
 
-Weights = str | NDArray[np.float64] | None
+Weights = str | Floats | None
 
 
 class CountedRows(NamedTuple):
     """The distinct rows of a source."""
 
     schema: Schema
-    codes: NDArray[np.int32]  # (n_columns, n_distinct), in lexicographic order
-    weights: NDArray[np.float64]  # (n_distinct,) > 0
+    codes: Codes  # (n_columns, n_distinct), in lexicographic order
+    weights: Floats  # (n_distinct,) > 0
     n_rows: int
     notes: tuple[str, ...] = ()  # on how columns are read
 
@@ -243,7 +243,7 @@ class RowReader:
         return rows
 
 
-def _check_present_cells(schema: Schema, codes: NDArray[np.int32], first_row: int) -> None:
+def _check_present_cells(schema: Schema, codes: Codes, first_row: int) -> None:
     """Raise DataError if a cell is missing."""
     for column, column_codes in zip(schema.columns, codes, strict=True):
         is_missing = column_codes == column.n_levels - 1

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.changed_source import ChangedSource, Changes
 from bayescascade.data.date_parts import are_dates, dates_of, parts_of
@@ -115,7 +115,7 @@ class _Scan:
         has_times = bool((dates != dates.dt.normalize()).any())
         self.dates[name] = has_times or self.dates.get(name, False)
 
-    def _count(self, name: str, cells: Cells, weights: NDArray[np.float64]) -> None:
+    def _count(self, name: str, cells: Cells, weights: Floats) -> None:
         is_named = isinstance(self._asked.rare, Mapping)
         is_ordered = isinstance(cells.dtype, pd.CategoricalDtype) and cells.cat.ordered
         is_other = pd.api.types.is_bool_dtype(cells.dtype) or holds_numbers(cells)

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.former import former
 from bayescascade.data.arrow_frames import is_lazy
@@ -86,7 +87,7 @@ class Schema:
         return len(self.columns)
 
     @cached_property
-    def n_levels(self) -> NDArray[np.int64]:
+    def n_levels(self) -> Integers:
         """Number of codes of each column, (n_columns,) int64, not writeable."""
         n_levels = np.array([column.n_levels for column in self.columns], dtype=np.int64)
         n_levels.flags.writeable = False
@@ -111,7 +112,7 @@ class Schema:
         allow_missing: bool = True,
         first_row: int = 1,
         unknown: UnknownCells | None = None,
-    ) -> NDArray[np.int32]:
+    ) -> Codes:
         """Return the codes of rows.
 
         Parameters
@@ -171,7 +172,7 @@ class Schema:
         allow_missing: bool,
         first_row: int,
         unknown: UnknownCells | None,
-    ) -> NDArray[np.int32]:
+    ) -> Codes:
         """Return the codes of rows, given their cells in each column; see `encode`."""
         codes = np.empty((self.n_columns, len(columns[0])), dtype=np.int32)
         for column, cells, column_codes in zip(self.columns, columns, codes, strict=True):
@@ -188,7 +189,7 @@ class Schema:
 
     def _encode_files(
         self, paths: Paths, allow_missing: bool, row: int, unknown: UnknownCells | None
-    ) -> NDArray[np.int32]:
+    ) -> Codes:
         source = with_parts(open_files(paths), self.names)
         check_distinct_names([name for name in source.names if name in self.names])
         check_present(self.names, source.names)
@@ -205,7 +206,7 @@ class Schema:
 
     def encode_row(
         self, row: Mapping[str, object] | Cells, unknown: UnknownCells | None = None
-    ) -> NDArray[np.int32]:
+    ) -> Codes:
         """Return the codes of one row, (n_columns,) int32; see `encode`."""
         codes = self.encode({str(name): value for name, value in row.items()}, unknown=unknown)
         if codes.shape[1] != 1:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
 import pandas as pd
 import pyarrow
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weight_values
 from bayescascade.data.arrow_frames import (
@@ -190,8 +189,8 @@ def with_missing_codes(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:
 
 
 def weighted_blocks(
-    source: Source, names: Sequence[str], weights: str | NDArray[np.float64] | None
-) -> Iterator[tuple[int, pd.DataFrame, NDArray[np.float64] | None]]:
+    source: Source, names: Sequence[str], weights: str | Floats | None
+) -> Iterator[tuple[int, pd.DataFrame, Floats | None]]:
     """Yield the number of a block's first row, its cells, and its rows' weights, if there are any.
 
     The weights are a column, which is then among the cells, or (n_rows,) numbers >= 0.

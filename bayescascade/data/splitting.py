@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.data.table import Table
 
 _MOST_EXACT = 10**9  # rows that NumPy draws from without replacement
@@ -44,9 +45,7 @@ class SplitRows(NamedTuple):
         return self._replace(X=(X, self.X[-1]), y=(np.concatenate(self.y[:-1]), self.y[-1]))
 
 
-def split_rows(
-    weights: NDArray[np.float64], n_parts: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def split_rows(weights: Floats, n_parts: int, rng: np.random.Generator) -> Floats:
     """Split the rows that weights stand for into parts of equal size, to within one row.
 
     weights (n_distinct,) float64 >= 0; what is returned (n_parts, n_distinct) float64 >= 0, the
@@ -71,7 +70,7 @@ def split_rows(
 
 def split_by_class(
     labels: NDArray[Any], shares: Sequence[float], rng: np.random.Generator
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return the part of each row, (n_rows,), at random, stratified by class.
 
     labels (n_rows,); shares (n_parts,) > 0 of sum 1. If a class has few rows, these fill the first
@@ -85,7 +84,7 @@ def split_by_class(
     return parts
 
 
-def with_weights(table: Table, weights: NDArray[np.float64]) -> Table:
+def with_weights(table: Table, weights: Floats) -> Table:
     """Return the part of a table with these weights, (n_distinct,) >= 0, and its schema."""
     is_kept = weights > 0
     codes = table.codes[:, is_kept].copy()
@@ -97,7 +96,7 @@ def with_weights(table: Table, weights: NDArray[np.float64]) -> Table:
     )
 
 
-def _draw(left: NDArray[np.int64], size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _draw(left: Integers, size: int, rng: np.random.Generator) -> Integers:
     """Draw `size` rows without replacement; return the number of each, (n_distinct,) int64."""
     total = int(left.sum())
     if total < _MOST_EXACT:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError, UndeclaredError
 from bayescascade.base.validation import check_weights
 from bayescascade.data.arrow_frames import as_frame, is_partitioned
@@ -81,7 +82,7 @@ class Table:
 
     schema: Schema
     codes: NDArray[np.uint8] | NDArray[np.uint16]
-    weights: NDArray[np.float64]
+    weights: Floats
     n_rows: int
     total_weight: float
     source: str = ""
@@ -360,7 +361,7 @@ def _read(
     weights: str | ArrayLike | None,
     schema: Schema | None,
 ) -> Table:
-    checked: str | NDArray[np.float64] | None = None
+    checked: str | Floats | None = None
     if isinstance(weights, str):
         checked = weights
     elif weights is not None:

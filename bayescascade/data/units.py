@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ModelFileError
-
-Floats = NDArray[np.float64]
 
 
 class Units(NamedTuple):

@@ -12,14 +12,14 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import samplers
+from bayescascade.base.arrays import Floats
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import OutOfTime, check_time
 
-Vector = NDArray[np.float64]
+Vector = Floats
 
 OPTIMIZERS = {"lbfgs": "L-BFGS-B", "cg": "CG"}
 """SciPy's names."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError
 from bayescascade.data.table import Table
 from bayescascade.model.halvings import Outcome
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SIZE = 7.5, 3.6  # of a picture, inches
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

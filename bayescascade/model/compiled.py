@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from samplers.types import StepCounts
 
@@ -59,7 +60,7 @@ class CompiledPosterior(ABC, Generic[S]):
         return {name: getattr(self, name) for name in self._parameter_names}
 
     @cached_property
-    def move_cdf(self) -> NDArray[np.float64]:
+    def move_cdf(self) -> Floats:
         """Cumulative selection probabilities of the compiled moves, for the kernels."""
         weights = self.move_weights()
         shares = np.array([weights.get(name, 0.0) for name in self.moves_compiled])
@@ -67,12 +68,12 @@ class CompiledPosterior(ABC, Generic[S]):
         cdf[np.flatnonzero(shares)[-1] :] = np.inf  # the sum may have rounding errors
         return cdf
 
-    def new_counts(self) -> NDArray[np.int64]:
+    def new_counts(self) -> Integers:
         """Return (2, n_moves) zeros, for the kernels to count steps tried and accepted."""
         return np.zeros((2, len(self.moves_compiled)), np.int64)
 
     def step_counts(
-        self, counts: NDArray[np.int64], log_density: float, best: S, best_log_density: float
+        self, counts: Integers, log_density: float, best: S, best_log_density: float
     ) -> StepCounts[S]:
         """Return statistics of a block of steps, by the names of the moves."""
         tried = self.move_weights()
@@ -118,7 +119,7 @@ class CompiledPosterior(ABC, Generic[S]):
         """Return the data that identify the posterior: JSON-ready data, and arrays."""
 
 
-def whole_weights(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+def whole_weights(weights: Floats) -> Integers:
     """Return 0, 1, .. up to the sum of the weights, for tables of functions of sums of weights.
 
     There are at most about a million; the array is empty if weights are not integers.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.column import MISSING, Column
@@ -24,9 +25,6 @@ from bayescascade.data.levels import Cells, level_text, plain_level
 from bayescascade.data.names import check_known
 from bayescascade.data.schema import CodedTable, Rows, Schema
 from bayescascade.data.unknown import UnknownCells
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 FILLINGS = ("mode", "draw")
 PREDICTIONS = ("mode", "mean")
@@ -303,7 +301,7 @@ def _values_of(
     return column.decode(codes, rng or np.random.default_rng(0))
 
 
-def _numbers_of(column: Column) -> NDArray[np.float64]:
+def _numbers_of(column: Column) -> Floats:
     """Return the number of each code of a column of numbers, for a mean."""
     if column.kind == "continuous":
         return _middles(column)
@@ -334,7 +332,7 @@ def _filled(
         return with_values.infer_objects()
 
 
-def _middles(column: Column) -> NDArray[np.float64]:
+def _middles(column: Column) -> Floats:
     edges = np.array(column.edges)
-    middles: NDArray[np.float64] = edges[:-1] + np.diff(edges) / 2
+    middles: Floats = edges[:-1] + np.diff(edges) / 2
     return middles

@@ -3,14 +3,13 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import samplers
-
-Floats: TypeAlias = NDArray[np.float64]
+from bayescascade.base.arrays import Floats
 
 _SHIFT = 0.1  # of a move, in units of the posterior's own lengths
 

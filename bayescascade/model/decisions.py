@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_probability, check_real
 from bayescascade.data.levels import level_text
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

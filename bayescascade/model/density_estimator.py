@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.table import Table
 from bayescascade.model.density_parts import VOLUME_WORDS, DensityParts
@@ -54,7 +54,7 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
     def _learner(self) -> Callable[[Table], None]:
         return partial(self._fit_table, search=self.check_parameters())
 
-    def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _score_known(self, codes: Codes) -> Floats:
         SearchParameters.predictive.check(self.predictive)
         if self.predictive == "map":
             return super()._score_known(codes)
@@ -62,10 +62,10 @@ class DensityEstimator(ReadableDensity[D], PosteriorEstimator[S, C, D], Generic[
         # each of hundreds of densities scores all rows, and most rows occur many times
         distinct, places = np.unique(codes, axis=1, return_inverse=True)
         scores = np.array([density.score_codes(distinct) for density in densities])
-        averaged: NDArray[np.float64] = logsumexp(scores, axis=0, b=shares[:, np.newaxis])
+        averaged: Floats = logsumexp(scores, axis=0, b=shares[:, np.newaxis])
         return averaged[places.ravel()]
 
-    def _sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    def _sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         if self.predictive == "map":
             return super()._sample_codes(n, rng)
         densities, shares = self._drawn()

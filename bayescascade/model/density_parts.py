@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import DataError
 from bayescascade.base.former import former
 from bayescascade.base.texts import printable
@@ -57,8 +57,8 @@ class DensityParts(Pictured):
     """
 
     schema: Schema
-    counts: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
+    counts: Floats
+    probabilities: Floats
     conditions: Conditions
     conditions_probability: float
     condition_numbers: Mapping[int, str]
@@ -74,7 +74,7 @@ class DensityParts(Pictured):
 
     @property
     @abstractmethod
-    def log_volumes(self) -> NDArray[np.float64]:
+    def log_volumes(self) -> Floats:
         """Log volume of each part, nats, (n_parts,) float64."""
 
     @property
@@ -83,11 +83,11 @@ class DensityParts(Pictured):
         """Log volume of all cells that satisfy the conditions, nats."""
 
     @abstractmethod
-    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def score_codes(self, codes: Codes) -> Floats:
         """Return the log density of (n_columns, n_rows) coded rows, nats; -1 is integrated out."""
 
     @abstractmethod
-    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         """Draw (n_columns, n) codes."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class DensityParts(Pictured):
         """
 
     @abstractmethod
-    def _explanations(self, codes: NDArray[np.int32]) -> Iterable[str]:
+    def _explanations(self, codes: Codes) -> Iterable[str]:
         """Return in words the parts that may contain a coded row, with their statistics."""
 
     @abstractmethod
@@ -202,19 +202,19 @@ class DensityParts(Pictured):
         return f"{quoted(printable(name))} is {shown}, which {why}"
 
     @cached_property
-    def log_densities(self) -> NDArray[np.float64]:
+    def log_densities(self) -> Floats:
         """Log of probability divided by volume for each part, nats; -inf if it is 0.
 
         This is the average density over the part. In a uniform part, it is the density everywhere.
         """
         with np.errstate(divide="ignore"):
-            log_densities: NDArray[np.float64] = np.log(self.probabilities) - self.log_volumes
+            log_densities: Floats = np.log(self.probabilities) - self.log_volumes
         return log_densities
 
     @property
-    def relative_densities(self) -> NDArray[np.float64]:
+    def relative_densities(self) -> Floats:
         """Average density of each part as a multiple of the uniform density on the domain."""
-        relative: NDArray[np.float64] = np.exp(self.log_densities + self.log_domain)
+        relative: Floats = np.exp(self.log_densities + self.log_domain)
         return relative
 
     @property

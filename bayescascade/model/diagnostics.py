@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.typed_words import typed, typed_setting
 
 RHAT_CEILING = 1.01
@@ -45,7 +45,7 @@ def convergence_advice(search: object, n_chains: int | None = None) -> str:
     return f"{longer} or {typed_setting('search', 'tempering')}"
 
 
-def fallen_chains(traces: Mapping[str, NDArray[np.float64]]) -> int:
+def fallen_chains(traces: Mapping[str, Floats]) -> int:
     """Return how many annealings ended below the density of a chain at the first temperature."""
     if "best_log_density" not in traces or traces["best_log_density"].size == 0:
         return 0
@@ -53,7 +53,7 @@ def fallen_chains(traces: Mapping[str, NDArray[np.float64]]) -> int:
     return int((traces["log_density"][:, -1] < start - _FALL).sum())
 
 
-def diagnose_array(draws: NDArray[np.float64]) -> Diagnostic:
+def diagnose_array(draws: Floats) -> Diagnostic:
     """Return the diagnostics of (n_chains, n_draws) draws of one quantity."""
     from arviz_stats import base
 

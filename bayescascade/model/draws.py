@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags
 from bayescascade.base.files import replaced_file
 from bayescascade.base.seals import seal
 from bayescascade.model.diagnostics import Diagnostic, diagnose_array
@@ -152,7 +152,7 @@ class PosteriorRun(Run[S]):
         codes = np.unique(self.traces[name]).astype(np.int64).tolist()
         return {code: self.legend.labels[name](code) for code in codes if code >= 0}
 
-    def _column_use(self) -> NDArray[np.bool_]:
+    def _column_use(self) -> Flags:
         columns_of = self.legend.columns_of
         n_draws = min((len(chain) for chain in self.draws), default=0) if columns_of else 0
         used = np.zeros((len(self.draws), n_draws, len(self.legend.columns)), np.bool_)

@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_choice
 from bayescascade.data.declarations import Bins, Levels
@@ -222,7 +222,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
         """Posterior draws with their weights, up to 1,000."""
         return self._keep(thinned(self.run_.draws))
 
-    def _drawn(self) -> tuple[Sequence[L], NDArray[np.float64]]:
+    def _drawn(self) -> tuple[Sequence[L], Floats]:
         """Return the readable form of each distinct draw, and its share of the draws."""
         counted, shares = self._drawn_counted()
         parameters = [vars(self)[name] for name in self._get_param_names()]
@@ -232,7 +232,7 @@ class PosteriorEstimator(HasDraws, ReadableModel, Generic[S, C, L]):
             kept.parameters = parameters
         return kept.draws, shares
 
-    def _drawn_counted(self) -> tuple[Sequence[C], NDArray[np.float64]]:
+    def _drawn_counted(self) -> tuple[Sequence[C], Floats]:
         """Return each distinct draw with its weights, and its share of the draws.
 
         If the search ended before it drew any, this is only the best state found.

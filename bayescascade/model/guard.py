@@ -19,12 +19,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import InternalError
 
 S = TypeVar("S")
-Floats = NDArray[np.float64]
 
 UNIT = 2.0**-53
 """The largest relative error of one operation in floats."""

@@ -9,12 +9,13 @@ their number of rows.
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import BayesCascadeError
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
@@ -24,8 +25,6 @@ from bayescascade.data.splitting import split_by_class
 from bayescascade.model.scores import LabelScores
 from bayescascade.report.numbers import diagnostic_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
-
-Floats: TypeAlias = NDArray[np.float64]
 
 DEFAULT_FOLDS = 5
 

@@ -4,12 +4,12 @@ A model has them only if they have a meaning, and documents what is shared.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from bayescascade.base.arrays import Floats
 
 
-def importance_shares(
-    n_features: int, features: ArrayLike, gains: ArrayLike
-) -> NDArray[np.float64]:
+def importance_shares(n_features: int, features: ArrayLike, gains: ArrayLike) -> Floats:
     """Return each feature's share of the gain of splits; 0 if its total gain is negative.
 
     features (n_splits,) int; gains (n_splits,) float64; what is returned (n_features,) float64
@@ -19,5 +19,5 @@ def importance_shares(
     np.add.at(sums, np.asarray(features, np.intp), np.asarray(gains, np.float64))
     sums = np.maximum(sums, 0.0)
     total = sums.sum()
-    shares: NDArray[np.float64] = sums / total if total > 0 else sums
+    shares: Floats = sums / total if total > 0 else sums
     return shares

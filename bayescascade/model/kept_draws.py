@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Integers
 from bayescascade.base.errors import ModelFileError, ParameterError
 
 MAX_KEPT_DRAWS = 1000  # states for `predictive="average"` and in a saved model
@@ -47,7 +47,7 @@ class Readables:
     typical: int | None = None  # position of the typical draw, once computed
 
 
-def even_places(n: int, most: int) -> NDArray[np.int64]:
+def even_places(n: int, most: int) -> Integers:
     """Return positions among `n` >= 0 at even distances, at most `most` of them, ascending."""
     return np.linspace(0, n - 1, min(n, most)).round().astype(np.int64)
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.model.scores import LabelScores
 from bayescascade.report.chart import Series, UnitChart
 from bayescascade.report.numbers import count_texts, diagnostic_text, share_text
@@ -14,8 +14,6 @@ from bayescascade.report.page import Numbers, PrintedTable
 _MOST_CURVES = 5  # number of classes, each against the rest
 _MOST_BINS, _ROWS_OF_BIN = 10, 20
 _LONGEST = 30  # name of an axis
-
-Floats = NDArray[np.float64]
 
 
 class Calibration(NamedTuple):

@@ -4,11 +4,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
+from bayescascade.base.arrays import Floats
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import TrainingRows, classes_record, read_classes
@@ -29,7 +29,7 @@ class LabeledFiles(ClassifierMixin):  # type: ignore[misc] # untyped base
     predict_block: Callable[..., Predicted]  # see `bayescascade.model.roles.Predictor`
 
     @abstractmethod
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes) float64."""
 
     @by_partitions
@@ -148,7 +148,7 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
         return training
 
     @by_partitions
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class for each row, (n_rows, n_classes) float64.
 
         Parameters and errors: see `predict`.
@@ -161,7 +161,7 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
         return Predicted(told, self._probabilities(rows), costs=self._row_costs(rows))
 
     @abstractmethod
-    def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
+    def _probabilities(self, rows: Matrix) -> Floats:
         """Return the probability of each class for rows of the matrix, (n_rows, n_classes)."""
 
     def _block_words(self, rows: Matrix) -> Mapping[str, Sequence[object]]:
@@ -169,7 +169,7 @@ class MatrixClassifier(LabeledFiles, MatrixEstimator):
         del rows
         return {}
 
-    def _row_costs(self, rows: Matrix) -> NDArray[np.float64] | None:
+    def _row_costs(self, rows: Matrix) -> Floats | None:
         """Return the cost of features for each row of the matrix, (n_rows,); None without costs."""
         del rows
         return None

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.parameters import Parameters
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.data.cell_policy import CellPolicy, Matrix
@@ -99,7 +99,7 @@ class MatrixEstimator(ReadableModel):
         return self.ignored if how == "ignore" else "error"
 
     @property
-    def _means(self) -> NDArray[np.float64] | None:
+    def _means(self) -> Floats | None:
         """The values of unknown levels if `unknown` is "mean", (n_matrix_columns,)."""
         return None
 

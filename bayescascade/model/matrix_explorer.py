@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.validation import check_real
 from bayescascade.model.explore import Found, explore_by
 from bayescascade.model.kept_draws import none_drawn, thinned
@@ -121,7 +122,7 @@ class MatrixExplorer(HasDraws, MatrixEstimator, Generic[S, L]):
         check_is_fitted(self)
         return self._best
 
-    def _averaged(self, answer: Callable[[L], NDArray[np.float64]]) -> NDArray[np.float64]:
+    def _averaged(self, answer: Callable[[L], Floats]) -> Floats:
         """Return the answer of the best state, or the mean over draws, by `predictive`."""
         if self.predictive == "map":
             return answer(self._best)

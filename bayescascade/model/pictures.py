@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError
 from bayescascade.model.diagnostics import diagnose_array
 from bayescascade.model.trace import Trace
@@ -158,7 +158,7 @@ def _color(chain: int) -> str:
     return f"C{chain % 10}"
 
 
-def _ranks(draws: NDArray[np.float64]) -> NDArray[np.int64]:
+def _ranks(draws: Floats) -> Integers:
     """Return the rank of each of (n_chains, n_draws) draws among all, ties in random order."""
     shuffled = np.random.default_rng(0).permutation(draws.size)
     order = np.lexsort((shuffled, draws.ravel()))

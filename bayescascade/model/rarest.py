@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.data.levels import plain_level, quoted
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.report.numbers import nats_text, ratio_text
@@ -45,10 +46,10 @@ class RarestRows:
     def add(
         self,
         cells: pd.DataFrame,
-        codes: NDArray[np.int32],
-        scores: NDArray[np.float64],
+        codes: Codes,
+        scores: Floats,
         first_row: int,
-        weights: NDArray[np.float64] | None = None,
+        weights: Floats | None = None,
     ) -> None:
         """Add a block whose first row is number `first_row`; rows of weight zero are skipped.
 
@@ -126,7 +127,7 @@ def _alone(density: "DensityParts", rare: RareRow) -> float | None:
 
 
 def _distinct(
-    codes: NDArray[np.int32],
+    codes: Codes,
 ) -> tuple[NDArray[np.void], NDArray[np.intp], NDArray[np.intp]]:
     """Return the distinct columns of `codes` as bytes, with first positions and counts."""
     rows = np.ascontiguousarray(codes.T)

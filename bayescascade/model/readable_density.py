@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ParameterError, UnknownLevelError
 from bayescascade.base.validation import check_integer, check_weights
 from bayescascade.data.arrow_frames import as_frame
@@ -150,7 +151,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         return self
 
     @by_partitions
-    def score_samples(self, X: Rows) -> NDArray[np.float64]:
+    def score_samples(self, X: Rows) -> Floats:
         """Return the log density of each row, (n_rows,) float64, nats.
 
         Parameters
@@ -168,9 +169,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         """
         return self.score_codes(self.encode(X))
 
-    def encode(
-        self, X: Rows, *, first_row: int = 1, unknown: UnknownCells | None = None
-    ) -> NDArray[np.int32]:
+    def encode(self, X: Rows, *, first_row: int = 1, unknown: UnknownCells | None = None) -> Codes:
         """Return the codes of rows, (n_columns, n_rows), -1 where missing and -2 where unknown.
 
         `first_row` is the number of the first row, for messages. Rows with unknown cells are
@@ -190,7 +189,7 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
             codes[codes == UNKNOWN] = MISSING
         return codes
 
-    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def score_codes(self, codes: Codes) -> Floats:
         """Return the log density of (n_columns, n_rows) coded rows, nats; see `encode`."""
         check_is_fitted(self)
         unknown = codes == UNKNOWN
@@ -409,11 +408,11 @@ class ReadableDensity(DensityMixin, ReadableModel, Generic[D]):  # type: ignore[
         """Return settings that were chosen by the rows, by name."""
         return {}
 
-    def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _score_known(self, codes: Codes) -> Floats:
         """Return the result of `score_codes` for rows without unknown cells."""
         return self.learned_.score_codes(codes)
 
-    def _sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    def _sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         """Draw (n_columns, n) codes."""
         return self.learned_.sample_codes(n, rng)
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
-import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.data.schema import Schema
 from bayescascade.data.unknown import UnknownCells
 from bayescascade.model.conditionals import PredictedColumn
@@ -19,8 +19,6 @@ from bayescascade.report.page import Page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 
 
 @runtime_checkable
@@ -102,16 +100,14 @@ class Density(Conditional, Protocol):
 
     learned_: DensityParts
 
-    def encode(
-        self, X: Any, *, first_row: int = 1, unknown: UnknownCells | None = None
-    ) -> NDArray[np.int32]:
+    def encode(self, X: Any, *, first_row: int = 1, unknown: UnknownCells | None = None) -> Codes:
         """Return the codes of rows, (n_columns, n_rows); `first_row` is the number of the first.
 
         Rows with unknown cells are appended to `unknown`, here and below; without it there is a
         warning.
         """
 
-    def score_codes(self, codes: NDArray[np.int32]) -> Floats:
+    def score_codes(self, codes: Codes) -> Floats:
         """Return the log density of coded rows, nats."""
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:

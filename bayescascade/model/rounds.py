@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 import samplers
+from bayescascade.base.arrays import Floats
 from bayescascade.model.diagnostics import ESS_FLOOR, Diagnostic, diagnose_array
 from bayescascade.model.draws import TraceLegend
 
-Traces = Mapping[str, NDArray[np.float64]]
+Traces = Mapping[str, Floats]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.texts import printable
 from bayescascade.report.layout import longest
 from bayescascade.report.numbers import count_texts
@@ -34,8 +35,8 @@ class LabelScores:
     def add(
         self,
         labels: NDArray[np.integer],
-        probabilities: NDArray[np.float64],
-        weights: NDArray[np.float64] | None = None,
+        probabilities: Floats,
+        weights: Floats | None = None,
         predicted: NDArray[np.integer] | None = None,
     ) -> None:
         """Add a block of rows; a weight is the number of equal rows.
@@ -104,18 +105,14 @@ class LabelScores:
         is_class, probabilities, weights = self.against_rest(c)
         return float(roc_auc_score(is_class, probabilities, sample_weight=weights))
 
-    def against_rest(
-        self, c: int
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
+    def against_rest(self, c: int) -> tuple[Flags, Floats, Floats]:
         """Return membership in a class, its probabilities and weights, with equal rows merged."""
         everyone = self._weights.sum(axis=1)
         probabilities = np.tile(self._probabilities[:, c], 2)
         weights = np.concatenate([self._weights[:, c], everyone - self._weights[:, c]])
         return np.arange(probabilities.size) < everyone.size, probabilities, weights
 
-    def confidences(
-        self, names: Sequence[str]
-    ) -> tuple[str, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def confidences(self, names: Sequence[str]) -> tuple[str, Floats, Floats, Floats]:
         """Return words for the predicted event, its probabilities, weights of hits and of all."""
         rows = np.arange(len(self._weights))
         best = np.ones_like(rows) if len(names) == 2 else self._probabilities.argmax(axis=1)
@@ -154,7 +151,7 @@ class WeightedMean:
         self.mean = math.nan  # without weight
         self._squares = 0.0  # sum of squared differences from the mean
 
-    def add(self, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> None:
+    def add(self, values: Floats, weights: Floats | None = None) -> None:
         """Add a block; values (n,) float64; weights (n,) float64 >= 0, by default 1 each."""
         weights = np.ones(len(values)) if weights is None else weights
         added = float(weights.sum())
@@ -176,7 +173,7 @@ class WeightedMean:
         return math.sqrt(self._squares / (self.weight - 1.0) / self.weight)
 
 
-def _different_rows(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _different_rows(values: Floats) -> tuple[Floats, Integers]:
     """Return distinct rows, and the position of each row among them; by hashing, not sorting."""
     position = np.zeros(len(values), np.int64)
     for column in values.T:

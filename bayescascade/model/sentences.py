@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.texts import with_article
 from bayescascade.data.labels import check_labels, label_codes
@@ -216,7 +216,7 @@ def _with_labels(model: Any, held_out: Any) -> tuple[Any, Any]:
 def _classified(model: Any, X: Any, y: Any) -> tuple[list[str], Page, tuple[UnitChart, ...]]:
     labels = check_labels(y, "held_out", type(model).__name__)
     codes = label_codes(labels, model.classes_, "held_out")
-    probabilities: NDArray[np.float64] = model.predict_proba(X)
+    probabilities: Floats = model.predict_proba(X)
     if len(probabilities) != len(codes):
         raise ParameterError(
             f"held_out must have a label for each row, {len(probabilities)}, got {len(codes)}"

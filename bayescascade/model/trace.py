@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError
 from bayescascade.base.typed_words import typed
 from bayescascade.model.arviz_data import plottable, read_arviz, to_arviz
@@ -43,20 +44,20 @@ class Trace(Printed):
 
     # float64: "log_posterior", nats, "log_likelihood" if the posterior has a separate prior,
     # and the numbers that describe a state
-    quantities: Mapping[str, NDArray[np.float64]]
+    quantities: Mapping[str, Floats]
     size: str | None  # the size of a state, such as "n_leaves"
     # int64, such as "first_feature", the column of the root's split
-    codes: Mapping[str, NDArray[np.int64]]
+    codes: Mapping[str, Integers]
     # by name in `codes`: labels of the codes >= 0 that occur; other codes have none
     labels: Mapping[str, Mapping[int, str]]
-    feature_used: NDArray[np.bool_]  # (n_chains, n_draws, n_columns); no draws if none were kept
+    feature_used: Flags  # (n_chains, n_draws, n_columns); no draws if none were kept
     columns: tuple[str, ...]  # names, if known
     # float64: "acceptance_rate" since the last draw, and "log_prior", nats, if known
-    stats: Mapping[str, NDArray[np.float64]]
+    stats: Mapping[str, Floats]
     # int64, counts of each move, tried and accepted, since the last draw; empty for independent
     # draws
-    proposed: Mapping[str, NDArray[np.int64]]
-    accepted: Mapping[str, NDArray[np.int64]]
+    proposed: Mapping[str, Integers]
+    accepted: Mapping[str, Integers]
     settings: Mapping[str, Any]  # facts on the fit: model, parameters, search, source, engine
     # names of quantities that differ from `trace_words`
     words: Mapping[str, str] = field(default_factory=dict)
@@ -336,7 +337,7 @@ def _trace_of_groups(posterior: Any, stats: Any, attributes: Mapping[str, Any]) 
     )
 
 
-def _draws(variable: Any) -> NDArray[np.float64]:
+def _draws(variable: Any) -> Floats:
     return np.asarray(variable.values, np.float64)
 
 

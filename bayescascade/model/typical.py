@@ -11,8 +11,8 @@ the same rows, not by K^2 pairs. A draw with unusual parts is far from that mean
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.model.density_parts import DensityParts
 from bayescascade.model.kept_draws import even_places
 
@@ -22,7 +22,7 @@ MOST_COMPARED = 250
 _N_ROWS, _SEED = 500, 0
 
 
-def typical_draw(densities: Sequence[DensityParts], shares: NDArray[np.float64]) -> int:
+def typical_draw(densities: Sequence[DensityParts], shares: Floats) -> int:
     """Return the position of the typical density; each has its share of the draws."""
     if len(densities) > MOST_COMPARED:
         kept = even_places(len(densities), MOST_COMPARED)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.extras import check_plots
 from bayescascade.report.axes import blank_figure, missing_glyphs_ignored, save_png
 
@@ -23,8 +24,6 @@ _LINE = 0.165  # inches between two lines of text
 _PADDING = 0.08  # inches between a box's text and its edge
 _ROW_GAP, _LEVEL_GAP = 0.12, 0.4  # inches between boxes
 _MARGIN = 0.15  # inches
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +152,7 @@ def _text_width(text: str) -> float:
     return float(width) / 72
 
 
-def _left_edges(depth: NDArray[np.int64], widths: Floats) -> Floats:
+def _left_edges(depth: Integers, widths: Floats) -> Floats:
     """Return the left edges of boxes: equal within a level, to the right of the level above."""
     level_widths = np.zeros(depth.max() + 1)
     np.maximum.at(level_widths, depth, widths)
