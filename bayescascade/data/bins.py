@@ -47,11 +47,7 @@ class RowSample:
 
 
 def equal_frequency_edges(
-    values: Floats,
-    weights: Floats,
-    n_bins: int,
-    lowest: float,
-    highest: float,
+    values: Floats, weights: Floats, n_bins: int, lowest: float, highest: float
 ) -> tuple[float, ...]:
     """Return increasing edges of at most `n_bins` bins of nearly equal weight.
 

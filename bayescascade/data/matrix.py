@@ -333,12 +333,7 @@ class MatrixEncoder:
         return self._filled(column, part, cells, unknown, means)
 
     def _filled(
-        self,
-        column: int,
-        part: Matrix,
-        cells: Cells,
-        unknown: UnknownCells,
-        means: Floats | None,
+        self, column: int, part: Matrix, cells: Cells, unknown: UnknownCells, means: Floats | None
     ) -> Matrix:
         """Return a column's part of the matrix, with missing cells by the policy."""
         if self.policy.missing != "level":

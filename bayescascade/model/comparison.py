@@ -17,15 +17,7 @@ from bayescascade.model.page import data_pieces
 from bayescascade.model.score_picture import Scores, draw_scores
 from bayescascade.report.axes import axes_or_new
 from bayescascade.report.numbers import cells_text, significant_text
-from bayescascade.report.page import (
-    BLANK,
-    Heading,
-    Numbers,
-    Page,
-    Pieces,
-    PrintedTable,
-    count_of,
-)
+from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 from bayescascade.report.printed import Printed
 
 if TYPE_CHECKING:

@@ -126,9 +126,7 @@ def _alone(density: "DensityParts", rare: RareRow) -> float | None:
     return None if is_same or unknown.levels else alone
 
 
-def _distinct(
-    codes: Codes,
-) -> tuple[NDArray[np.void], NDArray[np.intp], NDArray[np.intp]]:
+def _distinct(codes: Codes) -> tuple[NDArray[np.void], NDArray[np.intp], NDArray[np.intp]]:
     """Return the distinct columns of `codes` as bytes, with first positions and counts."""
     rows = np.ascontiguousarray(codes.T)
     keys = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel()

@@ -112,11 +112,7 @@ def _goes_left(forest: Forest, node: int, encoder: MatrixEncoder) -> str:
 
 
 def class_tree_boxes(
-    forest: Forest,
-    tree: int,
-    encoder: MatrixEncoder,
-    classes: NDArray[Any],
-    imagined: float = 0.0,
+    forest: Forest, tree: int, encoder: MatrixEncoder, classes: NDArray[Any], imagined: float = 0.0
 ) -> BoxTree:
     """Return a tree as boxes, leaves in their class's color; `imagined` rows are not counted."""
     nodes = slice(*forest.tree_starts[tree : tree + 2].tolist())
