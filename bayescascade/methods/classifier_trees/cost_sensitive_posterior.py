@@ -28,13 +28,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.growing import GrowingRows
 from bayescascade.methods.classifier_trees.leaves import no_gate
 from bayescascade.methods.classifier_trees.scaling import Standard
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree
-from bayescascade.model.continuous import ContinuousPosterior, Floats
+from bayescascade.model.continuous import ContinuousPosterior
 from bayescascade.model.draws import TraceLegend
 
 Places = NDArray[np.int64]
