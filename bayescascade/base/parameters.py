@@ -192,6 +192,10 @@ class Other(Parameter[T]):
 class Label(Other[T]):
     """One of the labels of the rows; in commands, its text."""
 
+    @property
+    def type_text(self) -> str:
+        return "label or None"
+
 
 class Interval(Other[T]):
     """Two numbers, low and high."""
