@@ -194,6 +194,7 @@ class Label(Other[T]):
 
     @property
     def type_text(self) -> str:
+        """The type in docstrings."""
         return "label or None"
 
 

@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from rich.cells import set_cell_size
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import BayesCascadeError, DataError, ParameterError
 from bayescascade.base.texts import printable
 from bayescascade.base.validation import check_real
@@ -50,7 +51,7 @@ class Walk(Protocol):
         """How many of what votes wait for each column that one waits for, in the columns' order."""
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """Probability of each class by what is known, (n_classes,) float64."""
 
     def learn(self, column: int, value: object) -> None:
@@ -112,7 +113,7 @@ class AcquisitionStep:
     value: object  # what was fetched
     cost: float  # paid for the feature, and for its groups if they were not paid yet
     total_cost: float  # paid so far
-    probabilities: NDArray[np.float64]  # (n_classes,), by what is known
+    probabilities: Floats  # (n_classes,), by what is known
     prediction: Any  # the most probable class so far, the first of equals
     n_waiting: int  # of what votes, such as trees, that need a further feature
     promised: float | None = None  # accuracy estimated with the feature, before it was acquired
@@ -131,7 +132,7 @@ class Acquisition(Printed):
     status: str
     max_cost: float | None  # the most that was allowed to be paid
     needed: tuple[str | int, ...]  # features that are waited for, in the columns' order
-    start_probabilities: NDArray[np.float64]  # (n_classes,), before anything was acquired
+    start_probabilities: Floats  # (n_classes,), before anything was acquired
     start_waiting: int  # of what votes that waited then
     model: Walkable = field(repr=False)  # what the row goes through
     start_accuracy: float | None = None  # estimated before; None if nothing estimates
@@ -148,7 +149,7 @@ class Acquisition(Printed):
         return self.steps[-1].total_cost if self.steps else 0.0
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """Probability of each class given what was acquired, (n_classes,) float64."""
         return self.steps[-1].probabilities if self.steps else self.start_probabilities
 
@@ -333,7 +334,7 @@ class _Bill:
         cost, self._paid = self._with(column)
         return cost
 
-    def _with(self, column: int) -> tuple[float, NDArray[np.bool_]]:
+    def _with(self, column: int) -> tuple[float, Flags]:
         """Return what a column costs now, and what is paid with it."""
         incurred, paid = self._items.of_column(column), self._paid.copy()
         cost = float(self._items.costs[incurred[~paid[0, incurred]]].sum())

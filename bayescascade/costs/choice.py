@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.labels import TrainingRows
@@ -37,8 +37,6 @@ Test errors in percent of pruned forests, chosen by it and by a third of the row
 """
 CROSSED = f"rows in {N_FOLDS}-fold cross-validation"
 
-Bools = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -52,12 +50,12 @@ class Choice:
     commonest: str  # class
 
     @classmethod
-    def of(cls, rows: str, wrong: Bools, nothing: Bools, training: TrainingRows) -> Self:
+    def of(cls, rows: str, wrong: Flags, nothing: Flags, training: TrainingRows) -> Self:
         """Return the choice by rows that are taken wrong, (n_rows,) bool each."""
         return cls.between(rows, wrong, nothing, training.classes.tolist()[training.commonest])
 
     @classmethod
-    def between(cls, rows: str, wrong: Bools, nothing: Bools, commonest: Level) -> Self:
+    def between(cls, rows: str, wrong: Flags, nothing: Flags, commonest: Level) -> Self:
         """Return the same, given the commonest class."""
         gains = nothing.astype(np.float64) - wrong
         n_rows = gains.size
@@ -123,7 +121,7 @@ def is_few(training: TrainingRows) -> bool:
     return training.validation_labels is None and len(training.rows) < FEW_ROWS
 
 
-def fold_of_rows(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def fold_of_rows(labels: Integers) -> Integers:
     """Return the fold of each row, (n_rows,) int64, of each class alike and always the same."""
     return split_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))
 

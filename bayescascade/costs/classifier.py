@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_real
@@ -98,8 +98,8 @@ class BudgetedClassifier(MatrixClassifier):
 
     items_: CostItems = field(init=False)
     validation_cost_: float = field(init=False)
-    feature_shares_: NDArray[np.float64] = field(init=False)
-    item_shares_: NDArray[np.float64] = field(init=False)
+    feature_shares_: Floats = field(init=False)
+    item_shares_: Floats = field(init=False)
     stopped_after_: float | None = field(init=False, default=None)
     choice_: Choice | None = field(init=False, default=None)
 
@@ -109,7 +109,7 @@ class BudgetedClassifier(MatrixClassifier):
     # -- hooks -------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
+    def _features_read(self, rows: Matrix) -> Flags:
         """Return which features are acquired for each row of the matrix, (n_rows, n_features)."""
 
     @abstractmethod
@@ -136,7 +136,7 @@ class BudgetedClassifier(MatrixClassifier):
         """Measure what it costs on rows of a matrix; `watch` says if its limit ended the fit."""
         self._measure_used(self._features_read(validation_rows), watch)
 
-    def _measure_used(self, used: NDArray[np.bool_], watch: Watch | None = None) -> None:
+    def _measure_used(self, used: Flags, watch: Watch | None = None) -> None:
         """Measure what it costs by the features that rows acquire, (n_rows, n_features)."""
         self.stopped_after_ = watch.seconds if watch is not None and watch.is_up else None
         self.choice_ = None
@@ -206,7 +206,7 @@ class BudgetedClassifier(MatrixClassifier):
     def _block_words(self, rows: Matrix) -> Mapping[str, Sequence[object]]:
         return {"acquired": self._acquired_words(rows)}
 
-    def _row_costs(self, rows: Matrix) -> NDArray[np.float64]:
+    def _row_costs(self, rows: Matrix) -> Floats:
         return self.items_.total(self.items_.paid(self._features_read(rows)))
 
     def _acquired_words(self, rows: Matrix) -> list[str]:
@@ -214,7 +214,7 @@ class BudgetedClassifier(MatrixClassifier):
         used = self._features_read(rows).tolist()
         return [", ".join(compress(self.feature_texts, row)) for row in used]
 
-    def acquisition_cost(self, X: Any) -> NDArray[np.float64]:
+    def acquisition_cost(self, X: Any) -> Floats:
         """Return the cost of classifying each row, (n_rows,) float64.
 
         A row pays once for each feature that is read to classify it, and once for each group.
@@ -222,7 +222,7 @@ class BudgetedClassifier(MatrixClassifier):
         """
         return self._row_costs(self._matrix(X))
 
-    def features_used(self, X: Any) -> pd.DataFrame | NDArray[np.bool_]:
+    def features_used(self, X: Any) -> pd.DataFrame | Flags:
         """Return which features are acquired for each row, (n_rows, n_features) bool.
 
         The result is a DataFrame if the features have names. Parameters and errors: see `predict`.
@@ -281,7 +281,7 @@ class BudgetedClassifier(MatrixClassifier):
         """The line of the print if no feature is read; otherwise empty."""
         return nothing_text(self)
 
-    def _first_features(self) -> tuple[str, NDArray[np.int64]]:
+    def _first_features(self) -> tuple[str, Integers]:
         """Return the features that may be read first, and what the cheapest is called."""
         return "cheapest feature", np.arange(self.items_.n_columns)
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.data.labels import check_labels
 from bayescascade.data.levels import level_text
@@ -306,7 +307,7 @@ def _measured(label: str, model: Any, X_test: Any, truth: NDArray[Any]) -> Curve
     return CurvePoint(label, *_mean(costs), *_mean(wrong), n_features, *sizes)
 
 
-def _mean(values: NDArray[np.float64]) -> tuple[float, float]:
+def _mean(values: Floats) -> tuple[float, float]:
     """Return a mean and its standard error, NaN of a single value."""
     if values.size < 2:
         return float(values.mean()), math.nan

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.files import replaced_file
 from bayescascade.base.validation import check_real
@@ -322,12 +322,7 @@ class FeatureCosts(Printed):
 
 
 Costs: TypeAlias = (
-    FeatureCosts
-    | Mapping[str | int, float]
-    | pd.Series
-    | Sequence[float]
-    | NDArray[np.float64]
-    | None
+    FeatureCosts | Mapping[str | int, float] | pd.Series | Sequence[float] | Floats | None
 )
 """What estimators take as `costs`."""
 

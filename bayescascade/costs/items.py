@@ -24,10 +24,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.costs.kernels.descending import Layout, shrink_all
 
-Numbers = NDArray[np.float64]
-Places = NDArray[np.int64]
 _FLAT = 1e-12  # curvature below which a step is no longer
 
 
@@ -40,9 +39,9 @@ class CostItems:
     """
 
     names: tuple[str, ...]  # of features and groups; "x3" for a column that has an index only
-    costs: NDArray[np.float64]  # (n_items,) > 0: what is free is no item
-    starts: NDArray[np.int64]  # (n_columns + 1,)
-    items: NDArray[np.int64]  # (n_incurred,)
+    costs: Floats  # (n_items,) > 0: what is free is no item
+    starts: Integers  # (n_columns + 1,)
+    items: Integers  # (n_incurred,)
     n_groups: int = 0
 
     @property
@@ -62,7 +61,7 @@ class CostItems:
         groups = [f"{name} (group)" for name in self.names[first_group:]]
         return [*self.names[:first_group], *groups]
 
-    def of_column(self, column: int) -> NDArray[np.int64]:
+    def of_column(self, column: int) -> Integers:
         """Return the items that a column incurs."""
         return self.items[self.starts[column] : self.starts[column + 1]]
 
@@ -71,7 +70,7 @@ class CostItems:
         chosen = [self.of_column(int(column)) for column in source]
         return CostItems(self.names, self.costs, *_flattened(chosen), self.n_groups)
 
-    def paid(self, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def paid(self, used: Flags) -> Flags:
         """Return the items that each row pays for, (n_rows, n_items) bool.
 
         used (n_rows, n_columns) bool: the columns acquired.
@@ -82,9 +81,9 @@ class CostItems:
                 paid[:, item] |= used[:, column]
         return paid
 
-    def total(self, paid: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def total(self, paid: Flags) -> Floats:
         """Return what each row pays, (n_rows,) float64, given the items of `paid`."""
-        total: NDArray[np.float64] = np.where(paid, self.costs, 0.0).sum(axis=1)
+        total: Floats = np.where(paid, self.costs, 0.0).sum(axis=1)
         return total
 
 
@@ -101,8 +100,8 @@ def items_of(incurred: list[list[tuple[str, float]]]) -> CostItems:
 
 
 def _flattened(
-    rows: Sequence[Sequence[int] | NDArray[np.int64]],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    rows: Sequence[Sequence[int] | Integers],
+) -> tuple[Integers, Integers]:
     """Return where each of some lists starts, and the lists one after the other."""
     starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     return starts, np.array([number for row in rows for number in row], np.int64)
@@ -116,11 +115,11 @@ class CostNorms:
     """
 
     n_columns: int
-    costs: Numbers
+    costs: Floats
     layout: Layout
 
     @classmethod
-    def of(cls, items: CostItems, feature: Places, n_free: int = 0) -> Self:
+    def of(cls, items: CostItems, feature: Integers, n_free: int = 0) -> Self:
         """Return the norms of columns (p,), each of a feature, and of some more that are free."""
         members: list[list[int]] = [[] for _ in range(items.n_items)]
         for column, of in enumerate(feature.tolist()):
@@ -130,7 +129,7 @@ class CostNorms:
         return cls._of(feature.size + n_free, items.costs, places)
 
     @classmethod
-    def _of(cls, n_columns: int, costs: Numbers, members: Sequence[Places]) -> Self:
+    def _of(cls, n_columns: int, costs: Floats, members: Sequence[Integers]) -> Self:
         """Return the norms of items that have (n_members,) columns each, perhaps none."""
         by_size = [a for a in np.argsort([m.size for m in members], kind="stable")]
         by_size = [a for a in by_size if members[a].size]
@@ -163,7 +162,7 @@ class CostNorms:
         )
         return cls(n_columns, costs[[by_size[place] for place in order]], layout)
 
-    def among(self, columns: Places) -> Self:
+    def among(self, columns: Integers) -> Self:
         """Return the norms of some of the columns, the others being 0."""
         place = np.full(self.n_columns, -1)
         place[columns] = np.arange(columns.size)
@@ -172,24 +171,24 @@ class CostNorms:
         return self._of(columns.size, self.costs, [m[m >= 0] for m in members[: self.costs.size]])
 
     @property
-    def is_free(self) -> NDArray[np.bool_]:
+    def is_free(self) -> Flags:
         """Which columns are in no norm, (p,)."""
         free = np.ones(self.n_columns, np.bool_)
         free[self.layout.incurring] = False
         return free
 
-    def total(self, coefficients: Numbers) -> float:
+    def total(self, coefficients: Floats) -> float:
         """Return Omega of coefficients (p, c)."""
         return float(self.costs @ self._norms(coefficients[self.layout.incurring]))
 
-    def split(self, values: Numbers, amount: float) -> tuple[Numbers, Numbers]:
+    def split(self, values: Floats, amount: float) -> tuple[Floats, Floats]:
         """Return the B (p, c) of least ``|B - V|^2 / 2 + t Omega(B)``, and the pulls, by item."""
         left = np.array(values, np.float64)
         pulls = np.zeros((self.layout.incurring.size, left.shape[1]))
         shrink_all(left, pulls, self.layout._replace(limits=amount * self.costs))
         return left, pulls
 
-    def least_amount(self, values: Numbers, amount: float) -> float:
+    def least_amount(self, values: Floats, amount: float) -> float:
         """Return a t for which the proximal operator of V is 0, the least if `amount` is that.
 
         The pulls at `amount`, with what is left given to any item of its column, have sum V; that
@@ -201,7 +200,7 @@ class CostNorms:
         pulls[first] += left[owned]
         return float((self._norms(pulls) / self.costs).max(initial=0.0))
 
-    def steps(self, curvature: Numbers, penalty: float) -> Layout:
+    def steps(self, curvature: Floats, penalty: float) -> Layout:
         """Return the layout with a block's longest steps and the items' limits.
 
         curvature (b, s, s): of all numbers of p columns and c outputs, s = p c, or of each output.
@@ -218,7 +217,7 @@ class CostNorms:
             lengths[block] = 1 / max(steepest * (1 + 1e-9), _FLAT)
         return layout._replace(limits=penalty * self.costs, lengths=lengths)
 
-    def _norms(self, incurred: Numbers) -> Numbers:
+    def _norms(self, incurred: Floats) -> Floats:
         """Return the norm of each item's part of (n_incurring, c)."""
         squares = np.append((incurred**2).sum(axis=1), 0.0)
         return np.sqrt(np.add.reduceat(squares, self.layout.members)[:-1])

@@ -14,9 +14,9 @@ from numbers import Real
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import beta
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_probability, check_real
 from bayescascade.report.page import Heading, Page, Pieces
@@ -134,7 +134,7 @@ class _Event(NamedTuple):
         return f"number {self.place + 1} {self.kind} {self.value:.6g}"
 
 
-_Family: TypeAlias = tuple[str, int, Sequence[Any], NDArray[np.int64]]
+_Family: TypeAlias = tuple[str, int, Sequence[Any], Integers]
 
 
 def _families(*samples: Sequence[Hashable]) -> Iterator[_Family]:
@@ -160,7 +160,7 @@ def _numbers(output: Hashable) -> list[float]:
     return [float(part) if isinstance(part, Real) else math.nan for part in parts]
 
 
-def _bounds(counts: NDArray[np.int64], n: int, level: float, delta: float) -> NDArray[np.float64]:
+def _bounds(counts: Integers, n: int, level: float, delta: float) -> Floats:
     """Return log((p - delta) / q) for each event, of (2, n_events) counts in n draws each.
 
     p is a lower bound of Clopper and Pearson, q an upper one, each wrong with probability `level`
@@ -169,6 +169,6 @@ def _bounds(counts: NDArray[np.int64], n: int, level: float, delta: float) -> ND
     more, less = counts
     low = np.where(more == 0, 0.0, beta.ppf(level, np.maximum(more, 1), n - more + 1))
     high = np.where(less == n, 1.0, beta.ppf(1.0 - level, less + 1, np.maximum(n - less, 1)))
-    bounds: NDArray[np.float64] = np.full(low.shape, -math.inf)
+    bounds: Floats = np.full(low.shape, -math.inf)
     np.log(low - delta, out=bounds, where=low > delta)
     return bounds - np.log(high)

@@ -30,9 +30,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_integer, check_probability, check_real
 from bayescascade.privacy.accounting import Cost
@@ -57,13 +58,13 @@ class Grid:
     exponent: int
     moves: float
 
-    def rounded(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    def rounded(self, numbers: Floats) -> Integers:
         """Return numbers in steps, rounded and clipped."""
         with np.errstate(over="ignore", under="ignore"):
             steps = np.rint(np.ldexp(numbers, -self.exponent))
         return np.clip(steps, -MOST_STEPS, MOST_STEPS).astype(np.int64)
 
-    def units(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+    def units(self, steps: Integers) -> Floats:
         """Return steps in the units of the values."""
         return np.ldexp(steps.astype(np.float64), self.exponent)
 
@@ -109,7 +110,7 @@ _BLUR = 3.0  # tau in the proof of `gaussian`
 class NoisyValues:
     """What was released, and nothing else: no true value, no distance, no noise."""
 
-    values: NDArray[np.float64]  # (k,)
+    values: Floats  # (k,)
     scale: float  # of each value's noise, in its units: Laplace's b, Gauss's sigma, 0 for none
     cost: Cost
     is_private: bool  # the noise was private, not simulated
@@ -283,7 +284,7 @@ def _check_epsilon(epsilon: float) -> float:
     return check_real("epsilon", epsilon, minimum=1e-9, maximum=1e6)
 
 
-def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _numbers(name: str, values: ArrayLike) -> Floats:
     """Return numbers as a (k,) array; no message tells what they are."""
     try:
         numbers = np.atleast_1d(np.asarray(values, np.float64))

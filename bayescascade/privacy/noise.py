@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice
 
@@ -24,13 +24,13 @@ class NoiseSource(Protocol):
     def is_private(self) -> bool:
         """Whether the noise hides anything: nobody can draw it again."""
 
-    def laplace(self, scale: float, n: int) -> NDArray[np.int64]:
+    def laplace(self, scale: float, n: int) -> Integers:
         """Return (n,) draws, P(k) proportional to exp(-abs(k) / scale)."""
 
-    def gaussian(self, scale: float, n: int) -> NDArray[np.int64]:
+    def gaussian(self, scale: float, n: int) -> Integers:
         """Return (n,) draws, P(k) proportional to exp(-k**2 / (2 scale**2))."""
 
-    def choose(self, scores: NDArray[np.int64], scale: float) -> int:
+    def choose(self, scores: Integers, scale: float) -> int:
         """Return a place in (n,) scores, P(i) proportional to exp(scores[i] / scale)."""
 
 
@@ -51,17 +51,17 @@ class _OpenDP:
 
     is_private = True
 
-    def laplace(self, scale: float, n: int) -> NDArray[np.int64]:
+    def laplace(self, scale: float, n: int) -> Integers:
         dp = _opendp()
         measurement = dp.m.make_laplace(_vectors(), dp.l1_distance(T="i64"), scale=scale)
         return np.array(measurement([0] * n), np.int64)
 
-    def gaussian(self, scale: float, n: int) -> NDArray[np.int64]:
+    def gaussian(self, scale: float, n: int) -> Integers:
         dp = _opendp()
         measurement = dp.m.make_gaussian(_vectors(), dp.l2_distance(T="i64"), scale=scale)
         return np.array(measurement([0] * n), np.int64)
 
-    def choose(self, scores: NDArray[np.int64], scale: float) -> int:
+    def choose(self, scores: Integers, scale: float) -> int:
         # The greatest score with Gumbel noise: the exponential mechanism. With OpenDP's other
         # measure, max_divergence, the noise is exponential, which is another law.
         dp = _opendp()
@@ -79,12 +79,12 @@ class _Simulated:
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
-    def laplace(self, scale: float, n: int) -> NDArray[np.int64]:
+    def laplace(self, scale: float, n: int) -> Integers:
         first, second = self._rng.geometric(-np.expm1(-1.0 / scale), (2, n))
-        difference: NDArray[np.int64] = first - second
+        difference: Integers = first - second
         return difference
 
-    def gaussian(self, scale: float, n: int) -> NDArray[np.int64]:
+    def gaussian(self, scale: float, n: int) -> Integers:
         # Canonne, Kamath and Steinke (2020), Algorithm 3: rejection from discrete Laplace noise
         width = np.floor(scale) + 1.0
         kept = np.empty(0, np.int64)
@@ -95,7 +95,7 @@ class _Simulated:
             kept = np.concatenate([kept, drawn[accepted]])
         return kept
 
-    def choose(self, scores: NDArray[np.int64], scale: float) -> int:
+    def choose(self, scores: Integers, scale: float) -> int:
         relative = (scores - scores.max()) / scale
         return int(np.argmax(relative + self._rng.gumbel(size=scores.size)))
 

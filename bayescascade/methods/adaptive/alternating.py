@@ -15,14 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.watch import check_time
 from bayescascade.costs.items import CostNorms
 from bayescascade.methods.adaptive.kernels.logistic import logistic_loss, logistic_slopes
 from bayescascade.methods.adaptive.objective import (
-    Numbers,
     Problem,
     Split,
     State,
@@ -55,7 +54,7 @@ class GroupNorm:
 def alternated(
     problem: Problem,
     start: State,
-    columns: NDArray[np.bool_],
+    columns: Flags,
     penalty: GroupNorm | None = None,
     seen: Callable[[float], object] | None = None,
 ) -> tuple[State, float]:
@@ -84,7 +83,7 @@ def alternated(
     return whole, value
 
 
-def fitted_local(problem: Problem, start: State, columns: NDArray[np.bool_]) -> State:
+def fitted_local(problem: Problem, start: State, columns: Flags) -> State:
     """Return a start with the local model of all rows, of these columns (A.2.3)."""
     part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
     nobody = np.zeros(len(part.rows))
@@ -94,7 +93,7 @@ def fitted_local(problem: Problem, start: State, columns: NDArray[np.bool_]) -> 
     return state
 
 
-def fitted_gate(problem: Problem, start: State, columns: NDArray[np.bool_]) -> State:
+def fitted_gate(problem: Problem, start: State, columns: Flags) -> State:
     """Return a start with the gate that says where the local model errs (its pseudo labels)."""
     part = replace(problem, rows=np.ascontiguousarray(problem.rows[:, columns]))
     said = class_chances(part.rows @ start.local[columns]).argmax(axis=1)
@@ -105,7 +104,7 @@ def fitted_gate(problem: Problem, start: State, columns: NDArray[np.bool_]) -> S
     return state
 
 
-def _settled(step: Callable[[Numbers], Numbers], here: Numbers) -> Numbers:
+def _settled(step: Callable[[Floats], Floats], here: Floats) -> Floats:
     """Return where steps lead from coefficients, until they hardly change."""
     for _ in range(_N_STARTING):
         before, here = here, step(here)
@@ -130,23 +129,23 @@ def _newton(part: Problem, state: State, split: Split) -> State:
     return State(gate, _local_step(part, local, split.shares))
 
 
-def _least_squares(part: Problem, logits: Numbers) -> Numbers:
+def _least_squares(part: Problem, logits: Floats) -> Floats:
     """Return the gate (p,) of least squares to log odds (n,) and ridge (OPT6)."""
     doubled = 2.0 * part.weights / part.total
     squares = (part.rows.T * doubled) @ part.rows
     return _solved(squares, _shrinks(part), part.rows.T @ (doubled * logits))
 
 
-def _gate_step(part: Problem, gate: Numbers, shares: Numbers) -> Numbers:
+def _gate_step(part: Problem, gate: Floats, shares: Floats) -> Floats:
     """Return the gate (p,) after a step towards the labels q (n,) in [0, 1]."""
     return _logistic_step(part, gate, shares, part.weights / part.total)
 
 
-def _logistic_step(part: Problem, here: Numbers, targets: Numbers, sizes: Numbers) -> Numbers:
+def _logistic_step(part: Problem, here: Floats, targets: Floats, sizes: Floats) -> Floats:
     """Return coefficients (p,) after a step towards targets (n,) in [0, 1] of rows of sizes."""
     shrinks = _shrinks(part)
 
-    def value(tried: Numbers) -> float:
+    def value(tried: Floats) -> float:
         return logistic_loss(part.rows @ tried, targets, sizes) + float(0.5 * shrinks @ tried**2)
 
     slopes, bends = np.empty(len(sizes)), np.empty(len(sizes))
@@ -157,14 +156,14 @@ def _logistic_step(part: Problem, here: Numbers, targets: Numbers, sizes: Number
     return _shortened(value, here, step, before)
 
 
-def _local_step(part: Problem, local: Numbers, shares: Numbers) -> Numbers:
+def _local_step(part: Problem, local: Floats, shares: Floats) -> Floats:
     """Return the local model (p, c) after a step on rows that count 1 - q (n,)."""
     sizes, shrinks = part.weights * (1 - shares) / part.total, _shrinks(part)
     if part.n_outputs == 1:
         targets = part.labels.astype(np.float64)
         return _logistic_step(part, local[:, 0], targets, sizes)[:, np.newaxis]
 
-    def value(tried: Numbers) -> float:
+    def value(tried: Floats) -> float:
         losses = local_losses(part.rows @ tried, part.labels)
         return float(sizes @ losses + 0.5 * (shrinks @ tried**2).sum())
 
@@ -179,36 +178,36 @@ def _local_step(part: Problem, local: Numbers, shares: Numbers) -> Numbers:
     return _shortened(value, local, step, value(local))
 
 
-def _shrinks(part: Problem) -> Numbers:
+def _shrinks(part: Problem) -> Floats:
     shrinks = np.full(part.rows.shape[1], part.ridge / part.total)
     shrinks[-1] = 0.0
     return shrinks
 
 
-def _solved(curvature: Numbers, shrinks: Numbers, gradient: Numbers) -> Numbers:
+def _solved(curvature: Floats, shrinks: Floats, gradient: Floats) -> Floats:
     square = curvature + np.diag(shrinks + _FLOOR)
     return np.asarray(np.linalg.solve(square, gradient), np.float64)
 
 
 def _shortened(
-    value: Callable[[Numbers], float], here: Numbers, step: Numbers, before: float
-) -> Numbers:
+    value: Callable[[Floats], float], here: Floats, step: Floats, before: float
+) -> Floats:
     """Return where a step leads, halved until the value has fallen; where it began if never."""
     length = 1.0
     while length > 1e-6:
-        there: Numbers = here - length * step
+        there: Floats = here - length * step
         if value(there) < before:
             return there
         length /= 2
     return here
 
 
-def _proximal(part: Problem, state: State, shares: Numbers, penalty: GroupNorm) -> State:
+def _proximal(part: Problem, state: State, shares: Floats, penalty: GroupNorm) -> State:
     """Return the coefficients after proximal gradient steps at fixed shares."""
     sizes = part.weights / part.total
     here, length = _joined(state), 1.0
 
-    def smooth(joined: Numbers) -> float:
+    def smooth(joined: Floats) -> float:
         scores, outputs = part.rows @ joined[:, 0], part.rows @ joined[:, 1:]
         local = local_losses(outputs, part.labels)
         losses = (1 - shares) * (local - log_expit(-scores)) - shares * log_expit(scores)
@@ -233,6 +232,6 @@ def _proximal(part: Problem, state: State, shares: Numbers, penalty: GroupNorm) 
     return State(here[:, 0].copy(), here[:, 1:].copy())
 
 
-def _joined(state: State) -> Numbers:
+def _joined(state: State) -> Floats:
     """Return the coefficients of gate and local model side by side, (p, 1 + c)."""
     return np.column_stack([state.gate, state.local])

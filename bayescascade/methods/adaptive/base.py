@@ -12,9 +12,9 @@ from itertools import compress
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.validation import check_probability
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
@@ -159,7 +159,7 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         cells: CellPolicy = self.__dict__.get("_cells", _LEVELS)
         return cells
 
-    def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
+    def _features_read(self, rows: Matrix) -> Flags:
         return self._model.used(rows)
 
     def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
@@ -193,11 +193,11 @@ class GatedClassifier(WithinBudgets, BudgetedClassifier):
         check_is_fitted(self, "_trial", msg="%(name)s must be fitted, and not read from a file")
         return tuple(self._trial.fits)
 
-    def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
+    def _probabilities(self, rows: Matrix) -> Floats:
         return self._model.probabilities(rows)
 
     @property
-    def _means(self) -> NDArray[np.float64] | None:
+    def _means(self) -> Floats | None:
         return self._model.means if "_model" in self.__dict__ else None
 
     def _reasons(self, X: Any) -> list[str]:

@@ -20,14 +20,14 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.notices import noticed
 from bayescascade.base.watch import check_time
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.adaptive.growing import LEAF, BoostedScores, Grower, Growth, Prices, Tree
-from bayescascade.methods.adaptive.objective import Numbers, Problem, class_chances
+from bayescascade.methods.adaptive.objective import Problem, class_chances
 
 
 class Sums(NamedTuple):
@@ -35,8 +35,8 @@ class Sums(NamedTuple):
 
     gate: list[Tree]
     local: list[Tree]
-    gates: Numbers
-    outputs: Numbers
+    gates: Floats
+    outputs: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class Boosting:
     n_rounds: int
     is_newton: bool
 
-    def start(self, problem: Problem) -> Numbers:
+    def start(self, problem: Problem) -> Floats:
         """Return what the outputs begin with, (c,): the classes' log odds, or logs of shares."""
         shares = np.bincount(problem.labels, problem.weights, problem.n_classes)
         logs = np.log(np.maximum(shares / shares.sum(), np.finfo(np.float64).tiny))
@@ -82,7 +82,7 @@ class Boosting:
         return sums
 
     def _local(
-        self, problem: Problem, grower: Grower, prices: Prices, kept: Numbers, sums: Sums
+        self, problem: Problem, grower: Grower, prices: Prices, kept: Floats, sums: Sums
     ) -> None:
         """Add a tree of each output, by rows that count `kept` (n,)."""
         slopes = -problem.pulls(sums.outputs.T)
@@ -97,7 +97,7 @@ class Boosting:
             sums.local.append(grower.grow(prices, kept * slopes[:, k], curvatures, output))
 
     def _gate(
-        self, problem: Problem, grower: Grower, prices: Prices, shares: Numbers, sums: Sums
+        self, problem: Problem, grower: Grower, prices: Prices, shares: Floats, sums: Sums
     ) -> None:
         """Add a tree of the gate."""
         weights, chances = problem.weights, expit(sums.gates)
@@ -144,7 +144,7 @@ class BoostedLearner:
     tradeoff: float | None
     full_share: float | None
 
-    def tried(self, learns: NDArray[np.bool_]) -> Iterator[BoostedFit]:
+    def tried(self, learns: Flags) -> Iterator[BoostedFit]:
         """Yield fits to some of the rows, (n,) bool."""
         problem = self.problem.part(learns)
         penalties = ("once", "per_row") if self.penalty is None else (self.penalty,)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import Watch
 from bayescascade.costs.items import CostItems
@@ -23,10 +23,7 @@ from bayescascade.data.splitting import split_by_class
 from bayescascade.methods.adaptive.boosted import BoostedFit
 from bayescascade.methods.adaptive.full import FullModel
 from bayescascade.methods.adaptive.gated import Gated, Scores
-from bayescascade.methods.adaptive.objective import Numbers
 from bayescascade.methods.adaptive.selecting import Fit
-
-Bools = NDArray[np.bool_]
 
 
 class Judges(NamedTuple):
@@ -36,11 +33,11 @@ class Judges(NamedTuple):
     """
 
     rows: Matrix
-    labels: NDArray[np.int64]
+    labels: Integers
     words: str
-    learns: Bools
-    full_wrong: Bools
-    full_used: Bools
+    learns: Flags
+    full_wrong: Flags
+    full_used: Flags
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,16 +92,16 @@ def best_within(
     return min(possible, key=lambda one: (one.error + price * one.cost, one.cost))
 
 
-def _local_wrong(model: Gated, judges: Judges) -> Bools:
-    wrong: Bools = model.local_chances(judges.rows).argmax(axis=1) != judges.labels
+def _local_wrong(model: Gated, judges: Judges) -> Flags:
+    wrong: Flags = model.local_chances(judges.rows).argmax(axis=1) != judges.labels
     return wrong
 
 
-def _cost(used: Bools, items: CostItems) -> Numbers:
+def _cost(used: Flags, items: CostItems) -> Floats:
     return items.total(items.paid(used))
 
 
-def _worth(costs: Numbers, errors: Numbers, places: NDArray[np.int64]) -> list[int]:
+def _worth(costs: Floats, errors: Floats, places: Integers) -> list[int]:
     """Return the places that are cheaper, or less wrong, than all others."""
     order = places[np.lexsort((errors[places], costs[places]))]
     least = np.minimum.accumulate(errors[order])
@@ -119,7 +116,7 @@ _HELD_OUT = 0.25  # of the rows, where none are given to choose by
 class Learner(Protocol):
     """What tries gates and local models; a fit is its own, of what `AdaptiveFit` has."""
 
-    def tried(self, learns: NDArray[np.bool_]) -> Iterator[Any]:
+    def tried(self, learns: Flags) -> Iterator[Any]:
         """Yield fits to some of the rows, (n,) bool."""
 
     def candidates(self, fits: Sequence[Any]) -> Sequence[Any]:
@@ -158,7 +155,7 @@ class Trial(NamedTuple):
 
 
 def judges_of(
-    training: TrainingRows, full: FullModel, fair: Numbers, generator: Any, is_given: bool
+    training: TrainingRows, full: FullModel, fair: Floats, generator: Any, is_given: bool
 ) -> Judges:
     """Return the rows that choose: validation rows, else held-out ones unless all is given.
 

@@ -9,6 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
 from bayescascade.costs.classifier import budgeted_from_record
@@ -21,7 +22,7 @@ from bayescascade.methods.adaptive.full import OfAny, OfBudgeted, OfForest
 from bayescascade.methods.adaptive.gated import Gated, Scores
 from bayescascade.methods.adaptive.growing import BoostedScores
 from bayescascade.methods.adaptive.linear import LinearLearner, Scaling
-from bayescascade.methods.adaptive.objective import Numbers, Problem
+from bayescascade.methods.adaptive.objective import Problem
 from bayescascade.methods.adaptive.oracle import GateOracle, oracle_between
 from bayescascade.methods.adaptive.parameters import AdaptiveParameters
 from bayescascade.methods.adaptive.posterior import AdaptivePosterior
@@ -145,7 +146,7 @@ class AdaptiveClassifier(GatedClassifier):
         )
         return Trial([], training, learner, nothing, judges, watch)
 
-    def _learner_of(self, training: TrainingRows, losses: Numbers, scaling: Scaling) -> Learner:
+    def _learner_of(self, training: TrainingRows, losses: Floats, scaling: Scaling) -> Learner:
         """Return what tries gates and local models."""
         is_linear = self.learner == "linear"
         problem = Problem(
@@ -213,7 +214,7 @@ class AdaptiveClassifier(GatedClassifier):
             raise no_rows("posterior_")
         return self._learner.posterior(self._fitted, self.temperature)
 
-    def state(self) -> Numbers:
+    def state(self) -> Floats:
         """Return the learned gate and local model, as a state of `posterior_`."""
         return self._learner.state(self._fitted, self.posterior_)
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import _safe_indexing
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import check_time
 from bayescascade.costs.acquisition import ChoosingWalk
@@ -23,8 +23,6 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.full import FullModel, OfAny, OfBudgeted, OfForest, decisions
 from bayescascade.methods.forests.forest import Forest
 
-Numbers = NDArray[np.float64]
-
 LEAST = 1e-3
 """What a probability of the full model counts as at least: a forest's may be 0."""
 
@@ -33,7 +31,7 @@ class Fitted(NamedTuple):
     """A full model, and what it says of the rows that gate and local model learn from."""
 
     model: FullModel
-    chances: Numbers  # (n_rows, n_classes)
+    chances: Floats  # (n_rows, n_classes)
 
 
 def fit_budgeted(
@@ -61,9 +59,7 @@ def fit_budgeted(
     return Fitted(full, chances)
 
 
-def fit_any(
-    estimator: Any, training: TrainingRows, source: NDArray[np.int64], in_sample: bool
-) -> Fitted:
+def fit_any(estimator: Any, training: TrainingRows, source: Integers, in_sample: bool) -> Fitted:
     """Return a classifier of scikit-learn, fitted if it is not, and what it says of the rows.
 
     Out of bag where its trees have bags, else of five folds, each by the others.
@@ -113,7 +109,7 @@ def fit_any(
     return Fitted(full, chances)
 
 
-def losses_of(chances: Numbers, labels: NDArray[np.int64]) -> Numbers:
+def losses_of(chances: Floats, labels: Integers) -> Floats:
     """Return the loss of each row, nats, by probabilities (n, n_classes)."""
     return -np.log(np.clip(chances[np.arange(len(labels)), labels], LEAST, 1.0))
 
@@ -133,8 +129,8 @@ def own_estimator(estimator: Any, given: GivenRows) -> BudgetedClassifier | None
 
 
 def _by_folds(
-    estimator: Any, training: TrainingRows, chances: Numbers, says: Callable[[Any, Matrix], Numbers]
-) -> Numbers:
+    estimator: Any, training: TrainingRows, chances: Floats, says: Callable[[Any, Matrix], Floats]
+) -> Floats:
     """Return what is said of each row by a clone fitted to other folds, or already was said."""
     folds, said = fold_of_rows(training.labels), chances.copy()
     for fold in np.unique(folds).tolist():
@@ -145,7 +141,7 @@ def _by_folds(
     return said
 
 
-def _learned(estimator: Any, training: TrainingRows, chosen: NDArray[np.int64]) -> Any:
+def _learned(estimator: Any, training: TrainingRows, chosen: Integers) -> Any:
     weights = training.weights[chosen]
     given = {} if (weights == weights[0]).all() else {"sample_weight": weights}
     with warnings.catch_warnings():
@@ -155,7 +151,7 @@ def _learned(estimator: Any, training: TrainingRows, chosen: NDArray[np.int64]) 
         )
 
 
-def _chances(fitted: Any, rows: Matrix) -> Numbers:
+def _chances(fitted: Any, rows: Matrix) -> Floats:
     return np.asarray(fitted.predict_proba(rows), np.float64)
 
 

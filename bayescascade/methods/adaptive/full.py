@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.costs.acquisition import Walk, WholeWalk
 from bayescascade.costs.classifier import BudgetedClassifier, budgeted_from_record
@@ -13,26 +13,23 @@ from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.forests.forest import Forest, ForestWalk
 
-Numbers = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
 
 class OfForest(NamedTuple):
     """A forest of scikit-learn, whose trees read what their paths need."""
 
     forest: Forest
-    source: NDArray[np.int64]  # the feature of each column of the matrix
+    source: Integers  # the feature of each column of the matrix
 
     @property
     def text(self) -> str:
         """What it is called."""
         return f"forest of {self.forest.n_trees} trees"
 
-    def probabilities(self, rows: Matrix) -> Numbers:
+    def probabilities(self, rows: Matrix) -> Floats:
         """Return the probability of each class, (n, n_classes)."""
         return self.forest.predict_proba(rows)
 
-    def used(self, rows: Matrix) -> Bools:
+    def used(self, rows: Matrix) -> Flags:
         """Return which features it reads for each row, (n, n_features)."""
         return features_of(self.forest.features_used(rows), self.source)
 
@@ -55,11 +52,11 @@ class OfBudgeted(NamedTuple):
         """What it is called."""
         return self.model.title
 
-    def probabilities(self, rows: Matrix) -> Numbers:
+    def probabilities(self, rows: Matrix) -> Floats:
         """Return the probability of each class, (n, n_classes)."""
         return self.model._probabilities(rows)
 
-    def used(self, rows: Matrix) -> Bools:
+    def used(self, rows: Matrix) -> Flags:
         """Return which features it reads for each row, (n, n_features)."""
         return self.model._features_read(rows)
 
@@ -85,14 +82,14 @@ class OfAny(NamedTuple):
         last = self.estimator.steps[-1][1] if hasattr(self.estimator, "steps") else self.estimator
         return type(last).__name__
 
-    def probabilities(self, rows: Matrix) -> Numbers:
+    def probabilities(self, rows: Matrix) -> Floats:
         """Return the probability of each class, (n, n_classes)."""
         if self.calibrator is None:
             return np.asarray(self.estimator.predict_proba(rows), np.float64)
         values = decisions(self.estimator, rows)
         return np.asarray(self.calibrator.predict_proba(values), np.float64)
 
-    def used(self, rows: Matrix) -> Bools:
+    def used(self, rows: Matrix) -> Flags:
         """Return which features it reads for each row, (n, n_features)."""
         return np.ones((len(rows), self.n_features), np.bool_)
 
@@ -118,15 +115,15 @@ class _Whole(WholeWalk):
         self._full = full
 
     @property
-    def probabilities(self) -> Numbers:
-        chances: Numbers = self._full.probabilities(self.cells)[0]
+    def probabilities(self) -> Floats:
+        chances: Floats = self._full.probabilities(self.cells)[0]
         return chances
 
 
 class Nobody(NamedTuple):
     """No full model, where nothing is sent: the shares of the classes (n_classes,)."""
 
-    shares: Numbers
+    shares: Floats
     n_features: int
 
     @property
@@ -134,11 +131,11 @@ class Nobody(NamedTuple):
         """What it is called."""
         return "nobody"
 
-    def probabilities(self, rows: Matrix) -> Numbers:
+    def probabilities(self, rows: Matrix) -> Floats:
         """Return the probability of each class, (n, n_classes)."""
         return np.repeat(self.shares[np.newaxis], len(rows), axis=0)
 
-    def used(self, rows: Matrix) -> NDArray[np.bool_]:
+    def used(self, rows: Matrix) -> Flags:
         """Return which features it reads for each row, (n, n_features)."""
         return np.zeros((len(rows), self.n_features), np.bool_)
 
@@ -155,9 +152,7 @@ FullModel: TypeAlias = OfForest | OfBudgeted | OfAny | Nobody
 """What rows that are hard go to; rows are those of the matrix."""
 
 
-def full_from_record(
-    record: Mapping[str, Any], source: NDArray[np.int64], n_classes: int
-) -> FullModel:
+def full_from_record(record: Mapping[str, Any], source: Integers, n_classes: int) -> FullModel:
     """Return what `to_record` of a full model returned; ModelFileError if its parts do not fit."""
     if "forest" in record:
         return OfForest(Forest.from_dict(record["forest"], source.size, n_classes), source)
@@ -167,7 +162,7 @@ def full_from_record(
     return OfBudgeted(model)
 
 
-def features_of(columns: Bools, source: NDArray[np.int64]) -> Bools:
+def features_of(columns: Flags, source: Integers) -> Flags:
     """Return which features are read (n, n_features), given the columns of the matrix (n, p)."""
     used = np.zeros((len(columns), int(source[-1]) + 1), np.bool_)
     for column, feature in enumerate(source.tolist()):
@@ -175,6 +170,6 @@ def features_of(columns: Bools, source: NDArray[np.int64]) -> Bools:
     return used
 
 
-def decisions(fitted: Any, rows: Matrix) -> Numbers:
+def decisions(fitted: Any, rows: Matrix) -> Floats:
     """Return the decision values of rows, (n, k)."""
     return np.asarray(fitted.decision_function(rows), np.float64).reshape(len(rows), -1)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.cell_policy import Matrix
@@ -14,9 +14,7 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.full import FullModel, Nobody, features_of, full_from_record
 from bayescascade.methods.adaptive.growing import BoostedScores
 from bayescascade.methods.adaptive.linear import LinearScores
-from bayescascade.methods.adaptive.objective import Numbers, class_chances
-
-Bools = NDArray[np.bool_]
+from bayescascade.methods.adaptive.objective import class_chances
 
 _ENDS = {"none": np.inf, "all": -np.inf}
 """Cuts at which the gate does not look at a row."""
@@ -38,14 +36,12 @@ class Gated:
     local: Scores
     full: FullModel
     cut: float
-    means: Numbers
-    source: NDArray[np.int64]
-    shares: Numbers
+    means: Floats
+    source: Integers
+    shares: Floats
 
     @classmethod
-    def of(
-        cls, full: FullModel, means: Numbers, source: NDArray[np.int64], shares: Numbers
-    ) -> Self:
+    def of(cls, full: FullModel, means: Floats, source: Integers, shares: Floats) -> Self:
         """Return what reads nothing, and sends nothing to a full model."""
         logs = np.log(np.maximum(shares, np.finfo(np.float64).tiny))
         starts = np.array([logs[1] - logs[0]]) if len(logs) == 2 else logs
@@ -56,13 +52,13 @@ class Gated:
         """Return what reads nothing: the shares of the classes."""
         return Gated.of(self.full, self.means, self.source, self.shares)
 
-    def gate_used(self, rows: Matrix) -> Bools:
+    def gate_used(self, rows: Matrix) -> Flags:
         """Return which features the gate reads, (n, n_features)."""
         if np.isinf(self.cut):
             return np.zeros((len(rows), int(self.source[-1]) + 1), np.bool_)
         return features_of(self.gate.read(rows), self.source)
 
-    def kept_used(self, rows: Matrix) -> Bools:
+    def kept_used(self, rows: Matrix) -> Flags:
         """Return which features are read of rows if they are kept, (n, n_features)."""
         return self.gate_used(rows) | features_of(self.local.read(rows), self.source)
 
@@ -71,21 +67,21 @@ class Gated:
         """Whether all rows get the same answer."""
         return self.cut == np.inf and self.local.is_constant
 
-    def scores(self, rows: Matrix) -> Numbers:
+    def scores(self, rows: Matrix) -> Floats:
         """Return the gate's scores, (n,)."""
         return self.gate.of(rows, self.means)[:, 0]
 
-    def sent(self, rows: Matrix) -> Bools:
+    def sent(self, rows: Matrix) -> Flags:
         """Return which rows go to the full model, (n,)."""
         if np.isinf(self.cut):
             return np.full(len(rows), self.cut < 0)
         return self.scores(rows) > self.cut
 
-    def local_chances(self, rows: Matrix) -> Numbers:
+    def local_chances(self, rows: Matrix) -> Floats:
         """Return what the local model says, (n, n_classes)."""
         return class_chances(self.local.of(rows, self.means))
 
-    def probabilities(self, rows: Matrix) -> Numbers:
+    def probabilities(self, rows: Matrix) -> Floats:
         """Return the probability of each class, (n, n_classes)."""
         sent, chances = self.sent(rows), np.empty((len(rows), self.shares.size))
         chances[~sent] = self.local_chances(rows[~sent])
@@ -93,7 +89,7 @@ class Gated:
             chances[sent] = self.full.probabilities(rows[sent])
         return chances
 
-    def used(self, rows: Matrix) -> Bools:
+    def used(self, rows: Matrix) -> Flags:
         """Return which features are read, (n, n_features)."""
         sent = self.sent(rows)
         used = self.kept_used(rows)
@@ -114,9 +110,7 @@ class Gated:
         }
 
     @classmethod
-    def from_record(
-        cls, record: Mapping[str, Any], source: NDArray[np.int64], n_classes: int
-    ) -> Self:
+    def from_record(cls, record: Mapping[str, Any], source: Integers, n_classes: int) -> Self:
         """Return what `to_record` returned; ModelFileError if its parts do not fit together."""
         p, c = source.size, 1 if n_classes == 2 else n_classes
         means = read_array(record, "means", (p,))
@@ -167,14 +161,14 @@ class GatedWalk:
         return dict(asked.waiting)
 
     @property
-    def probabilities(self) -> Numbers:
+    def probabilities(self) -> Floats:
         """What is said by what is known: shares of the classes until a model has what it needs."""
         sent = self._sent
         if sent is None or self.waiting:
             return self._model.shares
         if sent:
             return self._full.probabilities
-        chances: Numbers = class_chances(self._local.scores[np.newaxis])[0]
+        chances: Floats = class_chances(self._local.scores[np.newaxis])[0]
         return chances
 
     def learn(self, column: int, value: object) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.costs.items import CostItems
@@ -24,8 +24,6 @@ from bayescascade.methods.adaptive.kernels.trees import (
 )
 from bayescascade.methods.forests.forest import TreesWalk
 from bayescascade.methods.forests.trees import Trees, linked, splits_from_dict
-
-Numbers = NDArray[np.float64]
 
 _BLOCK = 8192  # rows whose leaves are held at a time
 
@@ -53,8 +51,8 @@ class BoostedScores:
     """
 
     trees: Trees
-    values_: Numbers
-    intercept_: Numbers
+    values_: Floats
+    intercept_: Floats
     n_columns: int
 
     @property
@@ -68,11 +66,11 @@ class BoostedScores:
         return self.trees.n_splits == 0
 
     @property
-    def columns(self) -> NDArray[np.int64]:
+    def columns(self) -> Integers:
         """Columns of the matrix that are read for some row."""
         return np.unique(self.trees.feature[self.trees.is_split]).astype(np.int64)
 
-    def of(self, rows: Matrix, means: Numbers) -> Numbers:
+    def of(self, rows: Matrix, means: Floats) -> Floats:
         """Return the scores (n, c), summed tree by tree, so scores do not depend on other rows."""
         del means  # trees send NaN one way
         c = len(self.intercept_)
@@ -84,11 +82,11 @@ class BoostedScores:
                 scores[part, tree % c] += self.values_[leaves[:, tree]]
         return scores
 
-    def read(self, rows: Matrix) -> NDArray[np.bool_]:
+    def read(self, rows: Matrix) -> Flags:
         """Return which columns are read for each row, (n, p)."""
         return self.trees.features_used(rows)
 
-    def walk(self, means: Numbers, encoder: MatrixEncoder) -> "BoostedWalk":
+    def walk(self, means: Floats, encoder: MatrixEncoder) -> "BoostedWalk":
         """Return a row without known columns."""
         del means
         return BoostedWalk(self, encoder)
@@ -122,7 +120,7 @@ class BoostedWalk(TreesWalk):
         self._scores = scores
 
     @property
-    def scores(self) -> Numbers:
+    def scores(self) -> Floats:
         """What they come to, once nothing is waited for, (c,)."""
         total = self._scores.intercept_.copy()
         for tree, node in enumerate(self.nodes.tolist()):
@@ -135,14 +133,14 @@ class Grower:
     """What grows trees on the same rows in bins; penalty: "once", "per_row" or "none"."""
 
     data: Binned
-    cuts: tuple[Numbers, ...]
+    cuts: tuple[Floats, ...]
     growth: Growth
     penalty: str
     space: Space
 
     @classmethod
     def of(
-        cls, rows: Matrix, weights: Numbers, items: CostItems, growth: Growth, penalty: str
+        cls, rows: Matrix, weights: Floats, items: CostItems, growth: Growth, penalty: str
     ) -> Self:
         """Return that of rows (n, p), with what the columns of the matrix cost."""
         cells = rows.astype(np.float32).astype(np.float64)
@@ -162,7 +160,7 @@ class Grower:
         )  # fmt: skip
         return cls(data, cuts, growth, penalty, space)
 
-    def buying(self, price: float, sizes: Numbers) -> Prices:
+    def buying(self, price: float, sizes: Floats) -> Prices:
         """Return what nothing is paid of yet, at a price of a unit of cost, nats.
 
         price: for the model, or for each row; sizes (n,): by how much rows have to pay.
@@ -173,9 +171,7 @@ class Grower:
             np.zeros(m, np.bool_), np.zeros((len(sizes) if is_rows else 0, m), np.uint8), sizes,
         )  # fmt: skip
 
-    def grow(
-        self, prices: Prices, gradients: Numbers, curvatures: Numbers, scores: Numbers
-    ) -> Tree:
+    def grow(self, prices: Prices, gradients: Floats, curvatures: Floats, scores: Floats) -> Tree:
         """Return a tree; its values are added to scores (n,), and what it reads is paid."""
         n = 2 ** (self.growth.depth + 1) - 1
         tree = Tree(
@@ -184,7 +180,7 @@ class Grower:
         grow_tree(self.data, prices, self.growth, self.space, gradients, curvatures, tree, scores)
         return tree
 
-    def scores(self, grown: Sequence[Tree], starts: Numbers) -> BoostedScores:
+    def scores(self, grown: Sequence[Tree], starts: Floats) -> BoostedScores:
         """Return the sums of trees, and of what they begin with (c,), for rows of the matrix."""
         nothing = Tree(np.full(1, LEAF), np.zeros(1, np.int64), np.zeros(1, np.bool_), np.zeros(1))
         made = list(grown) or [nothing] * len(starts)
@@ -210,7 +206,7 @@ def _in_preorder(tree: Tree) -> list[int]:
     return found
 
 
-def _cuts(column: Numbers, weights: Numbers) -> Numbers:
+def _cuts(column: Floats, weights: Floats) -> Floats:
     """Return ascending cuts between a column's values, at most one less than bins."""
     known = ~np.isnan(column)
     values, sizes = column[known], weights[known]

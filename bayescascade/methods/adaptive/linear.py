@@ -5,19 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.costs.acquisition import WholeWalk
 from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.adaptive.alternating import GroupNorm, alternated
-from bayescascade.methods.adaptive.objective import Numbers, Problem
+from bayescascade.methods.adaptive.objective import Problem
 from bayescascade.methods.adaptive.posterior import AdaptivePosterior
 from bayescascade.methods.adaptive.selecting import SHARES, Choosing, Fit
-
-Bools = NDArray[np.bool_]
 
 _TRADEOFFS = tuple(np.geomspace(0.3, 1e-4, 10).tolist())  # of a feature of mean cost, nats a row
 
@@ -25,11 +23,11 @@ _TRADEOFFS = tuple(np.geomspace(0.3, 1e-4, 10).tolist())  # of a feature of mean
 class Scaling(NamedTuple):
     """Means (p,) of columns, and one over their deviations, 0 of constant ones."""
 
-    means: Numbers
-    scales: Numbers
+    means: Floats
+    scales: Floats
 
     @classmethod
-    def of(cls, rows: Matrix, weights: Numbers) -> Self:
+    def of(cls, rows: Matrix, weights: Floats) -> Self:
         """Return that of rows (n, p); NaN is left out."""
         sizes = np.where(np.isnan(rows), 0.0, weights[:, np.newaxis])
         totals = np.maximum(sizes.sum(axis=0), np.finfo(np.float64).tiny)
@@ -39,7 +37,7 @@ class Scaling(NamedTuple):
         varies = deviations > 1e-12 * (1 + np.abs(means))
         return cls(means, np.where(varies, 1 / np.where(varies, deviations, 1.0), 0.0))
 
-    def scaled(self, rows: Matrix) -> Numbers:
+    def scaled(self, rows: Matrix) -> Floats:
         """Return columns of mean 0 and variance 1, and one of 1; NaN counts as the mean."""
         cells = np.nan_to_num((rows.astype(np.float64) - self.means) * self.scales)
         return np.column_stack([cells, np.ones(len(rows))])
@@ -56,26 +54,26 @@ class LinearScores:
     intercept_ : (c,) float64
     """
 
-    coef_: Numbers
-    intercept_: Numbers
+    coef_: Floats
+    intercept_: Floats
 
     @classmethod
-    def of_scaled(cls, part: Numbers, scaling: Scaling) -> Self:
+    def of_scaled(cls, part: Floats, scaling: Scaling) -> Self:
         """Return scores from coefficients (p + 1, c) of scaled columns; the last are intercepts."""
         coef = (part[:-1] * scaling.scales[:, np.newaxis]).T
         return cls(coef, part[-1] - coef @ scaling.means)
 
     @classmethod
-    def constant(cls, starts: Numbers, n_columns: int) -> Self:
+    def constant(cls, starts: Floats, n_columns: int) -> Self:
         """Return constant scores (c,), which read no column."""
         return cls(np.zeros((len(starts), n_columns)), starts)
 
     @property
-    def columns(self) -> NDArray[np.int64]:
+    def columns(self) -> Integers:
         """Columns of the matrix that are read."""
         return np.flatnonzero(self.coef_.any(axis=0))
 
-    def of(self, rows: Matrix, means: Numbers) -> Numbers:
+    def of(self, rows: Matrix, means: Floats) -> Floats:
         """Return the scores (n, c), summed by column, so scores do not depend on other rows."""
         scores = np.repeat(self.intercept_[np.newaxis], len(rows), axis=0)
         for column in self.columns:
@@ -89,13 +87,13 @@ class LinearScores:
         """Whether no column is read."""
         return not self.coef_.any()
 
-    def read(self, rows: Matrix) -> Bools:
+    def read(self, rows: Matrix) -> Flags:
         """Return which columns are read for each row, (n, p)."""
         read = np.zeros((len(rows), self.coef_.shape[1]), np.bool_)
         read[:, self.columns] = True
         return read
 
-    def walk(self, means: Numbers, encoder: MatrixEncoder) -> "LinearWalk":
+    def walk(self, means: Floats, encoder: MatrixEncoder) -> "LinearWalk":
         """Return a row without known columns."""
         return LinearWalk(self, means, encoder)
 
@@ -113,14 +111,14 @@ class LinearScores:
 class LinearWalk(WholeWalk):
     """A row on its way to linear scores: it waits for every feature that they weigh."""
 
-    def __init__(self, scores: LinearScores, means: Numbers, encoder: MatrixEncoder) -> None:
+    def __init__(self, scores: LinearScores, means: Floats, encoder: MatrixEncoder) -> None:
         super().__init__(encoder.source[scores.columns].tolist(), encoder)
         self._scores, self._means = scores, means
 
     @property
-    def scores(self) -> Numbers:
+    def scores(self) -> Floats:
         """What they come to, once nothing is waited for, (c,)."""
-        found: Numbers = self._scores.of(self.cells, self._means)[0]
+        found: Floats = self._scores.of(self.cells, self._means)[0]
         return found
 
 
@@ -140,7 +138,7 @@ class LinearLearner:
     tradeoff: float | None
     full_share: float | None
 
-    def tried(self, learns: NDArray[np.bool_]) -> Iterator[Fit]:
+    def tried(self, learns: Flags) -> Iterator[Fit]:
         """Yield fits to some of the rows, (n,) bool."""
         problem = self.problem.part(learns)
         shares = SHARES if self.full_share is None else (float(self.full_share),)
@@ -197,14 +195,14 @@ class LinearLearner:
             distance=one.distance,
         )  # fmt: skip
 
-    def state(self, fit: Fit | None, posterior: AdaptivePosterior) -> Numbers:
+    def state(self, fit: Fit | None, posterior: AdaptivePosterior) -> Floats:
         """Return a fit as a state of its posterior."""
         columns = self._columns(fit)
         if fit is None:
             return np.zeros(1 + self.problem.n_outputs)
         return posterior.joined(fit.state.gate[columns], fit.state.local[columns])
 
-    def _columns(self, fit: Fit | None) -> NDArray[np.bool_]:
+    def _columns(self, fit: Fit | None) -> Flags:
         """Return the columns that have coefficients, the last is of the intercepts."""
         if fit is not None:
             return fit.columns

@@ -46,18 +46,15 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.methods.adaptive.kernels.logistic import (
     gated_losses,
     least_objective,
     price_of_limit,
     signed_losses,
 )
-
-Numbers = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _SINGLE = 12.0 * math.sqrt(3.0)
 _N_STEPS = 60
@@ -68,12 +65,12 @@ _NEAR = 1e-10  # below the limit that the mean of q may be
 class Split(NamedTuple):
     """Shares q (n,) of rows that go to the full model, the price beta of doing so, and logit q."""
 
-    shares: Numbers
+    shares: Floats
     beta: float
-    logits: Numbers
+    logits: Floats
 
 
-def best_split(gaps: Numbers, sizes: Numbers, limit: float) -> Split:
+def best_split(gaps: Floats, sizes: Floats, limit: float) -> Split:
     """Return q_i = sigma(gap_i - beta) with the least beta >= 0 such that sum w q <= limit.
 
     By Newton's method within a bracket that bisection halves where a step would leave it; gaps are
@@ -89,7 +86,7 @@ def best_split(gaps: Numbers, sizes: Numbers, limit: float) -> Split:
     return Split(shares, beta, gaps - beta)
 
 
-def best_log_odds(gaps: Numbers, gates: Numbers, sizes: Numbers, limit: float) -> Split:
+def best_log_odds(gaps: Floats, gates: Floats, sizes: Floats, limit: float) -> Split:
     """Return the best shares, by gaps a (n,), gates g (n,) and sizes w (n,) of sum 1; limit > 0."""
     logits = _logits(gaps, gates)
     if limit >= 1.0 or float(sizes @ expit(logits)) <= limit:
@@ -114,7 +111,7 @@ def best_log_odds(gaps: Numbers, gates: Numbers, sizes: Numbers, limit: float) -
     return Split(expit(logits), high, logits)
 
 
-def _logits(prices: Numbers, gates: Numbers) -> Numbers:
+def _logits(prices: Floats, gates: Floats) -> Floats:
     """Return the s (n,) that minimize ``price sigma(-s) + (s - g)^2``."""
     ends = gates + prices / 8.0
     low, high = np.minimum(gates, ends), np.maximum(gates, ends)
@@ -138,9 +135,7 @@ def _logits(prices: Numbers, gates: Numbers) -> Numbers:
     return found
 
 
-def _brackets(
-    prices: Numbers, gates: Numbers, low: Numbers, high: Numbers
-) -> tuple[Numbers, Numbers]:
+def _brackets(prices: Floats, gates: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return the parts of [low, high] around the best root of each, separated by a grid."""
     ends = low[:, np.newaxis], high[:, np.newaxis]
     whole = ends[0] + (ends[1] - ends[0]) * np.linspace(0.0, 1.0, _N_GRID)
@@ -156,8 +151,8 @@ def _brackets(
 class State(NamedTuple):
     """Coefficients of the gate (p,) and of the local model (p, c), the last row intercepts."""
 
-    gate: Numbers
-    local: Numbers
+    gate: Floats
+    local: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,11 +163,11 @@ class Problem:
     "log_odds". The latter needs full_share > 0.
     """
 
-    rows: Numbers
-    labels: Ints
+    rows: Floats
+    labels: Integers
     n_classes: int
-    weights: Numbers
-    full_losses: Numbers
+    weights: Floats
+    full_losses: Floats
     full_share: float
     ridge: float
     distance: str = "kl"
@@ -187,18 +182,18 @@ class Problem:
         """The weight of all rows."""
         return float(self.weights.sum())
 
-    def part(self, chosen: NDArray[np.bool_]) -> "Problem":
+    def part(self, chosen: Flags) -> "Problem":
         """Return the problem for some of the rows, (n,) bool."""
         return replace(
             self, rows=self.rows[chosen], labels=self.labels[chosen],
             weights=self.weights[chosen], full_losses=self.full_losses[chosen],
         )  # fmt: skip
 
-    def losses(self, state: State) -> tuple[Numbers, Numbers]:
+    def losses(self, state: State) -> tuple[Floats, Floats]:
         """Return A and B, (n,) each; with "log_odds", only the losses of both models."""
         return self.losses_at(self.rows @ state.gate, self.rows @ state.local)
 
-    def losses_at(self, gates: Numbers, outputs: Numbers) -> tuple[Numbers, Numbers]:
+    def losses_at(self, gates: Floats, outputs: Floats) -> tuple[Floats, Floats]:
         """Return the same as `losses`, from gates (n,) and local outputs (n, c)."""
         local = local_losses(outputs, self.labels)
         if self.distance == "log_odds":
@@ -211,23 +206,23 @@ class Problem:
         """Return the best shares of the full model."""
         return self.split_at(self.rows @ state.gate, self.rows @ state.local)
 
-    def _split(self, gaps: Numbers, gates: Numbers) -> Split:
+    def _split(self, gaps: Floats, gates: Floats) -> Split:
         sizes = self.weights / self.total
         if self.distance == "log_odds":
             return best_log_odds(gaps, gates, sizes, self.full_share)
         return best_split(gaps, sizes, self.full_share)
 
-    def split_at(self, gates: Numbers, outputs: Numbers) -> Split:
+    def split_at(self, gates: Floats, outputs: Floats) -> Split:
         """Return the same as `split`, from gates (n,) and local outputs (n, c)."""
         kept, sent = self.losses_at(gates, outputs)
         return self._split(kept - sent, gates)
 
-    def value_at(self, gates: Numbers, outputs: Numbers) -> float:
+    def value_at(self, gates: Floats, outputs: Floats) -> float:
         """Return J without Omega, nats per row, from gates (n,) and local outputs (n, c)."""
         kept, sent = self.losses_at(gates, outputs)
         return self._least(kept, sent, gates, self._split(kept - sent, gates))
 
-    def _least(self, kept: Numbers, sent: Numbers, gates: Numbers, split: Split) -> float:
+    def _least(self, kept: Floats, sent: Floats, gates: Floats, split: Split) -> float:
         q, beta, logits = split
         if self.distance == "log_odds":
             both, price = (1 - q) * kept + q * sent + (logits - gates) ** 2, 0.0
@@ -268,17 +263,17 @@ class Problem:
         )
         return value, gradient
 
-    def pulls(self, outputs: Numbers) -> Numbers:
+    def pulls(self, outputs: Floats) -> Floats:
         """Return the derivatives of the local loss by outputs (n, c)."""
         if outputs.shape[1] == 1:
-            pulled: Numbers = expit(outputs) - self.labels[:, np.newaxis]
+            pulled: Floats = expit(outputs) - self.labels[:, np.newaxis]
             return pulled
         chances = class_chances(outputs)
         chances[np.arange(len(outputs)), self.labels] -= 1.0
         return chances
 
 
-def local_losses(outputs: Numbers, labels: Ints) -> Numbers:
+def local_losses(outputs: Floats, labels: Integers) -> Floats:
     """Return the loss of each row, nats, by outputs (n, c)."""
     if outputs.shape[1] == 1:
         losses = np.empty(len(outputs))
@@ -287,14 +282,14 @@ def local_losses(outputs: Numbers, labels: Ints) -> Numbers:
     largest = outputs.max(axis=1)
     away = np.log(np.exp(outputs - largest[:, np.newaxis]).sum(axis=1)) + largest
     own = outputs[np.arange(len(outputs)), labels]
-    rest: Numbers = away - own
+    rest: Floats = away - own
     return rest
 
 
-def class_chances(outputs: Numbers) -> Numbers:
+def class_chances(outputs: Floats) -> Floats:
     """Return a probability of each class, (n, n_classes), by outputs (n, c)."""
     if outputs.shape[1] == 1:
         return np.column_stack([expit(-outputs[:, 0]), expit(outputs[:, 0])])
     shares = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-    chances: Numbers = shares / shares.sum(axis=1, keepdims=True)
+    chances: Floats = shares / shares.sum(axis=1, keepdims=True)
     return chances

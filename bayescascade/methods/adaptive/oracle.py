@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.costs.items import CostItems
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.methods.adaptive.gated import Gated
 from bayescascade.report.numbers import cost_texts
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable
 from bayescascade.report.printed import Printed
-
-Floats = NDArray[np.float64]
 
 _MOST_LINES = 12
 
@@ -98,11 +97,11 @@ def oracle_between(
 
 
 def oracle_of(
-    local_wrong: NDArray[np.bool_],
-    full_wrong: NDArray[np.bool_],
+    local_wrong: Flags,
+    full_wrong: Flags,
     local_costs: Floats,
     full_costs: Floats,
-    sent: NDArray[np.bool_],
+    sent: Flags,
 ) -> GateOracle:
     """Return the oracle of rows, (n,) each: which model errs, costs, and what the gate sends."""
     gains = local_wrong.astype(np.float64) - full_wrong

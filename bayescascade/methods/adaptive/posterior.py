@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_real
-from bayescascade.methods.adaptive.objective import Numbers, Problem, State
+from bayescascade.methods.adaptive.objective import Problem, State
 from bayescascade.model.continuous import ContinuousPosterior
 
 
@@ -107,7 +108,7 @@ class AdaptivePosterior(ContinuousPosterior):
 
     # -- states ------------------------------------------------------------------------------------
 
-    def parts(self, state: Numbers) -> State:
+    def parts(self, state: Floats) -> State:
         """Return the coefficients of the gate (p + 1,) and of the local model (p + 1, c).
 
         The last coefficients are the intercepts. c is 1 for two classes, otherwise the number of
@@ -117,43 +118,43 @@ class AdaptivePosterior(ContinuousPosterior):
         gate = np.asarray(state, np.float64)[:n_columns]
         return State(gate, state[n_columns:].reshape(n_columns, self.problem.n_outputs))
 
-    def joined(self, gate: Numbers, local: Numbers) -> Numbers:
+    def joined(self, gate: Floats, local: Floats) -> Floats:
         """Return the state of these coefficients, (n_numbers,)."""
         return np.concatenate([gate, np.ravel(local)])
 
-    def initial_state(self, rng: np.random.Generator) -> Numbers:
+    def initial_state(self, rng: np.random.Generator) -> Floats:
         """Return normal coefficients."""
         shape = self.problem.rows.shape[1] * (1 + self.problem.n_outputs)
         return np.asarray(rng.normal(size=shape))
 
     # -- formulas ----------------------------------------------------------------------------------
 
-    def losses(self, state: Numbers) -> tuple[Numbers, Numbers]:
+    def losses(self, state: Floats) -> tuple[Floats, Floats]:
         """Return A and B, (n,) each: losses of local and full model, nats; see `Problem`."""
         return self.problem.losses(self.parts(state))
 
-    def shares(self, state: Numbers) -> Numbers:
+    def shares(self, state: Floats) -> Floats:
         """Return q (n,): the best share of each row for the full model."""
         return self.problem.split(self.parts(state)).shares
 
-    def log_prior(self, state: Numbers) -> float:
+    def log_prior(self, state: Floats) -> float:
         """Return the part of the log density by the ridge, nats."""
         penalty = self.problem.penalty(self.parts(state))
         return -self.problem.total * penalty / self.temperature
 
-    def log_likelihood(self, state: Numbers) -> float:
+    def log_likelihood(self, state: Floats) -> float:
         """Return the rest of the log density, nats."""
         parts = self.parts(state)
         value = self.problem.value_and_split(parts)[0] - self.problem.penalty(parts)
         return -self.problem.total * value / self.temperature
 
-    def log_density_and_gradient(self, state: Numbers) -> tuple[float, Numbers]:
+    def log_density_and_gradient(self, state: Floats) -> tuple[float, Floats]:
         """Return the log density, nats, and its gradient, (n_numbers,) float64."""
         value, gradient = self.problem.value_and_gradient(self.parts(state))
         factor = -self.problem.total / self.temperature
         return factor * value, factor * self.joined(*gradient)
 
-    def describe(self, state: Numbers) -> Mapping[str, float]:
+    def describe(self, state: Floats) -> Mapping[str, float]:
         """Return J (nats per row), the mean share of the full model, and its price beta."""
         parts = self.parts(state)
         value, (shares, beta, _) = self.problem.value_and_split(parts)
@@ -164,7 +165,7 @@ class AdaptivePosterior(ContinuousPosterior):
             "beta": min(beta, float(np.finfo(np.float64).max)),
         }
 
-    def _blocks(self) -> tuple[Numbers, ArrayLike]:
+    def _blocks(self) -> tuple[Floats, ArrayLike]:
         n_columns = self.problem.rows.shape[1]
         n = n_columns * (1 + self.problem.n_outputs)
         return np.ones(n), [0, n_columns, n]

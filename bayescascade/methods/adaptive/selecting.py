@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.costs.items import CostItems, CostNorms
 from bayescascade.methods.adaptive.alternating import (
     GroupNorm,
@@ -22,9 +23,7 @@ from bayescascade.methods.adaptive.alternating import (
     fitted_gate,
     fitted_local,
 )
-from bayescascade.methods.adaptive.objective import Numbers, Problem, State
-
-Bools = NDArray[np.bool_]
+from bayescascade.methods.adaptive.objective import Problem, State
 
 _SAME = 1e-4  # nats a row, between paths that go on alike
 
@@ -43,7 +42,7 @@ class Fit:
     """
 
     state: State
-    columns: Bools
+    columns: Flags
     full_share: float
     tradeoff: float
     objective: float
@@ -57,17 +56,17 @@ class Choosing:
     items: CostItems  # of the matrix's columns
     start: str
 
-    def of_items(self, kept: Bools) -> Bools:
+    def of_items(self, kept: Flags) -> Flags:
         """Return the columns that incur nothing but items kept, and the intercept, (p + 1,)."""
         items = self.items
         free = [bool(kept[items.of_column(j)].all()) for j in range(items.n_columns)]
         return np.array([*free, True])
 
-    def cost(self, columns: Bools) -> float:
+    def cost(self, columns: Flags) -> float:
         """Return what columns (p + 1,) cost together."""
         return float(self.items.total(self.items.paid(columns[np.newaxis, :-1]))[0])
 
-    def starts(self, problem: Problem, columns: Bools) -> list[State]:
+    def starts(self, problem: Problem, columns: Flags) -> list[State]:
         """Return where the alternation begins."""
         n_columns = problem.rows.shape[1]
         zero = State(np.zeros(n_columns), np.zeros((n_columns, problem.n_outputs)))
@@ -109,7 +108,7 @@ class Choosing:
                 used[-1] = True
                 yield Fit(state, used, share, tradeoff, value, self.cost(used))
 
-    def _fit(self, problem: Problem, start: State, columns: Bools) -> Fit:
+    def _fit(self, problem: Problem, start: State, columns: Flags) -> Fit:
         begun = State(
             np.where(columns, start.gate, 0.0), np.where(columns[:, np.newaxis], start.local, 0.0)
         )
@@ -148,7 +147,7 @@ class Choosing:
             for start in self.starts(problem, columns):
                 yield self._fit(problem, start, columns)
 
-    def _norms(self, state: State) -> Numbers:
+    def _norms(self, state: State) -> Floats:
         """Return the norm of what each item is incurred by, (n_items,)."""
         squares = state.gate[:-1] ** 2 + (state.local[:-1] ** 2).sum(axis=1)
         norms = np.zeros(self.items.n_items)

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 import samplers
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.validation import check_real, check_weights
 from bayescascade.base.watch import Watch
@@ -296,10 +296,10 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
         return self.model_.ignored
 
     @property
-    def _means(self) -> NDArray[np.float64] | None:
+    def _means(self) -> Floats | None:
         return self.model_._means
 
-    def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
+    def _features_read(self, rows: Matrix) -> Flags:
         return self.model_._features_read(rows)
 
     def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
@@ -312,13 +312,13 @@ class AutoBudgetClassifier(WithinBudgets, BudgetedClassifier):
     def _cut_down(self) -> None:
         self.model_._cut_down()
 
-    def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
+    def _probabilities(self, rows: Matrix) -> Floats:
         return self.model_._probabilities(rows)
 
     def _reasons(self, X: Any) -> list[str]:
         return self.model_._reasons(X)
 
-    def _first_features(self) -> tuple[str, NDArray[np.int64]]:
+    def _first_features(self) -> tuple[str, Integers]:
         return self.model_._first_features()
 
     @property

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 import samplers
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.validation import check_real
 from bayescascade.base.watch import OutOfTime, Watch
@@ -49,15 +50,13 @@ N_FITS = N_FOLDS + 1
 
 Found = BudgetedClassifier | BudgetError
 
-Bools = NDArray[np.bool_]
-
 
 class Tried(NamedTuple):
     """What a method made of each budget, and which judging rows that gets wrong."""
 
     method: str
     found: Sequence[Found]  # by budget; none if it was given up
-    wrong: NDArray[np.bool_]  # (n_budgets, n_judging_rows)
+    wrong: Flags  # (n_budgets, n_judging_rows)
 
 
 class Rows(NamedTuple):
@@ -65,9 +64,9 @@ class Rows(NamedTuple):
 
     X: Any
     y: NDArray[Any]
-    weights: NDArray[np.float64] | None = None
+    weights: Floats | None = None
 
-    def part(self, chosen: NDArray[np.bool_]) -> "Rows":
+    def part(self, chosen: Flags) -> "Rows":
         """Return some of the rows."""
         places = np.flatnonzero(chosen)
         weights = None if self.weights is None else self.weights[places]
@@ -104,16 +103,16 @@ class Judging(NamedTuple):
         return self.learning if self.validation is None else self.validation
 
     @property
-    def plain(self) -> NDArray[np.bool_]:
+    def plain(self) -> Flags:
         """Which rows that judge are not of the commonest class of those to learn from."""
         return np.asarray(self.judges.y != self.learning.commonest)
 
-    def errors(self, wrong: NDArray[np.bool_], seen: Any = slice(None)) -> NDArray[np.float64]:
+    def errors(self, wrong: Flags, seen: Any = slice(None)) -> Floats:
         """Return mean errors of rows that are seen, by which are wrong, (n, n_judging_rows)."""
         weights = self.judges.weights
         return np.average(wrong[:, seen], 1, None if weights is None else weights[seen])
 
-    def best_of(self, tried: Sequence[Tried], n_budgets: int) -> NDArray[np.bool_]:
+    def best_of(self, tried: Sequence[Tried], n_budgets: int) -> Flags:
         """Return for each budget which rows the best within it gets wrong."""
         best = [self.plain]
         for place in range(n_budgets):
@@ -144,7 +143,7 @@ class Trying:
     # callable or None: takes a `samplers.Progress` as each method begins
     report: Callable[[samplers.Progress], object] | None
     # what the best of others gets wrong, (n_budgets, n_judging_rows)
-    rivals: NDArray[np.bool_] | None = None
+    rivals: Flags | None = None
 
     def each(self, methods: Sequence[ListedBudgetLearner], watch: Watch) -> Iterator[Tried]:
         """Yield what methods come to, until the time is up; one that it ends early is left out."""
@@ -236,7 +235,7 @@ class Trying:
                 return Tried(listed.name, (), wrong)
         return Tried(listed.name, fit(learning, N_FOLDS), wrong)
 
-    def _is_behind(self, wrong: NDArray[np.bool_], seen: NDArray[np.bool_]) -> bool:
+    def _is_behind(self, wrong: Flags, seen: Flags) -> bool:
         """Return whether a method is better than its rivals at no budget, on rows seen so far."""
         if self.rivals is None or not seen.any():
             return False
@@ -271,7 +270,7 @@ class Trying:
         return found
 
 
-def _wrong(found: Any, judged: Rows, learned: Rows) -> NDArray[np.bool_]:
+def _wrong(found: Any, judged: Rows, learned: Rows) -> Flags:
     """Return which rows a classifier gets wrong; without one, all are of the commonest class."""
     if isinstance(found, BudgetedClassifier):
         return np.asarray(found.predict(judged.X) != judged.y)
@@ -310,7 +309,7 @@ class Judged:
 
     candidate: Candidate
     model: BudgetedClassifier
-    wrong: Bools  # (n_judging_rows,)
+    wrong: Flags  # (n_judging_rows,)
     of_method: float  # mean error of its method, over all budgets
 
 
@@ -354,7 +353,7 @@ def best_within(found: Sequence[Judged], budget: float) -> Judged | None:
     return least if rival.candidate.error - least.candidate.error > error else rival
 
 
-def without_cost(one: Judged, budget: float, wrong: Bools, error: float) -> Judged:
+def without_cost(one: Judged, budget: float, wrong: Flags, error: float) -> Judged:
     """Return a copy of a classifier that buys nothing; wrong is where the commonest class is."""
     model = copy.copy(one.model)
     model._buy_nothing()

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_integer
@@ -18,7 +19,7 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import readable_sql, side_words
 from bayescascade.data.sql import sql_case, sql_literal
 from bayescascade.methods.boxes.learned import DRAWN, KEPT_OUT, LearnedBoxes
-from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
+from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.importances import importance_shares
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.record import NOT_SAVED

@@ -24,16 +24,17 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import Tags
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.boxes.base import BoxesClassifier
 from bayescascade.methods.boxes.learned import LearnedBoxes
 from bayescascade.methods.boxes.parameters import FastBoxParameters
-from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
+from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.page import Page, Pieces, count_of
 
@@ -51,11 +52,11 @@ class Drawn(NamedTuple):
     starting: BoxUnion
     revised: BoxUnion
     final: BoxUnion
-    clusters: NDArray[np.int64]
+    clusters: Integers
 
 
 def cluster(rows: Floats, is_positive: Flags, weights: Floats, n_clusters: int, seed: int
-            ) -> NDArray[np.int64]:  # fmt: skip
+            ) -> Integers:  # fmt: skip
     """Return the cluster of each positive, (n_positives,); ParameterError if there are too few."""
     positives = _scaled(rows)[is_positive]
     n_distinct = len(np.unique(positives, axis=0))
@@ -65,9 +66,9 @@ def cluster(rows: Floats, is_positive: Flags, weights: Floats, n_clusters: int, 
             f"got {n_clusters}"
         )
     found = KMeans(n_clusters, n_init=10, random_state=seed)
-    labels: NDArray[np.int64] = found.fit_predict(
-        positives, sample_weight=weights[is_positive]
-    ).astype(np.int64)
+    labels: Integers = found.fit_predict(positives, sample_weight=weights[is_positive]).astype(
+        np.int64
+    )
     return labels
 
 
@@ -75,7 +76,7 @@ def draw_boxes(
     rows: Floats,
     is_positive: Flags,
     weights: Floats,
-    clusters: NDArray[np.int64],
+    clusters: Integers,
     expansion: float,
     negative_weight: float,
     grow: bool,
@@ -265,7 +266,7 @@ class FastBoxes(BoxesClassifier):
 
     starting_: BoxUnion = field(init=False)
     revised_: BoxUnion = field(init=False)
-    clusters_: NDArray[np.int64] = field(init=False)
+    clusters_: Integers = field(init=False)
     n_clusters_: int = field(init=False)
     expansion_: float = field(init=False)
     _best: LearnedBoxes = field(init=False)

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import side_sql, side_words
 from bayescascade.data.sql import sql_case
-from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
+from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import BLANK, Numbers, Page, Pieces, PrintedTable, count_of
 

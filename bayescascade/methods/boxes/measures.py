@@ -25,13 +25,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.given import GivenRows
 from bayescascade.data.labels import check_labels, label_codes
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.methods.boxes.exact.search import CertifiedUnion
-from bayescascade.methods.boxes.union import BoxUnion, Floats
+from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.report.axes import axes_or_new
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
 from bayescascade.report.printed import Readable

@@ -25,16 +25,17 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betaln, gammaln
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.validation import check_choice
 from bayescascade.methods.boxes.exact.levels import Costs, balanced, checked_rows
 from bayescascade.methods.boxes.kernels import sweep as kernels
 from bayescascade.methods.boxes.kernels.layout import N_BOXES, BoxModel, BoxWorkspace
 from bayescascade.methods.boxes.parameters import BALANCED, LIKELIHOODS, PosteriorParameters
-from bayescascade.methods.boxes.union import BoxUnion, Floats
+from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.compiled import CompiledPosterior, whole_weights
 from bayescascade.model.draws import TraceLegend
 from samplers.types import StepCounts
@@ -386,5 +387,5 @@ def _cuts(column: Floats, max_cuts: int) -> Floats:
     return chosen
 
 
-def _sorted(boxes: NDArray[np.int64]) -> BoxState:
+def _sorted(boxes: Integers) -> BoxState:
     return tuple(sorted(map(tuple, boxes.tolist())))

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.base.watch import OutOfTime
@@ -56,7 +56,7 @@ class Found(NamedTuple):
     candidates: list[Candidate]
     density: MixtureDensity | AutoCascade
     summary: FitSummary
-    objective: NDArray[np.float64]
+    objective: Floats
 
 
 def learn(

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.base.errors import ModelFileError, warn_user
 from bayescascade.base.watch import Watch
 from bayescascade.data.declarations import declared
@@ -255,10 +255,10 @@ class AutoCascade(Baseline[LearnedDensityTree]):
                 setattr(self.cascade_, name, asked)
         return self.cascade_
 
-    def _score_known(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _score_known(self, codes: Codes) -> Floats:
         return self._asked._score_known(codes)
 
-    def _sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    def _sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         return self._asked._sample_codes(n, rng)
 
     def to_dot(self) -> str:

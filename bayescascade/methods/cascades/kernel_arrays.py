@@ -11,9 +11,9 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.data.schema import Schema
 from bayescascade.methods.cascades.kernels import layout
 from bayescascade.methods.cascades.kernels.layout import Workspace
@@ -47,8 +47,8 @@ def arrays_of_model(
     model: CascadeModel,
     splits: SplitSpace,
     table: "Table",
-    branch_log_weights: NDArray[np.float64],
-    log_n_trees: NDArray[np.float64] | None,
+    branch_log_weights: Floats,
+    log_n_trees: Floats | None,
 ) -> layout.ModelArrays:
     """Return a model's numbers, and tables of functions of them; weights of branches from 0 on."""
     nominal_levels = table.schema.n_levels[_nominal_columns(table.schema)]
@@ -85,7 +85,7 @@ def arrays_of_model(
     )
 
 
-def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
+def log_stirling_numbers(largest: int) -> Floats:
     """Return the (largest + 1, largest + 1) log Stirling numbers of the second kind, -inf for 0."""
     table = np.full((largest + 1, largest + 1), -np.inf)
     table[0, 0] = 0.0
@@ -95,7 +95,7 @@ def log_stirling_numbers(largest: int) -> NDArray[np.float64]:
     return table
 
 
-def _nominal_columns(schema: Schema) -> NDArray[np.bool_]:
+def _nominal_columns(schema: Schema) -> Flags:
     return np.array([column.kind == "nominal" for column in schema.columns], np.bool_)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.data.column import Column
 from bayescascade.data.schema import Schema
 
@@ -60,8 +61,8 @@ def full_block(is_nominal: bool, n_levels: int) -> int:
 class Tree:
     """An immutable cascade in flat arrays, its nodes in preorder."""
 
-    feature: NDArray[np.int32]  # (n_nodes,): index of the column that the node splits, -1 at a leaf
-    parent: NDArray[np.int32]  # (n_nodes,): index of the parent, -1 at the root
+    feature: Codes  # (n_nodes,): index of the column that the node splits, -1 at a leaf
+    parent: Codes  # (n_nodes,): index of the parent, -1 at the root
     block: NDArray[np.uint64]  # (n_nodes,): block of the parent's column, 0 at the root
 
     def __post_init__(self) -> None:
@@ -147,12 +148,12 @@ class Tree:
         return int(np.count_nonzero(self.feature == LEAF))
 
     @property
-    def features_used(self) -> NDArray[np.int32]:
+    def features_used(self) -> Codes:
         """Indices of the columns split anywhere in the tree, ascending."""
         return np.unique(self.feature[self.feature != LEAF])
 
     @property
-    def depths(self) -> NDArray[np.int64]:
+    def depths(self) -> Integers:
         """Splits above every node, (n_nodes,) int64."""
         depths = [0] * self.n_nodes
         for node, above in enumerate(self.parent.tolist()[1:], start=1):
@@ -175,7 +176,7 @@ class Tree:
             children[above].append(node)
         return children
 
-    def summed(self, of_leaves: NDArray[np.float64]) -> NDArray[np.float64]:
+    def summed(self, of_leaves: Floats) -> Floats:
         """Return the sums below every node of what the leaves have, (n_nodes, ..) float64."""
         sums = np.zeros((self.n_nodes, *of_leaves.shape[1:]))
         sums[self.leaves] = of_leaves
@@ -292,12 +293,12 @@ def leaf_boxes(schema: Schema, tree: Tree) -> NDArray[np.uint64]:
     return tree.boxes(root_box(schema))[tree.leaves]
 
 
-def level_starts(schema: Schema) -> NDArray[np.int64]:
+def level_starts(schema: Schema) -> Integers:
     """Return where every column's levels start among all of them, and their number, (p + 1,)."""
     return np.concatenate([[0], np.cumsum(schema.n_levels)]).astype(np.int64)
 
 
-def levels_left(schema: Schema, boxes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+def levels_left(schema: Schema, boxes: NDArray[np.uint64]) -> Flags:
     """Return which levels of every column are left in each of (n, p) blocks, (n, L) bool."""
     left = np.empty((boxes.shape[0], int(schema.n_levels.sum())), np.bool_)
     starts = level_starts(schema)

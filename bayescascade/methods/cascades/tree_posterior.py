@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 import samplers
+from bayescascade.base.arrays import Floats
 from bayescascade.base.jit import sparing
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.methods.cascades.chain_starts import cooling, random_tree
@@ -285,7 +285,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return count_trees(self.schema, self.partitions, self.max_branches, most)
 
     @property
-    def log_n_trees(self) -> NDArray[np.float64] | None:
+    def log_n_trees(self) -> Floats | None:
         """The logs of `tree_counts`, if there are any, (most,)."""
         return None if self.tree_counts is None else self.tree_counts.logs
 
@@ -309,13 +309,13 @@ class CascadePosterior(CompiledPosterior[Tree]):
 
     # -- what both samplers and estimators read ----------------------------------------------------
 
-    def node_statistics(self, state: Tree) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def node_statistics(self, state: Tree) -> tuple[Floats, Floats]:
         """Return weight and log volume (nats) of every node, each (n_nodes,) float64."""
         with sparing(self._n_cells_of(state)):
             work = self._load(state, state.n_nodes)
         return work.reals[:, layout.COUNT].copy(), work.reals[:, layout.LOG_VOLUME].copy()
 
-    def level_counts(self, state: Tree) -> NDArray[np.float64]:
+    def level_counts(self, state: Tree) -> Floats:
         """Return the weight of every level among each node's rows, (n_nodes, L) float64.
 
         The L levels of all columns are in the order of the columns.
@@ -324,7 +324,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
             work = self._load(state, state.n_nodes)
         return self._count_levels(work, state)
 
-    def _count_levels(self, work: layout.Workspace, state: Tree) -> NDArray[np.float64]:
+    def _count_levels(self, work: layout.Workspace, state: Tree) -> Floats:
         with sparing(self._n_cells_of(state)):
             count_levels(self.arrays, work, state.n_nodes)
         return work.histogram[: state.n_nodes]
@@ -364,7 +364,7 @@ class CascadePosterior(CompiledPosterior[Tree]):
         return arrays_of_model(self.model, self.splits, self.table, weights, log_n_trees)
 
     @cached_property
-    def branch_log_weights(self) -> NDArray[np.float64]:
+    def branch_log_weights(self) -> Floats:
         """Unnormalized log weights of proposing 0 .. max_proposed branches; used from 2 on."""
         b = np.arange(self.max_proposed + 1)
         return self.model.branch_log_weights(b.astype(np.float64))

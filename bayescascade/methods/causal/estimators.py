@@ -17,6 +17,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_integer, check_real
@@ -25,7 +26,6 @@ from bayescascade.methods.causal.parameters import AdditiveNoiseParameters
 from bayescascade.methods.causal.posterior import DIRECTIONS, DirectionPosterior
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
-    Floats,
     GaussianFeatures,
     check_regression,
     left_out_residuals,

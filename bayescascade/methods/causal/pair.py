@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.typed_words import typed
 from bayescascade.base.validation import check_bounds
 from bayescascade.data.arrow_frames import as_column
 from bayescascade.data.levels import check_numbers, to_numbers
-from bayescascade.methods.causal.regression import Floats
 
 LEAST_ROWS = 20
 _TIED = 10  # one value may be in every tenth row
@@ -89,7 +88,7 @@ def declared_bounds(name: str, bounds: Any) -> tuple[float, float]:
     return check_bounds(name, bounds)
 
 
-def split_rows(n_rows: int, n_parts: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def split_rows(n_rows: int, n_parts: int, rng: np.random.Generator) -> Integers:
     """Return the part of each row, (n_rows,), in random order; parts differ by one row at most.
 
     It depends on no cell, so that replacing a row leaves all others where they are.

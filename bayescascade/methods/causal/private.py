@@ -29,6 +29,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ModelFileError, ParameterError, PrivacyError
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_choice, check_integer, check_real
@@ -49,7 +50,6 @@ from bayescascade.methods.causal.protection import (
 )
 from bayescascade.methods.causal.regression import (
     KERNEL_RIDGE,
-    Floats,
     GaussianFeatures,
     Predict,
     histogram_regressions,

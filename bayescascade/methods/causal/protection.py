@@ -45,10 +45,11 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.methods.causal.pair import LEAST_ROWS
-from bayescascade.methods.causal.regression import Floats, GaussianFeatures, regression_error
+from bayescascade.methods.causal.regression import GaussianFeatures, regression_error
 from bayescascade.methods.causal.scores import interquartile
 from bayescascade.privacy.accounting import Cost
 from bayescascade.privacy.mechanisms import TEST_SHARE, stability_threshold

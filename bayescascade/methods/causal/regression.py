@@ -33,16 +33,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.linear_model import Ridge
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.privacy.mechanisms import laplace
 from bayescascade.privacy.noise import NoiseSource
-
-Floats = NDArray[np.float64]
 
 _PER_BANDWIDTH = 2.5
 _OVERHANG = 3  # bandwidths beyond the ends, where the grid would be short of neighbors

@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import kendalltau, rankdata
 
-from bayescascade.methods.causal.regression import Floats, GaussianFeatures
+from bayescascade.base.arrays import Floats
+from bayescascade.methods.causal.regression import GaussianFeatures
 
 Kernels = tuple[GaussianFeatures, GaussianFeatures]
 

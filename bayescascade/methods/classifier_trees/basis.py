@@ -7,10 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
-
-Numbers = NDArray[np.float64]
 
 N_STEPS = 11
 """Steps of a column at most."""
@@ -27,12 +26,12 @@ class Basis:
     the cut and 0 up to it; feature (p,) int64, ascending: whose it is.
     """
 
-    column: NDArray[np.int64]
-    cut: Numbers
-    feature: NDArray[np.int64]
+    column: Integers
+    cut: Floats
+    feature: Integers
 
     @classmethod
-    def of(cls, kind: str, rows: Numbers, source: NDArray[np.integer[Any]]) -> Self:
+    def of(cls, kind: str, rows: Floats, source: NDArray[np.integer[Any]]) -> Self:
         """Return the basis "linear" or "bins" of rows (n, m), of features `source`."""
         column, cut = [], []
         n_steps = min(N_STEPS, MOST_COLUMNS // max(1, rows.shape[1]) - 1)
@@ -52,12 +51,12 @@ class Basis:
         """Number of columns."""
         return self.column.size
 
-    def starts(self, n_features: int) -> NDArray[np.int64]:
+    def starts(self, n_features: int) -> Integers:
         """Return where the columns of each feature start, (n_features + 1,)."""
         counts = np.bincount(self.feature, minlength=n_features)
         return np.cumsum([0, *counts], dtype=np.int64)
 
-    def of_rows(self, rows: Numbers, columns: NDArray[np.int64] | None = None) -> Numbers:
+    def of_rows(self, rows: Floats, columns: Integers | None = None) -> Floats:
         """Return rows of the matrix in this basis, (n, p) float64, or some of its columns."""
         chosen = np.arange(self.n_columns) if columns is None else columns
         cut, made = self.cut[chosen], np.asarray(rows[:, self.column[chosen]], np.float64)

@@ -38,8 +38,6 @@ from bayescascade.methods.classifier_trees.tree import ClassifierNode, Classifie
 from bayescascade.model.continuous import ContinuousPosterior
 from bayescascade.model.draws import TraceLegend
 
-Places = NDArray[np.int64]
-
 LENGTH = 0.1
 """How far numbers of a state are apart: columns have variance 1, and labels are -1 and 1."""
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.notices import noticed
 from bayescascade.base.validation import check_real
@@ -36,7 +36,7 @@ class PenaltyFit(Candidate):
     duality_gap: float  # the penalized loss is at most this much, in nats a row, above the least
 
     @property
-    def features(self) -> NDArray[np.int64]:
+    def features(self) -> Integers:
         """The features that are bought, the strongest first."""
         return self.tree.nodes[0].bought
 
@@ -179,7 +179,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
         return self._trial.candidates  # type: ignore[return-value] # of `_candidates`
 
     @property
-    def coef_(self) -> NDArray[np.float64]:
+    def coef_(self) -> Floats:
         """Coefficients in the units of the columns, (n_outputs, n_columns) float64."""
         check_is_fitted(self)
         leaf = self.tree_.nodes[0].leaf
@@ -188,7 +188,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
         return coefficients
 
     @property
-    def intercept_(self) -> NDArray[np.float64]:
+    def intercept_(self) -> Floats:
         """Intercepts, (n_outputs,) float64."""
         check_is_fitted(self)
         return self.tree_.nodes[0].leaf.intercepts
@@ -232,7 +232,7 @@ class CostWeightedLogisticClassifier(TriedClassifier):
         )
 
 
-def _without_penalty(rows: GrowingRows, columns: NDArray[np.int64]) -> Linear:
+def _without_penalty(rows: GrowingRows, columns: Integers) -> Linear:
     """Return the logistic regression of columns of the basis."""
     return logistic_leaf(rows.basis, rows.rows, rows.labels, rows.weights, columns, rows.n_classes)
 

@@ -6,10 +6,10 @@ from math import nan
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.notices import noticed
 from bayescascade.costs.limits import check_amounts, is_within
@@ -105,7 +105,7 @@ class SubmodularTreeClassifier(TriedClassifier):
     progress: Callable[[samplers.Progress], object] | None = None
 
     # of a tree, what is probable
-    _known: tuple[ClassifierTree, NDArray[np.float64]] | None = field(init=False, default=None)
+    _known: tuple[ClassifierTree, Floats] | None = field(init=False, default=None)
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class SubmodularTreeClassifier(TriedClassifier):
         return SubmodularTreePosterior(self.tree_, rows, self.items_, tradeoff, self.feature_texts)
 
     @property
-    def item_probabilities_(self) -> NDArray[np.float64]:
+    def item_probabilities_(self) -> Floats:
         """Probability that a row pays for an item at each node, (n_nodes, n_items) float64.
 
         It is the probability under `posterior_`. It is exact if all sets of features of each leaf
@@ -193,7 +193,7 @@ class SubmodularTreeClassifier(TriedClassifier):
             self._known = self.tree_, self._item_probabilities(self.posterior_)
         return self._known[1]
 
-    def _item_probabilities(self, posterior: SubmodularTreePosterior) -> NDArray[np.float64]:
+    def _item_probabilities(self, posterior: SubmodularTreePosterior) -> Floats:
         search = Search("auto", None, 4, 1, self.random_state, None, False, None, self.time_limit)
 
         def starts(_: SubmodularTreePosterior) -> list[Purchases]:

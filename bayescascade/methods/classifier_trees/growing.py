@@ -7,19 +7,15 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.leaves import gate_of, least_squares_leaf, logistic_leaf
 from bayescascade.methods.classifier_trees.scaling import Sums, squares_of
 from bayescascade.methods.classifier_trees.selection import Node
 from bayescascade.methods.classifier_trees.tree import ClassifierNode, ClassifierTree, Linear
-
-Numbers = NDArray[np.float64]
-Places = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _LEAST_ROWS = 20.0  # weight of a node that has children
 _ROUNDING = 1e-9  # of scores
@@ -51,24 +47,24 @@ class GrowingRows:
     made (n, p): the rows in the basis; targets (n, c): indicators, of two classes one.
     """
 
-    rows: Numbers
-    labels: Places
-    weights: Numbers
+    rows: Floats
+    labels: Integers
+    weights: Floats
     basis: Basis
     n_classes: int
-    made: Numbers
-    targets: Numbers
+    made: Floats
+    targets: Floats
 
     @classmethod
     def of(
-        cls, basis: Basis, rows: Numbers, labels: Places, weights: Numbers, n_classes: int
+        cls, basis: Basis, rows: Floats, labels: Integers, weights: Floats, n_classes: int
     ) -> "GrowingRows":
         """Return rows as trees grow from them."""
         indicators = np.eye(n_classes)[labels]
         targets = indicators[:, 1:] if n_classes == 2 else indicators
         return cls(rows, labels, weights, basis, n_classes, basis.of_rows(rows), targets)
 
-    def leaf(self, kind: str, sums: Sums, weights: Numbers, columns: Places) -> Linear:
+    def leaf(self, kind: str, sums: Sums, weights: Floats, columns: Integers) -> Linear:
         """Return what a node answers whose rows have these weights."""
         if kind == "least_squares":
             return least_squares_leaf(sums, columns)
@@ -139,8 +135,8 @@ def refitted(tree: ClassifierTree, rows: GrowingRows, leaf: str) -> ClassifierTr
 
 
 def _children(
-    rows: GrowingRows, gate: Linear, weights: Numbers, how: Growth, number: int
-) -> tuple[float, tuple[Numbers, Numbers] | None]:
+    rows: GrowingRows, gate: Linear, weights: Floats, how: Growth, number: int
+) -> tuple[float, tuple[Floats, Floats] | None]:
     """Return the threshold, and the weights of rows at both children, None of a leaf."""
     is_last = number + 1 >= 2 ** (how.max_depth - 1)
     classes = np.unique(rows.labels[weights > 0])
@@ -159,7 +155,7 @@ def _children(
     return threshold, (above, below)
 
 
-def _threshold(scores: Numbers, weights: Numbers) -> float | None:
+def _threshold(scores: Floats, weights: Floats) -> float | None:
     """Return the middle of the gap nearest to the weighted median, None if there is one score.
 
     Gaps that rounding may close are none, so that equal rows go the same way wherever they are

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.watch import Watch
 from bayescascade.costs.items import CostItems
 from bayescascade.data.cell_policy import Matrix
@@ -40,7 +40,6 @@ against 32.9, 31.2, 31.2, 23.4, 23.9, standard errors 1.3 to 2.1; for six times 
 are grown on all rows have no rows left to be pruned by.
 """
 
-Floats = NDArray[np.float64]
 
 HOW_TO_READ = (
     (
@@ -74,9 +73,9 @@ class Judges(NamedTuple):
     """The rows that choose."""
 
     rows: Matrix
-    labels: NDArray[np.int64]
+    labels: Integers
     words: str
-    learns: NDArray[np.bool_]  # (n_training_rows,), which of those are learned from
+    learns: Flags  # (n_training_rows,), which of those are learned from
 
     def judge(self, tree: ClassifierTree, items: CostItems) -> dict[str, Any]:
         """Return what a `Candidate` has: a tree, its error and its mean cost."""
@@ -128,7 +127,7 @@ def prices_of(tree: ClassifierTree, items: CostItems) -> Floats:
 
 
 def prunings(
-    tree: ClassifierTree, items: CostItems, rows: Floats, labels: NDArray[np.int64]
+    tree: ClassifierTree, items: CostItems, rows: Floats, labels: Integers
 ) -> list[Pruning]:
     """Return the best prunings by rows (n, n_matrix_columns), the largest tree first."""
     n_nodes, n_rows = len(tree.nodes), len(rows)

@@ -3,19 +3,15 @@
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.threads import single_threaded
 from bayescascade.methods.classifier_trees.basis import Basis
 from bayescascade.methods.classifier_trees.scaling import Standard, Sums
 from bayescascade.methods.classifier_trees.tree import Linear
-
-Numbers = NDArray[np.float64]
-Places = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _MOST_STEPS = 30  # of a solver: what is left then does not show in the answers
 _TOLERANCE = 1e-3
@@ -31,7 +27,7 @@ Test errors in percent by 1, .1 and .02, two splits each, all features affordabl
 """
 
 
-def linear_fit(sums: Sums, columns: Places) -> tuple[Numbers, Numbers]:
+def linear_fit(sums: Sums, columns: Integers) -> tuple[Floats, Floats]:
     """Return coefficients (p, c) of z-scores and the sums (p, p) of columns that vary; see `Sums`.
 
     Coefficients of constant columns are 0; those of others minimize the ridge loss of `selection`.
@@ -46,7 +42,7 @@ def linear_fit(sums: Sums, columns: Places) -> tuple[Numbers, Numbers]:
     return found[columns], sums.squares[np.ix_(columns, columns)]
 
 
-def gate_of(sums: Sums, columns: Places) -> Linear:
+def gate_of(sums: Sums, columns: Integers) -> Linear:
     """Return the score that sends rows on: the leading direction of the least-squares fits."""
     fits, square = linear_fit(sums, columns)
     direction = np.ones(1)
@@ -63,7 +59,7 @@ def no_gate() -> Linear:
     return Linear(np.zeros(0, np.int64), np.zeros((1, 0)), np.zeros(1), "shares")
 
 
-def least_squares_leaf(sums: Sums, columns: Places) -> Linear:
+def least_squares_leaf(sums: Sums, columns: Integers) -> Linear:
     """Return the least-squares fits of the indicators of classes, as the papers have it."""
     fits, _ = linear_fit(sums, columns)
     target_scale, means = sums.scales[sums.n_columns :], sums.means[sums.n_columns :]
@@ -74,7 +70,7 @@ def least_squares_leaf(sums: Sums, columns: Places) -> Linear:
 
 
 def logistic_leaf(
-    basis: Basis, rows: Numbers, labels: Places, weights: Numbers, columns: Places, n_classes: int
+    basis: Basis, rows: Floats, labels: Integers, weights: Floats, columns: Integers, n_classes: int
 ) -> Linear:
     """Return a logistic regression of rows (n, n_matrix_columns) of positive weight.
 
@@ -107,7 +103,7 @@ def logistic_leaf(
     return Linear(columns, coefficients, intercepts)
 
 
-def newton(rows: Numbers, is_second: Bools, weights: Numbers) -> tuple[Numbers, Numbers]:
+def newton(rows: Floats, is_second: Flags, weights: Floats) -> tuple[Floats, Floats]:
     """Return slopes (1, p) and intercept (1,) of two classes, as scikit-learn's, by Newton's steps.
 
     They minimize the sum of w log(1 + exp(-f)), f negated where a row is of the first class, and
@@ -117,7 +113,7 @@ def newton(rows: Numbers, is_second: Bools, weights: Numbers) -> tuple[Numbers, 
     penalty = np.append(np.full(rows.shape[1], 1 / _STRENGTH), 0.0)
     signs = np.where(is_second, 1.0, -1.0)
 
-    def loss(found: Numbers) -> float:
+    def loss(found: Floats) -> float:
         losses = weights @ np.logaddexp(0.0, -signs * (made @ found))
         return float(losses + penalty @ found**2 / 2)
 
@@ -139,7 +135,7 @@ def newton(rows: Numbers, is_second: Bools, weights: Numbers) -> tuple[Numbers, 
     return found[np.newaxis, :-1], found[-1:]
 
 
-def _by_scikit_learn(rows: Numbers, labels: Places, weights: Numbers) -> tuple[Numbers, Numbers]:
+def _by_scikit_learn(rows: Floats, labels: Integers, weights: Floats) -> tuple[Floats, Floats]:
     """Return slopes and intercepts of rows of positive weight."""
     model = LogisticRegression(C=_STRENGTH, max_iter=_MOST_STEPS, tol=_TOLERANCE)
     with warnings.catch_warnings(), single_threaded():
@@ -148,7 +144,7 @@ def _by_scikit_learn(rows: Numbers, labels: Places, weights: Numbers) -> tuple[N
     return model.coef_, model.intercept_
 
 
-def constant_leaf(labels: Places, weights: Numbers, n_classes: int) -> Linear:
+def constant_leaf(labels: Integers, weights: Floats, n_classes: int) -> Linear:
     """Return what answers the shares of the classes, whatever the row."""
     counts = np.bincount(labels, weights, n_classes)
     with np.errstate(divide="ignore"):

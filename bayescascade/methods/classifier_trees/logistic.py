@@ -27,15 +27,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp, xlogy
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.watch import check_time
 from bayescascade.costs.items import CostNorms
 from bayescascade.costs.kernels.descending import descend
-
-Numbers = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 GAP = 5e-7
 """A gap that ends the search: half of what is promised."""
@@ -53,26 +50,26 @@ class Solution(NamedTuple):
     """Coefficients (p + 1, c), the last row the intercepts, and their duality gap, nats a row."""
 
     penalty: float
-    coefficients: Numbers
+    coefficients: Floats
     gap: float
 
 
 class _Point(NamedTuple):
     """Coefficients, their loss, the probabilities (n, n_classes) and the gradient of the loss."""
 
-    coefficients: Numbers
+    coefficients: Floats
     loss: float
-    chances: Numbers
-    gradient: Numbers
+    chances: Floats
+    gradient: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogisticProblem:
     """Rows (n, p + 1), the last column 1, and their labels; indicators (n, n_classes)."""
 
-    rows: Numbers
-    indicators: Numbers
-    weights: Numbers  # (n,) > 0, of sum 1
+    rows: Floats
+    indicators: Floats
+    weights: Floats  # (n,) > 0, of sum 1
     norms: CostNorms  # of p + 1 columns
 
     @property
@@ -104,7 +101,7 @@ class LogisticProblem:
         most = self.norms.least_amount(gradient, 0.0)
         return max(self.norms.least_amount(gradient, most), _ROUNDING)
 
-    def solve(self, penalty: float, start: Numbers) -> Solution:
+    def solve(self, penalty: float, start: Floats) -> Solution:
         """Return the best coefficients, by steps that are proximal in a metric of the loss.
 
         A step minimizes the loss's expansion to second order, of many coefficients of several
@@ -129,7 +126,7 @@ class LogisticProblem:
             here = there
         return best
 
-    def _at(self, coefficients: Numbers) -> _Point:
+    def _at(self, coefficients: Floats) -> _Point:
         is_used = coefficients.any(axis=1)
         outputs = self.rows[:, is_used] @ coefficients[is_used]
         if outputs.shape[1] == 1:
@@ -140,7 +137,7 @@ class LogisticProblem:
         gradient = self.rows.T @ self._pulled(chances - self.indicators)
         return _Point(coefficients, float(self.weights @ (logs - own)), chances, gradient)
 
-    def _pulled(self, changes: Numbers) -> Numbers:
+    def _pulled(self, changes: Floats) -> Floats:
         """Return weighted changes of probabilities, (n, n_outputs)."""
         return self.weights[:, np.newaxis] * changes[:, -self.n_outputs :]
 
@@ -166,7 +163,7 @@ class LogisticProblem:
             length /= 2
         return None
 
-    def _curvature(self, here: _Point, used: Places) -> Numbers:
+    def _curvature(self, here: _Point, used: Integers) -> Floats:
         """Return the second derivatives of the loss by u columns, (1, u c, u c), or about them.
 
         Where those are too many it is a little more than those within each output, (c, u, u). Twice
@@ -182,7 +179,7 @@ class LogisticProblem:
         found = [(single.T * spread) @ single for spread in spreads.T.astype(np.float32)]
         return np.stack(found).astype(np.float64)
 
-    def _products(self, columns: Numbers, own: Numbers) -> Numbers:
+    def _products(self, columns: Floats, own: Floats) -> Floats:
         """Return the second derivatives (u c, u c) by coefficients of columns (n, u)."""
         (n_columns, n_outputs) = columns.shape[1], own.shape[1]
         products = np.empty((n_columns, n_outputs, n_columns, n_outputs))
@@ -209,7 +206,7 @@ class LogisticProblem:
         chances = indicators + share * (chances - indicators)
         return float(-self.weights @ xlogy(chances, chances).sum(axis=1))
 
-    def _correction(self, chances: Numbers, free: Numbers, gradient: Numbers) -> Numbers:
+    def _correction(self, chances: Floats, free: Floats, gradient: Floats) -> Floats:
         """Return t (n, n_classes) such that p (1 - t), of sum 1, meets the equations of the free.
 
         With a_ik = x_i d_k, d_k the step of output k, it is a less its mean by p: the derivative of
@@ -225,13 +222,13 @@ class LogisticProblem:
 
 
 def _quadratic_best(
-    curvature: Numbers,
-    gradient: Numbers,
-    start: Numbers,
+    curvature: Floats,
+    gradient: Floats,
+    start: Floats,
     norms: CostNorms,
     penalty: float,
     enough: float,
-) -> Numbers:
+) -> Floats:
     """Return the best of a quadratic function plus penalty; gradient, start (u, c).
 
     The last sweep is one whose blocks gain no more than `enough`. What is free is eliminated: given

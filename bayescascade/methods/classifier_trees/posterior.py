@@ -30,9 +30,10 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import softmax
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
@@ -49,15 +50,11 @@ from bayescascade.model.search import Search
 from bayescascade.model.solution import Certificate, Solution
 from samplers.types import StepCounts
 
-Numbers = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
 MOVE_WEIGHTS = {"buy": 0.3, "sell": 0.3, "swap": 0.4}
 """How often each move of `kernels.buying` is tried; buy and sell, each other's reverse, alike."""
 
 _MOST_BYTES = 1 << 30  # of the sums of all leaves
 
-Places = NDArray[np.int64]
 MOST_WORK = {"auto": 1e9, "exact": 1e12}
 """Multiplications on the sets of a leaf."""
 
@@ -68,7 +65,7 @@ _N_DRAWS = 250  # of each chain that stands for independent draws
 class Purchases:
     """What nodes buy: bought (n_nodes, n_features) bool; never written."""
 
-    bought: Bools
+    bought: Flags
 
     def to_list(self) -> list[list[int]]:
         """Return the features of each node."""
@@ -237,7 +234,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
 
     # -- what states say of rows -------------------------------------------------------------------
 
-    def item_probabilities(self, states: Sequence[Purchases]) -> Numbers:
+    def item_probabilities(self, states: Sequence[Purchases]) -> Floats:
         """Return the probability that a row at a node pays for each item, (n_nodes, n_items).
 
         It is estimated from draws of states, for a random row that reaches the node. The first line
@@ -246,7 +243,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         paid = np.mean([self.items.paid(self.held(state)) for state in states], axis=0)
         return self.by_node(paid)
 
-    def by_node(self, paid: Numbers) -> Numbers:
+    def by_node(self, paid: Floats) -> Floats:
         """Return means over the rows of each node, (n_nodes, n_items), from (n_leaves, n_items)."""
         sums = np.zeros((len(self.tree.nodes), paid.shape[1] + 1))
         sums[self._leaves, 0] = self.model.weights
@@ -257,11 +254,11 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         there = np.where(sums[:, :1] > 0, sums[:, :1], 1.0)
         return sums[:, 1:] / there
 
-    def held(self, state: Purchases) -> Bools:
+    def held(self, state: Purchases) -> Flags:
         """Return the features that each leaf reads, (n_leaves, n_features)."""
         return self.tree.handed_down(state.bought)[self._leaves]
 
-    def lifted(self, held: Bools) -> Purchases:
+    def lifted(self, held: Flags) -> Purchases:
         """Return the state in which leaves read these, each feature bought nearest to the root."""
         has = np.zeros((len(self.tree.nodes), held.shape[1]), np.bool_)
         has[self._leaves] = held
@@ -308,7 +305,7 @@ class SubmodularTreePosterior(CompiledPosterior[Purchases]):
         price = self.tradeoff * weights / weights.sum()
         return buying.Leaves(squares, starts, required, weights, contrasts, price, prices)
 
-    def _parts(self, state: Purchases) -> Numbers:
+    def _parts(self, state: Purchases) -> Floats:
         """Return the log marginal and the cost of a row of each leaf, (n_leaves, 2)."""
         has = self.held(state)
         found = np.empty((len(has), 2))
@@ -360,8 +357,8 @@ def solved(posterior: SubmodularTreePosterior, search: Search) -> Solution[Purch
 
 
 def _weigh(
-    posterior: SubmodularTreePosterior, leaf: int, open_features: Places, values: Numbers
-) -> list[NDArray[np.bool_]]:
+    posterior: SubmodularTreePosterior, leaf: int, open_features: Integers, values: Floats
+) -> list[Flags]:
     """Replace what sets explain by their log densities; return which sets pay for each item."""
     model, items = posterior.model, posterior.items
     required, starts = model.required[leaf], model.starts

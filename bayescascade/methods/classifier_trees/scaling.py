@@ -3,12 +3,9 @@
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.methods.classifier_trees.tree import Linear
-
-Numbers = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 RIDGE = 1e-6
 """Added to the variance, 1, of every column."""
@@ -23,13 +20,13 @@ class Sums(NamedTuple):
     constant columns 0.
     """
 
-    squares: Numbers
-    means: Numbers
-    scales: Numbers
+    squares: Floats
+    means: Floats
+    scales: Floats
     n_columns: int  # p
 
 
-def squares_of(columns: Numbers, targets: Numbers, weights: Numbers, ridge: float = RIDGE) -> Sums:
+def squares_of(columns: Floats, targets: Floats, weights: Floats, ridge: float = RIDGE) -> Sums:
     """Return the sums of squares of columns and targets at a node.
 
     columns (n, p) of variance 1 at the node then, constant ones 0; targets (n, c), whose variances
@@ -60,7 +57,7 @@ def squares_of(columns: Numbers, targets: Numbers, weights: Numbers, ridge: floa
     return Sums(squares, means, scale / units, n_columns)
 
 
-def units_of(columns: Numbers) -> Numbers:
+def units_of(columns: Floats) -> Floats:
     """Return a power of 2 near the spread of each column (n, p), (p,): 0 of constant columns.
 
     In such units, which round nothing, squares neither vanish nor overflow. What spreads by less
@@ -74,11 +71,11 @@ def units_of(columns: Numbers) -> Numbers:
 class Standard(NamedTuple):
     """What is subtracted from each column, (p,), and what it is multiplied by: 0 if constant."""
 
-    means: Numbers
-    scales: Numbers
+    means: Floats
+    scales: Floats
 
     @classmethod
-    def of(cls, made: Numbers, weights: Numbers) -> Self:
+    def of(cls, made: Floats, weights: Floats) -> Self:
         """Return the weighted means, and one over the deviations, of columns (n, p)."""
         present = made[weights > 0]
         shares = weights[weights > 0] / weights.sum()
@@ -88,12 +85,12 @@ class Standard(NamedTuple):
         varies = (present.max(axis=0) > present.min(axis=0)) & (deviations > 0)
         return cls(means, np.where(varies, 1 / np.where(varies, deviations, 1.0), 0.0) / units)
 
-    def scaled(self, made: Numbers) -> Numbers:
+    def scaled(self, made: Floats) -> Floats:
         """Return columns (n, p) of mean 0 and variance 1; constant ones are 0."""
         return (made - self.means) * self.scales
 
     def linear(
-        self, coefficients: Numbers, intercepts: Numbers, columns: Places, kind: str
+        self, coefficients: Floats, intercepts: Floats, columns: Integers, kind: str
     ) -> Linear:
         """Return the outputs of some scaled columns, by coefficients (p, c), in their units."""
         own = (coefficients * self.scales[:, np.newaxis])[columns].T

@@ -29,8 +29,8 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import TooLargeError
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
@@ -42,9 +42,6 @@ from bayescascade.methods.classifier_trees.kernels.choosing import (
     every_set,
     greedy,
 )
-
-Numbers = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 MOST_WORK = 2e6
 """Multiplications that "auto" spends on all sets of a node's features: a few ms."""
@@ -63,8 +60,8 @@ _EPSILON = float(np.finfo(np.float64).eps)
 class Purchase(NamedTuple):
     """What a node buys."""
 
-    features: Places  # (k,), in the order of buying
-    gains: Numbers  # (k,), what each adds to `explained`
+    features: Integers  # (k,), in the order of buying
+    gains: Floats  # (k,), what each adds to `explained`
     explained: float  # z of them and of what the parents bought
     bound: float  # no set within the budget explains more
     is_exact: bool  # whether all affordable sets were looked at
@@ -78,7 +75,7 @@ class Node:
     """
 
     def __init__(
-        self, squares: Numbers, starts: Places, costs: CostItems, inherited: NDArray[np.bool_]
+        self, squares: Floats, starts: Integers, costs: CostItems, inherited: Flags
     ) -> None:
         self._starts, self._n_columns = starts, int(starts[-1])
         self._costs = costs
@@ -111,8 +108,8 @@ class Node:
         return self._certified(max(both, key=lambda one: one[1].sum()), budget)
 
     def greedy(
-        self, budget: float, *, by_price: bool, skips: bool, among: NDArray[np.bool_] | None = None
-    ) -> tuple[Places, Numbers]:
+        self, budget: float, *, by_price: bool, skips: bool, among: Flags | None = None
+    ) -> tuple[Integers, Floats]:
         """Return the features bought in order and their gains, of those open or `among` some.
 
         by_price: what explains most per price first; skips: what does not fit is passed over.
@@ -134,10 +131,10 @@ class Node:
         )
         return order[:n], gains[:n]
 
-    def _best_set(self, budget: float, most_work: float) -> NDArray[np.bool_] | None:
+    def _best_set(self, budget: float, most_work: float) -> Flags | None:
         """Return which features the best affordable set has, (d,); None of too many sets."""
         alone = self._alone(self._costs.n_items)
-        is_free: NDArray[np.bool_] = self._is_open & (alone == 0)
+        is_free: Flags = self._is_open & (alone == 0)
         is_candidate = self._is_open & (alone > 0) & [is_within(each, budget) for each in alone]
         candidates = np.flatnonzero(is_candidate)
         squares = self._after(self._squares, np.flatnonzero(is_free))
@@ -148,7 +145,7 @@ class Node:
         has[candidates[best]] = True
         return has
 
-    def explained_by_sets(self, most_work: float) -> tuple[Places, Numbers] | None:
+    def explained_by_sets(self, most_work: float) -> tuple[Integers, Floats] | None:
         """Return what is open, (k,), and z of every set of it, (2^k,); None of too many sets.
 
         Set s is of the features whose bits the number s has.
@@ -162,8 +159,8 @@ class Node:
         return candidates, self._has + values
 
     def _every_set(
-        self, squares: Numbers, candidates: Places, budget: float, most_work: float, values: Numbers
-    ) -> NDArray[np.bool_] | None:
+        self, squares: Floats, candidates: Integers, budget: float, most_work: float, values: Floats
+    ) -> Flags | None:
         """Return which candidates are in the best set, (k,), and fill in `values`."""
         n = candidates.size
         prices = self._alone(self._costs.n_items)[candidates]
@@ -186,7 +183,7 @@ class Node:
         )
         return None if value < 0 else best == 1
 
-    def _certified(self, bought: tuple[Places, Numbers], budget: float) -> Purchase:
+    def _certified(self, bought: tuple[Integers, Floats], budget: float) -> Purchase:
         """Return a purchase with the bound of the module's docstring."""
         features, gains = bought
         squares = self._after(self._squares, features)
@@ -204,7 +201,7 @@ class Node:
             bound = min(bound, explained + _knapsack(more, own, budget) / gamma)
         return self._purchase(features, gains, bound)
 
-    def _after(self, squares: Numbers, features: Places) -> Numbers:
+    def _after(self, squares: Floats, features: Integers) -> Floats:
         """Return what is left of squares once features are bought."""
         left = squares.copy()
         for feature in features.tolist():
@@ -230,17 +227,17 @@ class Node:
         least = float(np.linalg.eigvalsh(matrix)[0])
         return min(1.0, least - 1e3 * _EPSILON * n_columns)
 
-    def _purchase(self, features: Places, gains: Numbers, bound: float | None) -> Purchase:
+    def _purchase(self, features: Integers, gains: Floats, bound: float | None) -> Purchase:
         explained = self._has + float(gains.sum())
         limit = explained if bound is None else max(bound, explained)
         return Purchase(features, gains, explained, min(limit, 1.0), bound is None)
 
-    def _explained(self, squares: Numbers) -> float:
+    def _explained(self, squares: Floats) -> float:
         """Return the share of the targets that has been eliminated."""
         n = self._n_columns
         return self._unexplained - float(np.trace(squares[n:, n:]))
 
-    def _alone(self, n_items: int) -> Numbers:
+    def _alone(self, n_items: int) -> Floats:
         """Return what each feature costs now by itself, (d,), by the first `n_items` items."""
         costs = np.where(self._paid == 0, self._costs.costs, 0.0)
         costs[n_items:] = 0.0
@@ -251,19 +248,19 @@ class Node:
         costs = self._costs
         return Prices(costs.starts, costs.items, costs.costs, self._paid.copy())
 
-    def _block(self) -> Numbers:
+    def _block(self) -> Floats:
         widest = int(np.diff(self._starts).max())
         return np.empty((widest, widest + self._squares.shape[0] - self._n_columns))
 
 
-def _fewest_sets(prices: Numbers, budget: float) -> int:
+def _fewest_sets(prices: Floats, budget: float) -> int:
     """Return how many sets are affordable at least: all of as many as the dearest fit together."""
     n = prices.size
     n_fit = sum(is_within(spent, budget) for spent in np.cumsum(np.sort(prices)[::-1]).tolist())
     return sum(comb(n, k) for k in range(1, n_fit + 1))
 
 
-def _knapsack(values: Numbers, prices: Numbers, budget: float) -> float:
+def _knapsack(values: Floats, prices: Floats, budget: float) -> float:
     """Return the most that fractions of things worth `values` >= 0 are worth within a budget."""
     total = float(values[prices == 0].sum())
     left = budget * (1 + _SLACK)

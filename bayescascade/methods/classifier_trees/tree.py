@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_choice
@@ -15,9 +16,6 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.matrix_sides import readable_sql, value_sql
 from bayescascade.data.sql import sql_case, sql_literal
 from bayescascade.methods.classifier_trees.basis import Basis
-
-Numbers = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 Score: TypeAlias = Callable[..., str]
 
@@ -30,28 +28,28 @@ class Linear:
     all but the first class if c is one less than the classes; "shares", outputs clipped at 0.
     """
 
-    columns: Places
-    coefficients: Numbers
-    intercepts: Numbers
+    columns: Integers
+    coefficients: Floats
+    intercepts: Floats
     kind: str = "softmax"
 
-    def outputs(self, basis: Basis, rows: Numbers) -> Numbers:
+    def outputs(self, basis: Basis, rows: Floats) -> Floats:
         """Return the outputs, (n, c), of rows of the matrix."""
         made = basis.of_rows(rows, self.columns)
         return made @ self.coefficients.T + self.intercepts
 
-    def probabilities(self, basis: Basis, rows: Numbers) -> Numbers:
+    def probabilities(self, basis: Basis, rows: Floats) -> Floats:
         """Return the probability of each class, (n, n_classes), of rows of the matrix."""
         outputs = self.outputs(basis, rows)
         if self.kind == "softmax":
             if outputs.shape[1] == 1:
                 outputs = np.column_stack([np.zeros(len(outputs)), outputs])
-            chances: Numbers = softmax(outputs, axis=1)
+            chances: Floats = softmax(outputs, axis=1)
             return chances
         if outputs.shape[1] == 1:
             outputs = np.column_stack([1 - outputs, outputs])
         outputs = outputs.clip(1e-6, 1.0)
-        shares: Numbers = outputs / outputs.sum(axis=1, keepdims=True)
+        shares: Floats = outputs / outputs.sum(axis=1, keepdims=True)
         return shares
 
     def to_record(self) -> dict[str, Any]:
@@ -80,10 +78,10 @@ class ClassifierNode:
     """A node: what it buys, where it sends rows, and what it answers as a leaf."""
 
     # (k,) int64: features, in the order of buying; those of nodes above are not among them
-    bought: Places
+    bought: Integers
     # (k,) float64: what each adds to the share of the variance that is explained at the node; where
     # features are not bought one by one, the norm of their coefficients, of columns of variance 1
-    gains: Numbers
+    gains: Floats
     # explained, bound: that share with all features on the path; what no set within the node's
     # budget exceeds
     explained: float
@@ -101,9 +99,9 @@ class ClassifierNode:
         return self.children[0] < 0
 
     @property
-    def coefficients(self) -> Numbers:
+    def coefficients(self) -> Floats:
         """Coefficients of the gate, (p,), in the columns' units."""
-        coefficients: Numbers = self.gate.coefficients[0]
+        coefficients: Floats = self.gate.coefficients[0]
         return coefficients
 
     @property
@@ -137,14 +135,14 @@ class ClassifierTree:
     n_classes: int
 
     @property
-    def has(self) -> NDArray[np.bool_]:
+    def has(self) -> Flags:
         """Which features are bought on the path to each node, itself included, (n_nodes, d)."""
         own = np.zeros((len(self.nodes), self.n_features), np.bool_)
         for place, node in enumerate(self.nodes):
             own[place, node.bought] = True
         return self.handed_down(own)
 
-    def handed_down(self, own: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def handed_down(self, own: Flags) -> Flags:
         """Return what nodes have (n_nodes, d), each also what the nodes above it have."""
         has = own.copy()
         for place, node in enumerate(self.nodes):
@@ -152,14 +150,14 @@ class ClassifierTree:
                 has[list(node.children)] |= has[place]
         return has
 
-    def apply(self, rows: Numbers) -> Places:
+    def apply(self, rows: Floats) -> Integers:
         """Return the leaf of each row of the matrix, (n,) int64."""
         at = np.zeros(len(rows), np.int64)
         for place, there in self.visited(rows):
             at[there] = place
         return at
 
-    def visited(self, rows: Numbers) -> Iterator[tuple[int, Places]]:
+    def visited(self, rows: Floats) -> Iterator[tuple[int, Integers]]:
         """Yield each node with the rows that come to it, (n_there,) int64, parents first."""
         waiting = {0: np.arange(len(rows))}
         for place, node in enumerate(self.nodes):
@@ -171,7 +169,7 @@ class ClassifierTree:
                 waiting[node.children[0]] = there[is_above]
                 waiting[node.children[1]] = there[~is_above]
 
-    def predict_proba(self, rows: Numbers) -> Numbers:
+    def predict_proba(self, rows: Floats) -> Floats:
         """Return the probability of each class, (n, n_classes), of rows of the matrix."""
         answers = np.empty((len(rows), self.n_classes))
         for place, there in self.visited(rows):
@@ -249,7 +247,7 @@ class ClassifierTree:
 def tree_sql(
     tree: ClassifierTree,
     encoder: MatrixEncoder,
-    means: Numbers | None,
+    means: Floats | None,
     classes: Sequence[str],
     number: int | None,
 ) -> str:
@@ -259,7 +257,7 @@ def tree_sql(
     """
     texts = [value_sql(encoder, column, means) for column in range(encoder.source.size)]
 
-    def score(linear: Linear, weights: Numbers, constant: float = 0.0) -> str:
+    def score(linear: Linear, weights: Floats, constant: float = 0.0) -> str:
         """Return a combination of the outputs and a constant."""
         intercept = float(weights @ linear.intercepts) + constant
         columns = linear.columns
@@ -279,7 +277,7 @@ def tree_sql(
 
 
 def _score(
-    coefficients: Numbers, intercept: float, chosen: Places, basis: Basis, texts: Sequence[str]
+    coefficients: Floats, intercept: float, chosen: Integers, basis: Basis, texts: Sequence[str]
 ) -> str:
     """Return a linear score; the steps of a column are one CASE, of sums up to each."""
     terms = [sql_literal(intercept)]

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_flag
 from bayescascade.base.watch import Watch
@@ -72,8 +72,8 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     is_interrupted_: bool = field(init=False)
 
     _trial: Trial = field(init=False)
-    _center: NDArray[np.float64] = field(init=False)  # (n_matrix_columns,)
-    _class_shares: NDArray[np.float64] = field(init=False)  # (n_classes,)
+    _center: Floats = field(init=False)  # (n_matrix_columns,)
+    _class_shares: Floats = field(init=False)  # (n_classes,)
 
     # -- hooks -------------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
 
     # -- hooks of budgeted classifiers -------------------------------------------------------------
 
-    def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
+    def _features_read(self, rows: Matrix) -> Flags:
         return self.tree_.has[self.tree_.apply(rows)]
 
     def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
@@ -178,7 +178,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
     # -- classifying -------------------------------------------------------------------------------
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> Floats:
         """Share of each feature in the gains of the nodes, (n_features_in_,) float64.
 
         Gains are weighted by the rows that reach the node; see `ClassifierNode`. The sum of the
@@ -196,11 +196,11 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
         check_is_fitted(self)
         return self.classes_.tolist()[int(self._class_shares.argmax())]
 
-    def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
+    def _probabilities(self, rows: Matrix) -> Floats:
         return self.tree_.predict_proba(rows)
 
     @property
-    def _means(self) -> NDArray[np.float64]:
+    def _means(self) -> Floats:
         return self._center
 
     def _reasons(self, X: Any) -> list[str]:
@@ -264,9 +264,7 @@ class TriedClassifier(WithinBudgets, BudgetedClassifier):
 class ClassifierWalk:
     """A row on its way, see `costs.acquisition`: it waits where a node's features are not known."""
 
-    def __init__(
-        self, tree: ClassifierTree, start: NDArray[np.float64], encoder: MatrixEncoder
-    ) -> None:
+    def __init__(self, tree: ClassifierTree, start: Floats, encoder: MatrixEncoder) -> None:
         self._tree, self._encoder = tree, encoder
         self._has = tree.has
         self._cells = np.zeros((1, encoder.source.size))
@@ -281,7 +279,7 @@ class ClassifierWalk:
         return dict.fromkeys(missing.tolist(), 1)
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """What the last node answers of which all is known."""
         return self._answer
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.feature_costs import Costs
@@ -265,7 +266,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
         paid = self.items.total(self.items.paid(used))
         return float(self._weights @ paid) / self._total
 
-    def node_counts(self, state: BudgetTree) -> NDArray[np.float64]:
+    def node_counts(self, state: BudgetTree) -> Floats:
         """Return the weight of each class among the rows of each node, (n_nodes, n_classes)."""
         counts = np.empty((len(state.nodes), self.classes.size))
         for node, rows in enumerate(self._node_rows(state)):
@@ -310,7 +311,7 @@ class BudgetTreePosterior(CompiledPosterior[BudgetTree]):
     # -- what kernels read -------------------------------------------------------------------------
 
     @cached_property
-    def _log_candidate(self) -> NDArray[np.float64]:
+    def _log_candidate(self) -> Floats:
         return self.candidates.log_probabilities()
 
     @cached_property

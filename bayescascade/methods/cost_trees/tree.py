@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
+
 LEAF = -1
 """What stands in the place of a candidate at a leaf."""
 
@@ -101,9 +103,9 @@ class SplitCandidates:
     ``starts[j] + code`` on.
     """
 
-    starts: NDArray[np.int64]  # (n_columns + 1,)
-    columns: NDArray[np.int64]  # (n_candidates,), the column of each
-    thresholds: NDArray[np.float64]  # (n_candidates,); rows of float32 value <= it go left
+    starts: Integers  # (n_columns + 1,)
+    columns: Integers  # (n_candidates,), the column of each
+    thresholds: Floats  # (n_candidates,); rows of float32 value <= it go left
     codes: NDArray[np.uint16]  # (n_columns, n_rows)
 
     @classmethod
@@ -130,14 +132,14 @@ class SplitCandidates:
         return int(self.thresholds.size)
 
     @property
-    def open_columns(self) -> NDArray[np.int64]:
+    def open_columns(self) -> Integers:
         """Columns with a threshold, ascending."""
         return np.flatnonzero(np.diff(self.starts))
 
-    def log_probabilities(self) -> NDArray[np.float64]:
+    def log_probabilities(self) -> Floats:
         """Return the log probability of each candidate: a column first, then a threshold, nats."""
         per_column = np.diff(self.starts)
-        shares: NDArray[np.float64] = -np.log(self.open_columns.size * per_column[self.columns])
+        shares: Floats = -np.log(self.open_columns.size * per_column[self.columns])
         return shares
 
     def draw(self, rng: np.random.Generator) -> int:
@@ -146,10 +148,10 @@ class SplitCandidates:
         return int(rng.integers(self.starts[column], self.starts[column + 1]))
 
 
-def _thresholds(column: NDArray[np.float32], n_thresholds: int) -> NDArray[np.float64]:
+def _thresholds(column: NDArray[np.float32], n_thresholds: int) -> Floats:
     present = column[~np.isnan(column)].astype(np.float64)
     values, counts = np.unique(present, return_counts=True)
-    chosen: NDArray[np.float64] = (values[:-1] + values[1:]) / 2
+    chosen: Floats = (values[:-1] + values[1:]) / 2
     if chosen.size > n_thresholds:
         below = np.cumsum(counts)[:-1]
         wanted = np.arange(1, n_thresholds + 1) * present.size / (n_thresholds + 1)

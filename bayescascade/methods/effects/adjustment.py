@@ -13,14 +13,12 @@ log loss on held-out rows: by folds, and by the trees that did not draw the row.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from bayescascade.base.arrays import Flags, Floats
 
 MOST_ROWS = 8_000
 """Of a tree, drawn with replacement."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.notices import notice
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import single_threaded
@@ -45,8 +46,6 @@ from bayescascade.report.page import Page
 
 if TYPE_CHECKING:
     from bayescascade.methods.effects.rules import EffectRules
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -281,7 +280,7 @@ class EffectModel(MatrixEstimator):
         probability = check_probability("probability", probability, strict=True)
         return self._learned.intervals(self._numbers(X), probability)
 
-    def predict(self, X: Any, neutral: float = 0.0) -> NDArray[np.int64]:
+    def predict(self, X: Any, neutral: float = 0.0) -> Integers:
         """Return 1 if treatment is estimated to help, -1 if to harm, and 0 for neutral rows.
 
         Parameters

@@ -4,12 +4,12 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky
 from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.methods.effects.adjustment import Growth, grow
 from bayescascade.methods.effects.functions import ForestFunction, KernelFunction, MixedFunction
@@ -24,8 +24,6 @@ from bayescascade.methods.effects.kernels import (
 from bayescascade.methods.effects.parameters import AUTO
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.methods.effects.problem import Fitted, Problem
-
-Floats = NDArray[np.float64]
 
 MOST_CHOOSING = 1_000
 """Rows that length and penalty are chosen by."""

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_probability, check_real
 from bayescascade.methods.effects.kernels import Kernel
-
-Floats = NDArray[np.float64]
 
 MIXED = "kernel and forest"
 
@@ -99,11 +98,11 @@ class KernelFunction:
 class ForestFunction:
     """The mean of trees, whose nodes follow each other; a leaf is its own child."""
 
-    roots: NDArray[np.int64]  # (n_trees,)
-    feature: NDArray[np.int64]  # (n_nodes,)
+    roots: Integers  # (n_trees,)
+    feature: Integers  # (n_nodes,)
     threshold: Floats
-    left: NDArray[np.int64]  # where the feature is at most the threshold
-    right: NDArray[np.int64]
+    left: Integers  # where the feature is at most the threshold
+    right: Integers
     value: Floats
     depth: int
 

@@ -15,14 +15,12 @@ machines of scikit-learn's.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.svm import SVC
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.watch import check_time
 from bayescascade.methods.effects.losses import SURROGATES, Arms
-
-Floats = NDArray[np.float64]
 
 MOST_EXACT = 4_000  # rows
 _GAP = 1e-9

@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_flag, check_probability, check_real
 from bayescascade.methods.effects.functions import FUNCTIONS
@@ -16,8 +16,6 @@ from bayescascade.methods.effects.parameters import ADJUSTMENTS, COMBINATIONS, T
 from bayescascade.methods.effects.problem import Fitted, Posed
 from bayescascade.report.numbers import count_texts, share_text
 from bayescascade.report.page import Page, Pieces, count_of, warning
-
-Floats = NDArray[np.float64]
 
 GIVEN = "given weights"
 """What a target is called that is an array."""

@@ -23,8 +23,8 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.validation import check_flag, check_probability, check_real
 from bayescascade.data.declarations import Declarations
 from bayescascade.data.given import GivenRows
@@ -43,19 +43,14 @@ from bayescascade.methods.rules.exact import best_list
 from bayescascade.methods.rules.parts import parts_of_codes
 from bayescascade.methods.rules.rule_list import read_rules
 
-Floats = NDArray[np.float64]
-
 _SOFTNESS = 0.5  # of a label: v of a row of mean |h|
 _GRID = 16  # weights of labels are multiples of 1 / this
 _STEPS = 20_000  # of annealing a list
 _WORK, _MOST_VISITED = 3_000_000_000, 20_000  # of a proof: rows by candidates by prefixes; prefixes
-Flags = NDArray[np.bool_]
 _MOST_SHARED = 0.5  # of the rows of two that are shown
 
 
-def best_tree(
-    schema: Schema, codes: NDArray[np.int32], h: Floats, least_rows: float
-) -> tuple[Antecedent, ...]:
+def best_tree(schema: Schema, codes: Codes, h: Floats, least_rows: float) -> tuple[Antecedent, ...]:
     """Return "r and s", "r", "s'" of the best tree for codes (n_columns, n_rows), h (n_rows,).
 
     A leaf has `least_rows` >= 1 or more; a side that no cut parts stays whole.
@@ -90,7 +85,7 @@ def best_tree(
 
 def _best_cuts(
     n: Floats, t: Floats, n_all: Floats, t_all: Floats, least_rows: float
-) -> tuple[Floats, NDArray[np.int64]]:
+) -> tuple[Floats, Integers]:
     """Return what the best cut of each side explains, and which it is, -1 for none.
 
     n, t (n_cuts, n_cuts): rows and sums of side r with condition s; n_all, t_all (n_cuts,).
@@ -179,14 +174,14 @@ class Association:
         )  # fmt: skip
 
 
-def rows_with(codes: NDArray[np.int32], conditions: Antecedent) -> Flags:
+def rows_with(codes: Codes, conditions: Antecedent) -> Flags:
     """Return which rows of codes (n_columns, n_rows) fulfill all conditions."""
     return np.asarray(parts_of_codes(codes, (conditions,)) == 0)
 
 
 def find_associations(
     schema: Schema,
-    codes: NDArray[np.int32],
+    codes: Codes,
     is_positive: Flags,
     n_shown: int,
     max_size: int,

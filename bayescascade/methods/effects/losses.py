@@ -29,14 +29,12 @@ from math import e, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_integer, check_probability, check_real
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 _SCALE = 2.0 / np.log1p(np.e)  # of the logistic loss
 _LARGEST = 30.0  # argument from which the exponential goes on as its tangent

@@ -17,13 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize, minimize_scalar
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_real, check_weights
 from bayescascade.base.watch import check_time
 from bayescascade.methods.effects.losses import SURROGATES
 from bayescascade.model.continuous import ContinuousPosterior
-
-Floats = NDArray[np.float64]
 
 _MOST_ITERATIONS = 1_000
 _MOST_DOUBLINGS = 60  # of an interval for the intercept

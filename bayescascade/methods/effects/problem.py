@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import DataError, ParameterError, warn_user
 from bayescascade.base.validation import check_weights
 from bayescascade.data.given import GivenRows
@@ -15,9 +16,6 @@ from bayescascade.methods.effects.adjustment import Nuisance, doubly_robust, nui
 from bayescascade.methods.effects.losses import Arms, effective_size, of_target, target_weights
 from bayescascade.methods.effects.posterior import EffectPosterior
 from bayescascade.report.numbers import share_text
-
-Flags = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 _LEAST_ROWS = 10  # of an arm
 _EXTREME, _MOST_EXTREME, _NO_OVERLAP = 0.05, 0.1, 0.9  # propensity; shares of rows beyond it
@@ -130,7 +128,7 @@ class Problem(NamedTuple):
     rows: Floats  # (n, d)
     labels: Floats  # (n,)
     weights: Floats  # (n,) > 0
-    treatment: NDArray[np.bool_]
+    treatment: Flags
     is_adjusted: bool
     surrogate: str
     combine: str

@@ -16,10 +16,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import DataError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_integer, check_probability, check_real
@@ -46,9 +46,6 @@ from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import Heading, Page, count_of
 
-Flags = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-
 LEAST_ROWS = 10
 """Of a group, for an interval."""
 
@@ -60,7 +57,7 @@ _MOST_RULES = np.iinfo(np.int64).max
 class MeasuredEffects:
     """Effects in groups, (n_groups,) each; NaN where a group has too few rows."""
 
-    n_rows: NDArray[np.int64]
+    n_rows: Integers
     effects: Floats
     errors: Floats  # standard errors
 
@@ -243,7 +240,7 @@ class EffectRules(ReadableModel):
         if outcomes is not None:
             self.effects_ = MeasuredEffects.of(outcomes, self._groups(codes))
 
-    def _groups(self, codes: NDArray[np.int32]) -> NDArray[np.bool_]:
+    def _groups(self, codes: Codes) -> Flags:
         """Return which rows are in each part, and then in each association, (n_groups, n)."""
         parts = self.rules_.part_of_codes(codes)
         of_parts = parts == np.arange(self.rules_.n_rules + 1)[:, np.newaxis]
@@ -254,18 +251,18 @@ class EffectRules(ReadableModel):
     @staticmethod
     def _coded(
         schema: Schema, frame: pd.DataFrame, first_row: int = 1, whole: UnknownCells | None = None
-    ) -> NDArray[np.int32]:
+    ) -> Codes:
         return encode_for_labels(
             schema, frame, missing="level", unknown="ignore", first_row=first_row, whole=whole
         )
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[np.bool_]:
+    def predict(self, X: Any) -> Flags:
         """Return whether the rules predict h > 0, (n_rows,); unknown levels meet no condition."""
         check_is_fitted(self)
         frame = GivenRows.of(X).frame(self.schema_.names, type(self).__name__)
-        said: NDArray[np.bool_] = (self.means_ > 0.0)[
+        said: Flags = (self.means_ > 0.0)[
             self.rules_.part_of_codes(self._coded(self.schema_, frame))
         ]
         return said

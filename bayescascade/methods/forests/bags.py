@@ -7,16 +7,15 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.costs.choice import CROSSED, Choice, fold_of_rows, is_few
 from bayescascade.data.labels import TrainingRows
 from bayescascade.methods.forests.forest import Forest
 from bayescascade.model.matrix_classifier import MatrixClassifier
 
-Bools = NDArray[np.bool_]
-
 M = TypeVar("M", bound=MatrixClassifier)
-Fold: TypeAlias = tuple[M, TrainingRows, Bools]
+Fold: TypeAlias = tuple[M, TrainingRows, Flags]
 """A copy of a model, the rows that it may learn from, and whether each of all rows is held out."""
 
 
@@ -27,7 +26,7 @@ def has_bags(estimator: Any) -> bool:
     )
 
 
-def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> Bools:
+def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> Flags:
     """Return which trees were not grown on which rows, (n_rows, n_trees); they must have bags."""
     if not has_bags(estimator):
         got = " with bootstrap=False" if hasattr(estimator, "bootstrap") else ""
@@ -47,15 +46,15 @@ def out_of_bag(estimator: Any, n_rows: int, what_for: str) -> Bools:
     return outside
 
 
-def votes_of(pruned: Forest, outside: Bools) -> Bools:
+def votes_of(pruned: Forest, outside: Flags) -> Flags:
     """Return which trees vote out of their bags, (n_rows, n_trees); those without splits do not."""
     splits = pruned.is_split[pruned.roots]
     return outside & splits if splits.any() else outside
 
 
 def wrong_out_of_bag(
-    pruned: Forest, rows: NDArray[np.float32], labels: NDArray[np.int64], outside: Bools
-) -> Bools:
+    pruned: Forest, rows: NDArray[np.float32], labels: Integers, outside: Flags
+) -> Flags:
     """Return whether rows are classified wrongly by the trees that were not grown on them.
 
     `pruned` has all trees as they were pruned; rows (n_rows, n_columns); labels (n_rows,), places
@@ -70,7 +69,7 @@ def wrong_out_of_bag(
         of_tree = pruned.probabilities[leaves[:, tree]]
         shares += np.where(votes[:, tree, np.newaxis], of_tree, 0.0)
     is_told = votes.any(axis=1)
-    wrong: Bools = shares[is_told].argmax(axis=1) != labels[is_told]
+    wrong: Flags = shares[is_told].argmax(axis=1) != labels[is_told]
     return wrong
 
 
@@ -79,7 +78,7 @@ def choice_of(
     training: TrainingRows,
     forest: Forest,
     learn: Callable[[M, TrainingRows], Forest | None] | None,
-    outside: Bools | None,
+    outside: Flags | None,
 ) -> Choice | None:
     """Return how rows that a forest was not learned from compare it with buying nothing.
 
@@ -109,9 +108,9 @@ def choice_of(
 
 def wrong_crossed(
     folds: Iterable[Fold[M]], rows: TrainingRows, learn: Callable[[M, TrainingRows], Forest | None]
-) -> Bools:
+) -> Flags:
     """Return whether rows are classified wrongly without their fold, by default as commonest."""
-    wrong: Bools = rows.labels != rows.commonest
+    wrong: Flags = rows.labels != rows.commonest
     for other, part, held in folds:
         forest = learn(other, part)
         if forest is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.validation import check_integer
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
@@ -113,7 +114,7 @@ class ForestClassifier(BudgetedClassifier):
         self.forest_ = forest
         self._measure(validation_rows, watch)
 
-    def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
+    def _features_read(self, rows: Matrix) -> Flags:
         return self._used(self.forest_.features_used(rows))
 
     def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
@@ -131,7 +132,7 @@ class ForestClassifier(BudgetedClassifier):
         training: TrainingRows,
         forest: Forest,
         learn: Callable[[Self, TrainingRows], Forest | None] | None,
-        outside: NDArray[np.bool_] | None,
+        outside: Flags | None,
     ) -> Choice | None:
         """Return what rows say that the forest was not learned from; see `choice_of`."""
         return choice_of(self._folds, training, forest, learn, outside)
@@ -140,12 +141,12 @@ class ForestClassifier(BudgetedClassifier):
         """Yield a copy for each fold; see `copies_for_folds`."""
         return copies_for_folds(self, training)
 
-    def _used(self, of_matrix: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _used(self, of_matrix: Flags) -> Flags:
         """Return the features that rows use, given which columns of the matrix they do."""
         starts = np.flatnonzero(np.diff(self._encoder.source, prepend=-1))
         return np.logical_or.reduceat(of_matrix, starts, axis=1)
 
-    def _costs(self, forest: Forest, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _costs(self, forest: Forest, rows: NDArray[np.float32]) -> Floats:
         """Return what each row of a matrix pays for what the trees of a forest read, (n_rows,)."""
         return self.items_.total(self.items_.paid(self._used(forest.features_used(rows))))
 
@@ -158,11 +159,11 @@ class ForestClassifier(BudgetedClassifier):
         counts = self.forest_.counts[self.forest_.roots].sum(axis=0)
         return self.classes_.tolist()[counts.argmax()]
 
-    def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
+    def _probabilities(self, rows: Matrix) -> Floats:
         return self.forest_.predict_proba(rows)
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> Floats:
         """Share of each feature in the decrease of Gini impurity, (n_features_in_,) float64.
 
         A split decreases the Gini impurity of the training rows that reach it, weighted by these

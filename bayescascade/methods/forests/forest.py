@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import depth_first_order
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from bayescascade.base.arrays import Codes, Flags, Floats
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.matrix import MatrixEncoder
@@ -20,9 +21,6 @@ from bayescascade.methods.forests.trees import LEAF, Trees, linked, splits_from_
 
 SKLEARN_FORESTS = (RandomForestClassifier, ExtraTreesClassifier, DecisionTreeClassifier)
 """Estimators of scikit-learn whose trees can be read."""
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +39,7 @@ class Forest(Trees):
 
     @classmethod
     def from_preorder(
-        cls, feature: NDArray[np.int32], threshold: Floats, missing_left: Flags, counts: Floats
+        cls, feature: Codes, threshold: Floats, missing_left: Flags, counts: Floats
     ) -> "Forest":
         """Return the forest from arrays of nodes, tree by tree, each tree in preorder.
 
@@ -265,7 +263,7 @@ class ForestWalk(TreesWalk):
         self._forest = forest
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """What `Forest.predict_proba` says at leaves, added up in the same order."""
         shares = self._forest.probabilities
         total = np.zeros(shares.shape[1])

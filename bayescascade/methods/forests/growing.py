@@ -42,6 +42,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
 from bayescascade.costs.items import CostItems
@@ -58,7 +59,7 @@ _SECONDS = 0.1  # that a thread works before what it has grown is counted
 
 _Seeds: TypeAlias = Sequence[np.random.SeedSequence]
 
-_Tree: TypeAlias = tuple[Forest, NDArray[np.bool_]]
+_Tree: TypeAlias = tuple[Forest, Flags]
 """A tree, and the items that each validation row pays for in it, (n_rows, n_items)."""
 
 Share: TypeAlias = int | float | str | None
@@ -68,10 +69,10 @@ Share: TypeAlias = int | float | str | None
 class CodedColumns(NamedTuple):
     """Columns by the places of their values; `GrowingArrays` describes the arrays."""
 
-    codes: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    lows: NDArray[np.float64]
-    highs: NDArray[np.float64]
+    codes: Codes
+    starts: Integers
+    lows: Floats
+    highs: Floats
 
     @classmethod
     def of(cls, X: NDArray[np.float32], max_bins: int | None = None) -> Self:
@@ -101,7 +102,7 @@ class TreeGrower:
     """Grows trees on weighted rows."""
 
     columns: CodedColumns
-    labels: NDArray[np.int64]  # (n_rows,) >= 0
+    labels: Integers  # (n_rows,) >= 0
     measure: ImpurityArrays
     items: CostItems  # what each column incurs
     n_classes: int
@@ -111,7 +112,7 @@ class TreeGrower:
     max_depth: int | None = None
     has_stumps: bool = False  # only random cuts are looked at
 
-    def grow(self, rng: np.random.Generator, weights: NDArray[np.float64]) -> Forest:
+    def grow(self, rng: np.random.Generator, weights: Floats) -> Forest:
         """Return a forest of one tree, grown on rows with these weights.
 
         `rng` draws columns and cuts, where these are random; weights (n_rows,) >= 0, not all zero,
@@ -139,7 +140,7 @@ class GrownForest:
     """
 
     trees: Forest | None
-    costs: NDArray[np.float64]
+    costs: Floats
     is_interrupted: bool = False  # by Ctrl-C
 
     @property
@@ -217,7 +218,7 @@ def _trees(
                 n_each = max(1, int(n_each * _SECONDS / seconds))
 
 
-def outside_bags(seeds: _Seeds, n_rows: int) -> NDArray[np.bool_]:
+def outside_bags(seeds: _Seeds, n_rows: int) -> Flags:
     """Return which trees of some seeds were grown on other rows, (n_rows, n_trees) bool."""
     outside = np.ones((n_rows, len(seeds)), np.bool_)
     for tree, rng in enumerate(map(np.random.default_rng, seeds)):
@@ -225,7 +226,7 @@ def outside_bags(seeds: _Seeds, n_rows: int) -> NDArray[np.bool_]:
     return outside
 
 
-def _bag(rng: np.random.Generator, n_rows: int) -> NDArray[np.int64]:
+def _bag(rng: np.random.Generator, n_rows: int) -> Integers:
     """Return the rows that a tree with its own draw is grown on, (n_rows,) int64."""
     return rng.integers(0, n_rows, n_rows)
 

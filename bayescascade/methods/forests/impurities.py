@@ -24,8 +24,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.methods.forests.kernels.growing_cuts import (
@@ -127,7 +128,7 @@ def impurity_arrays(
     return ImpurityArrays(THRESHOLD_PAIRS, alpha, order, *no_terms)
 
 
-def impurity_values(arrays: ImpurityArrays, counts: ArrayLike) -> NDArray[np.float64]:
+def impurity_values(arrays: ImpurityArrays, counts: ArrayLike) -> Floats:
     """Return impurities, (n,) >= 0, infinite if they overflow, of counts (n, n_classes)."""
     checked = np.ascontiguousarray(counts, np.float64)
     values = np.empty(len(checked))

@@ -26,9 +26,9 @@ from typing import Any, ClassVar, Self
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.watch import OutOfTime, Watch, check_time, watch_in_use
 from bayescascade.costs.choice import is_compared
 from bayescascade.costs.items import CostItems
@@ -258,6 +258,6 @@ def _brier_score(grown: RandomForestClassifier, training: TrainingRows) -> float
         shares[outside] += forest.probabilities[leaves[outside, tree]]
         n_votes += outside
     is_told = n_votes > 0
-    truth: NDArray[np.float64] = np.eye(forest.n_classes)[training.labels[is_told]]
+    truth: Floats = np.eye(forest.n_classes)[training.labels[is_told]]
     said = shares[is_told] / n_votes[is_told, np.newaxis]
     return float(((said - truth) ** 2).sum(axis=1).mean()) if len(said) else 0.0

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import for_ranges
@@ -26,9 +27,6 @@ LEAF = -1
 """What stands for the column of a node that splits none."""
 
 _MOST_NODES = 2**31 - 1  # their numbers are int32
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +49,10 @@ class Trees:
         Whether NaN goes left; False at leaves.
     """
 
-    tree_starts: NDArray[np.int64]
-    feature: NDArray[np.int32]
+    tree_starts: Integers
+    feature: Codes
     threshold: Floats
-    right: NDArray[np.int32]
+    right: Codes
     missing_left: Flags
 
     # -- shape -------------------------------------------------------------------------------------
@@ -80,12 +78,12 @@ class Trees:
         return int(np.count_nonzero(self.feature >= 0))
 
     @property
-    def roots(self) -> NDArray[np.int64]:
+    def roots(self) -> Integers:
         """The first node of each tree, (n_trees,) int64."""
         return self.tree_starts[:-1]
 
     @property
-    def parents(self) -> NDArray[np.int32]:
+    def parents(self) -> Codes:
         """The parent of each node, (n_nodes,) int32; -1 at roots. Parents precede children."""
         parents = np.full(self.n_nodes, -1, np.int32)
         splits = np.flatnonzero(self.feature >= 0).astype(np.int32)
@@ -94,14 +92,14 @@ class Trees:
         return parents
 
     @property
-    def ends(self) -> NDArray[np.int64]:
+    def ends(self) -> Integers:
         """One past the last node of each node's subtree, (n_nodes,) int64."""
         last = np.where(self.is_split, self.right, np.arange(self.n_nodes))
         while self.is_split[last].any():  # twice as far down each time
             last = last[last]
         return last + 1
 
-    def n_above(self, splits: Flags | None = None) -> NDArray[np.int64]:
+    def n_above(self, splits: Flags | None = None) -> Integers:
         """Return the number of splits (or of given nodes) above each node, (n_nodes,)."""
         splits = self.is_split if splits is None else splits
         change = np.bincount(np.flatnonzero(splits) + 1, minlength=self.n_nodes + 1)
@@ -115,7 +113,7 @@ class Trees:
 
     # -- rows --------------------------------------------------------------------------------------
 
-    def apply(self, X: NDArray[np.float32]) -> NDArray[np.int32]:
+    def apply(self, X: NDArray[np.float32]) -> Codes:
         """Return the leaf of each row in each tree, (n_rows, n_trees) int32.
 
         Parameters
@@ -162,9 +160,7 @@ class Trees:
         }
 
 
-def linked(
-    feature: NDArray[np.int32], threshold: Floats, missing_left: Flags
-) -> dict[str, NDArray[Any]]:
+def linked(feature: Codes, threshold: Floats, missing_left: Flags) -> dict[str, NDArray[Any]]:
     """Return trees in preorder, one after the other; ParameterError if a split lacks a child."""
     n_nodes = feature.shape[0]
     if n_nodes > _MOST_NODES:
@@ -184,9 +180,7 @@ def linked(
     }
 
 
-def splits_from_dict(
-    record: Mapping[str, Any], n_columns: int
-) -> tuple[NDArray[np.int32], Floats, Flags]:
+def splits_from_dict(record: Mapping[str, Any], n_columns: int) -> tuple[Codes, Floats, Flags]:
     """Return feature, threshold and missing_left of what `splits_to_dict` returned, checked."""
     feature = read_array(record, "feature", (None,), np.int64, least=LEAF, most=n_columns - 1)
     is_split = feature >= 0

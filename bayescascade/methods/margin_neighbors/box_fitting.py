@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.costs.choice import Choice
 from bayescascade.costs.items import CostItems
 from bayescascade.costs.limits import is_within
@@ -24,9 +25,6 @@ from bayescascade.methods.margin_neighbors.boxes import (
 from bayescascade.methods.margin_neighbors.margins import Standardized, fit_additive
 from bayescascade.methods.margin_neighbors.policy_posterior import PolicyPosterior
 
-Numbers = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 _HELD_OUT = 0.25  # of the rows, where none are given to choose by
 _TRADEOFFS = tuple(np.geomspace(1e-4, 1.0, 30))
 """Tradeoffs that are tried, times the mean cost of a feature."""
@@ -43,7 +41,7 @@ class BoxFit:
     temperature: float
     estimator: Any | None  # None: leaves say their commonest class
 
-    def learn(self, rows: NDArray[np.float32], labels: Ints, weights: Numbers) -> "BoxRows":
+    def learn(self, rows: NDArray[np.float32], labels: Integers, weights: Floats) -> "BoxRows":
         """Return the boxes of rows (n, p) of the matrix; TooLargeError if they are too many."""
         source = np.asarray(self.encoder.source, np.int64)
         bins = bins_of(rows, weights, source, self.n_bins)
@@ -61,11 +59,11 @@ class BoxFit:
     def _scores(
         self,
         rows: NDArray[np.float32],
-        labels: Ints,
-        weights: Numbers,
-        codes: Ints,
+        labels: Integers,
+        weights: Floats,
+        codes: Integers,
         counts: Sequence[int],
-    ) -> tuple[Numbers, list[Numbers]]:
+    ) -> tuple[Floats, list[Floats]]:
         """Return the offset, and the mean of what each feature adds in each of its bins."""
         cells = Standardized.of(rows, weights).cells(rows)
         cells[np.isnan(cells)] = 0.0
@@ -88,7 +86,7 @@ class BoxRows(NamedTuple):
     fit: BoxFit
     bins: tuple[FeatureBins, ...]
     table: BoxTable
-    scores: tuple[Numbers, list[Numbers]] | None
+    scores: tuple[Floats, list[Floats]] | None
 
     def posterior(self, tradeoff: float) -> PolicyPosterior:
         """Return the posterior over policies."""
@@ -112,17 +110,17 @@ class ChosenBoxes(NamedTuple):
     """The rows that policies are of, a tradeoff for each budget, and what chose."""
 
     rows: BoxRows
-    tried: tuple[tuple[float, float, float, NDArray[np.bool_]], ...]
-    nothing: NDArray[np.bool_]
+    tried: tuple[tuple[float, float, float, Flags], ...]
+    nothing: Flags
     words: str
 
-    def within(self, budget: float | None) -> tuple[float, NDArray[np.bool_]] | None:
+    def within(self, budget: float | None) -> tuple[float, Flags] | None:
         """Return the tradeoff that errs least within a budget, and where; None if none is."""
         possible = [one for one in self.tried if budget is None or is_within(one[2], budget)]
         best = min(possible, key=lambda one: (one[1], one[2]), default=None)
         return None if best is None else (best[0], best[3])
 
-    def choice(self, wrong: NDArray[np.bool_], training: TrainingRows) -> Choice:
+    def choice(self, wrong: Flags, training: TrainingRows) -> Choice:
         """Return what decided between a policy and buying nothing."""
         return Choice.of(self.words, wrong, self.nothing, training)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.costs.acquisition import Walk
@@ -59,7 +60,7 @@ class BoxPolicy(Printed):
 
     policy: Policy
     bins: tuple[FeatureBins, ...] = field(repr=False)
-    leaf_counts: NDArray[np.float64] = field(repr=False)  # (n_leaves, n_classes)
+    leaf_counts: Floats = field(repr=False)  # (n_leaves, n_classes)
     error: float
     cost: float
     tradeoff: float
@@ -75,7 +76,7 @@ class BoxPolicy(Printed):
         policy: Policy,
         table: BoxTable,
         bins: tuple[FeatureBins, ...],
-        scores: tuple[NDArray[np.float64], Sequence[NDArray[np.float64]]] | None,
+        scores: tuple[Floats, Sequence[Floats]] | None,
         **more: Any,
     ) -> Self:
         """Return a policy with predictions at its leaves, by class shares or by scores."""
@@ -149,7 +150,7 @@ class BoxPolicy(Printed):
     # -- rows --------------------------------------------------------------------------------------
 
     @property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """Shares of the classes, (n_classes,)."""
         return np.asarray(self.forest.counts[0])
 
@@ -157,13 +158,13 @@ class BoxPolicy(Printed):
         """Return a function that starts a row without measured features."""
         return partial(ForestWalk, self.forest, encoder)
 
-    def used(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
+    def used(self, rows: NDArray[Any]) -> Flags:
         """Return which features rows (n, p) of the matrix acquire, (n, d) bool."""
         of_matrix = self.forest.features_used(rows)
         groups = columns_of(np.asarray(self.encoder.source, np.int64))
         return np.stack([of_matrix[:, columns].any(axis=1) for columns in groups], axis=1)
 
-    def probabilities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+    def probabilities(self, rows: NDArray[Any]) -> Floats:
         """Return class probabilities, (n, n_classes)."""
         return self.forest.predict_proba(rows)
 
@@ -225,7 +226,7 @@ class BoxPolicy(Printed):
         return Guided(labels, parents, columns, lambda node: labels[node], fold=fold)
 
     @cached_property
-    def _counts(self) -> NDArray[np.float64]:
+    def _counts(self) -> Floats:
         """What comes to each node, (n_nodes, n_classes)."""
         nodes = self.policy.nodes
         counts = np.zeros((len(nodes), self.leaf_counts.shape[1]))
@@ -301,7 +302,7 @@ class BoxPolicy(Printed):
         )  # fmt: skip
 
 
-_Split = tuple[int, float, bool, NDArray[np.float64]]
+_Split = tuple[int, float, bool, Floats]
 
 
 def _check_nodes(nodes: Sequence[Any], n_bins: Sequence[int]) -> None:

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError, TooLargeError
 from bayescascade.costs.items import CostItems
 from bayescascade.data.bins import equal_frequency_edges
@@ -34,8 +35,6 @@ from bayescascade.methods.margin_neighbors.kernels.boxes import sum_boxes
 
 _LARGEST = float(np.finfo(np.float32).max)
 
-Numbers = NDArray[np.float64]
-Ints = NDArray[np.int64]
 LEAF = -1
 """What stands in the place of a feature at a leaf."""
 
@@ -64,9 +63,7 @@ class FeatureBins:
         return len(self.chain) + 1
 
     @classmethod
-    def of(
-        cls, cells: NDArray[np.float32], weights: NDArray[np.float64], first: int, n_bins: int
-    ) -> Self:
+    def of(cls, cells: NDArray[np.float32], weights: Floats, first: int, n_bins: int) -> Self:
         """Return the bins of columns (n, width) of the matrix, from `first` on."""
         is_missing = np.isnan(cells[:, 0])
         known, sizes = cells[~is_missing].astype(np.float64), weights[~is_missing]
@@ -86,7 +83,7 @@ class FeatureBins:
             chain.insert(0, Comparison(first, _LARGEST, False, False))
         return cls(tuple(chain))
 
-    def codes(self, cells: NDArray[np.float32], first: int) -> Ints:
+    def codes(self, cells: NDArray[np.float32], first: int) -> Integers:
         """Return the bin of rows, (n,) int64, whose columns (n, width) begin at `first`."""
         found = np.full(len(cells), len(self.chain), np.int64)
         is_open = np.ones(len(cells), np.bool_)
@@ -123,25 +120,25 @@ class FeatureBins:
 
 
 def bins_of(
-    rows: NDArray[np.float32], weights: NDArray[np.float64], source: Ints, n_bins: int
+    rows: NDArray[np.float32], weights: Floats, source: Integers, n_bins: int
 ) -> tuple[FeatureBins, ...]:
     """Return the bins of each feature of rows (n, p), whose columns are of features `source`."""
     groups = columns_of(source)
     return tuple(FeatureBins.of(rows[:, each], weights, each[0], n_bins) for each in groups)
 
 
-def columns_of(source: Ints) -> list[list[int]]:
+def columns_of(source: Integers) -> list[list[int]]:
     """Return the columns of each feature."""
     return [np.flatnonzero(source == feature).tolist() for feature in range(int(source[-1]) + 1)]
 
 
-def codes_of(bins: Sequence[FeatureBins], rows: NDArray[np.float32], source: Ints) -> Ints:
+def codes_of(bins: Sequence[FeatureBins], rows: NDArray[np.float32], source: Integers) -> Integers:
     """Return the bin of each feature of rows, (n, d) int64."""
     pairs = zip(bins, columns_of(source), strict=True)
     return np.stack([each.codes(rows[:, columns], columns[0]) for each, columns in pairs], axis=1)
 
 
-def _cuts(values: NDArray[np.float64], weights: NDArray[np.float64], n_bins: int) -> list[float]:
+def _cuts(values: Floats, weights: Floats, n_bins: int) -> list[float]:
     """Return at most n_bins - 1 cuts between values, each bin of about the same weight."""
     lowest, highest = float(values.min()), float(values.max())
     if lowest == highest:
@@ -182,21 +179,21 @@ class BoxTable:
     n_classes) float64; labels (n_boxes,) int64.
     """
 
-    sizes: Ints
-    counts: Numbers
-    labels: Ints
+    sizes: Integers
+    counts: Floats
+    labels: Integers
     items: CostItems = field(repr=False)
 
     @classmethod
     def of(
         cls,
-        bins: Ints,
+        bins: Integers,
         n_bins: Sequence[int],
-        labels: Ints,
-        weights: Numbers,
+        labels: Integers,
+        weights: Floats,
         n_classes: int,
         items: CostItems,
-        scores: tuple[Numbers, Sequence[Numbers]] | None = None,
+        scores: tuple[Floats, Sequence[Floats]] | None = None,
     ) -> "BoxTable":
         """Return the boxes of rows, given the bins (n, d) of their features.
 
@@ -227,18 +224,18 @@ class BoxTable:
         return cls(np.array(sizes, np.int64), counts, named.astype(np.int64), items)
 
     @cached_property
-    def strides(self) -> Ints:
+    def strides(self) -> Integers:
         """Place value of the digit of each feature, (d,)."""
         return _strides(self.sizes.tolist())
 
     @cached_property
-    def weights(self) -> Numbers:
+    def weights(self) -> Floats:
         """Weight of the rows in each box."""
-        total: Numbers = self.counts.sum(axis=1)
+        total: Floats = self.counts.sum(axis=1)
         return total
 
     @cached_property
-    def errors(self) -> Numbers:
+    def errors(self) -> Floats:
         """Weight of the misclassified rows in each box."""
         wrong = self.weights - self.counts[np.arange(self.labels.size), self.labels]
         return np.maximum(wrong, 0.0)  # of weights that are not whole, rounding may say less
@@ -299,7 +296,7 @@ class BoxTable:
                 paid += price * float(self.weights[box])
         return wrong, paid
 
-    def policy_by(self, choices: Ints) -> Policy:
+    def policy_by(self, choices: Integers) -> Policy:
         """Return the policy that acquires feature `choices` (n_boxes,) in each box."""
         nodes, pending = [], [0]
         while pending:
@@ -312,11 +309,11 @@ class BoxTable:
         return Policy(tuple(nodes))
 
 
-def _strides(sizes: Sequence[int]) -> Ints:
+def _strides(sizes: Sequence[int]) -> Integers:
     return np.array([prod(sizes[j + 1 :]) for j in range(len(sizes))], np.int64)
 
 
-def _by_scores(sizes: Sequence[int], offset: Numbers, parts: Sequence[Numbers]) -> Ints:
+def _by_scores(sizes: Sequence[int], offset: Floats, parts: Sequence[Floats]) -> Integers:
     """Return the class of each box by the sum of what its bins add; of equals the first."""
     total = np.broadcast_to(offset, (*sizes, offset.size)).copy()
     for axis, part in enumerate(parts):

@@ -6,9 +6,9 @@ from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import Watch
 from bayescascade.costs.acquisition import Walk
@@ -239,7 +239,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
 
     # -- hooks of budgeted classifiers -------------------------------------------------------------
 
-    def _features_read(self, rows: Matrix) -> NDArray[np.bool_]:
+    def _features_read(self, rows: Matrix) -> Flags:
         return self._asks.used(rows)
 
     def _walk(self, encoder: MatrixEncoder) -> Callable[[], Walk]:
@@ -274,7 +274,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         return self._asks.rule if isinstance(self._asks, NearestPolicy) else None
 
     @property
-    def steps_(self) -> NDArray[np.float64]:
+    def steps_(self) -> Floats:
         """Statistics by the number of measured features, (3, d + 1); see the class."""
         check_is_fitted(self)
         return self._asks.steps if isinstance(self._asks, NearestPolicy) else np.zeros((3, 0))
@@ -317,7 +317,7 @@ class MarginNeighborsClassifier(WithinBudgets, BudgetedClassifier):
         check_is_fitted(self)
         return self.classes_.tolist()[int(self._asks.shares.argmax())]
 
-    def _probabilities(self, rows: Matrix) -> NDArray[np.float64]:
+    def _probabilities(self, rows: Matrix) -> Floats:
         return self._asks.probabilities(rows)
 
     def _reasons(self, X: Any) -> list[str]:

@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingClassifier
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.threads import single_threaded
 from bayescascade.data.splitting import split_by_class
-
-Numbers = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 N_FOLDS = 5
 _LEAST_LEAD = 1e-6  # of the class that is named over the next
@@ -33,11 +31,11 @@ _MOST_OFF = 1e-6  # of a score: what sums and the classifier may differ by
 class Standardized(NamedTuple):
     """What is subtracted from each column, (p,), and what it is divided by, 1 if it is constant."""
 
-    center: Numbers
-    scale: Numbers
+    center: Floats
+    scale: Floats
 
     @classmethod
-    def of(cls, rows: NDArray[Any], weights: Numbers) -> Self:
+    def of(cls, rows: NDArray[Any], weights: Floats) -> Self:
         """Return weighted means and deviations of columns (n, p), where they are not missing."""
         cells = rows.astype(np.float64)
         sizes = np.where(np.isnan(cells), 0.0, weights[:, np.newaxis])
@@ -47,7 +45,7 @@ class Standardized(NamedTuple):
         scale[scale <= 1e-12 * np.abs(center)] = 1.0
         return cls(center, scale)
 
-    def cells(self, rows: NDArray[Any]) -> Numbers:
+    def cells(self, rows: NDArray[Any]) -> Floats:
         """Return rows of the matrix (m, p), standardized."""
         return np.ascontiguousarray((rows.astype(np.float64) - self.center) / self.scale)
 
@@ -60,15 +58,15 @@ class Additive:
     cell above the cut adds; means (p, c): what is taken off each column, so that it is centered.
     """
 
-    offset: Numbers
-    weights: Numbers
-    columns: Ints
-    cuts: Numbers
-    jumps: Numbers
-    means: Numbers
+    offset: Floats
+    weights: Floats
+    columns: Integers
+    cuts: Floats
+    jumps: Floats
+    means: Floats
 
     @classmethod
-    def of(cls, fitted: Any, cells: Numbers, sizes: Numbers) -> Self:
+    def of(cls, fitted: Any, cells: Floats, sizes: Floats) -> Self:
         """Return what a fitted classifier is, weighted, centered on standardized cells (n, p)."""
         scores = _scores(fitted, cells)
         found = _extracted(fitted, cells.shape[1], scores.shape[1])
@@ -83,9 +81,9 @@ class Additive:
         means = np.average(by_column, axis=0, weights=sizes)
         return replace(added, offset=offset + means.sum(axis=0), means=means)
 
-    def of_cells(self, cells: Numbers) -> Numbers:
+    def of_cells(self, cells: Floats) -> Floats:
         """Return what each column adds, (n, p, c), of standardized cells (n, p); 0 where NaN."""
-        added: Numbers = cells[:, :, np.newaxis] * self.weights
+        added: Floats = cells[:, :, np.newaxis] * self.weights
         starts = np.searchsorted(self.columns, np.arange(cells.shape[1] + 1))
         single = cells.astype(np.float32)  # as scikit-learn's trees compare
         for column in np.unique(self.columns):
@@ -97,7 +95,7 @@ class Additive:
         added[np.isnan(cells)] = 0.0
         return added
 
-    def of_features(self, cells: Numbers, starts: Ints) -> Numbers:
+    def of_features(self, cells: Floats, starts: Integers) -> Floats:
         """Return what each feature adds, (n, d, c), whose columns begin at starts (d + 1,)."""
         return np.ascontiguousarray(np.add.reduceat(self.of_cells(cells), starts[:-1], axis=1))
 
@@ -128,7 +126,7 @@ def default_classifier(seed: Any, n_classes: int) -> GradientBoostingClassifier:
     )  # fmt: skip
 
 
-def fit_additive(estimator: Any, cells: Numbers, labels: Ints, sizes: Numbers) -> Additive:
+def fit_additive(estimator: Any, cells: Floats, labels: Integers, sizes: Floats) -> Additive:
     """Return a clone fitted to standardized cells (n, p), as a sum."""
     model = clone(estimator)
     given = {} if (sizes == sizes[0]).all() else {"sample_weight": sizes}
@@ -138,8 +136,8 @@ def fit_additive(estimator: Any, cells: Numbers, labels: Ints, sizes: Numbers) -
 
 
 def out_of_fold(
-    estimator: Any, full: Additive, cells: Numbers, labels: Ints, sizes: Numbers, starts: Ints
-) -> Numbers:
+    estimator: Any, full: Additive, cells: Floats, labels: Integers, sizes: Floats, starts: Integers
+) -> Floats:
     """Return what features add to scores, (n, d, c), fitted without the row's fold."""
     parts = full.of_features(cells, starts)
     folds = split_by_class(labels, [1.0 / N_FOLDS] * N_FOLDS, np.random.default_rng(0))
@@ -152,17 +150,17 @@ def out_of_fold(
     return parts
 
 
-def probabilities_of(scores: Numbers) -> Numbers:
+def probabilities_of(scores: Floats) -> Floats:
     """Return a probability of each class, (..., n_classes), by scores (..., c)."""
     if scores.shape[-1] == 1:
         likely = 0.5 * (1.0 + np.tanh(0.5 * scores[..., 0]))
         return np.stack([1.0 - likely, likely], axis=-1)
-    shares: Numbers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    shares: Floats = np.exp(scores - scores.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
     return shares
 
 
-def hedged(scores: Numbers, accuracy: Numbers) -> Numbers:
+def hedged(scores: Floats, accuracy: Floats) -> Floats:
     """Return probabilities (n, n_classes) by scores: the class named is right with `accuracy` (n,).
 
     Others share what is left as scores say: sums of a few columns are far too sure of themselves.
@@ -183,14 +181,14 @@ def hedged(scores: Numbers, accuracy: Numbers) -> Numbers:
     return shares
 
 
-def _scores(fitted: Any, cells: Numbers) -> Numbers:
+def _scores(fitted: Any, cells: Floats) -> Floats:
     if not hasattr(fitted, "decision_function"):
         raise _no_sum(fitted)
     scores = np.asarray(fitted.decision_function(cells), np.float64)
     return scores.reshape(len(cells), -1)
 
 
-def _extracted(fitted: Any, p: int, c: int) -> tuple[Numbers, Ints, Numbers, Numbers] | None:
+def _extracted(fitted: Any, p: int, c: int) -> tuple[Floats, Integers, Floats, Floats] | None:
     """Return weights, columns, cuts and jumps of a classifier of a kind that we know."""
     none = np.zeros(0, np.int64), np.zeros(0), np.zeros((0, c))
     if hasattr(fitted, "coef_"):

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.costs.acquisition import Walk
@@ -18,8 +18,6 @@ from bayescascade.methods.margin_neighbors.margins import Additive, Standardized
 from bayescascade.methods.margin_neighbors.rule import Neighborhoods, Rule
 from bayescascade.report.numbers import share_text
 from bayescascade.report.page import Numbers, Page, PrintedTable
-
-Floats = NDArray[np.float64]
 
 _BLOCK = 2048  # rows whose routes are kept at the same time
 _OWN = ("rows", "weights", "parts")
@@ -41,7 +39,7 @@ _HOW_TO_READ = (
 class Ends(NamedTuple):
     """Features measured (m, d) bool, probabilities (m, n_classes), estimated accuracy (m,)."""
 
-    used: NDArray[np.bool_]
+    used: Flags
     probabilities: Floats
     accuracy: Floats
 
@@ -96,7 +94,7 @@ class NearestPolicy:
             return Ends(used, found.votes[at], accuracy)
         return Ends(used, hedged(found.scores[at], accuracy), accuracy)
 
-    def used(self, rows: Floats) -> NDArray[np.bool_]:
+    def used(self, rows: Floats) -> Flags:
         """Return which features rows are asked for, (m, d) bool."""
         return self.ends(rows).used
 
@@ -170,7 +168,7 @@ class NearestPolicy:
         return cls(around, rule, steps, offsets)
 
 
-def _step_table(steps: NDArray[np.float64]) -> PrintedTable:
+def _step_table(steps: Floats) -> PrintedTable:
     """Return a line for each number of features, of many for some."""
     n_steps = steps.shape[1]
     shown = np.arange(n_steps)
@@ -194,7 +192,7 @@ def _rows_record(around: Neighborhoods) -> dict[str, Any]:
 
 def _rows_from_record(
     record: Mapping[str, Any],
-    source: NDArray[np.int64],
+    source: Integers,
     n_classes: int,
     items: CostItems,
     is_rest_near: bool,
@@ -237,7 +235,7 @@ class NeighborWalk:
         around: Neighborhoods,
         rule: Rule,
         encoder: MatrixEncoder,
-        offsets: NDArray[np.float64],
+        offsets: Floats,
     ) -> None:
         self._around, self._rule, self._encoder, self._offsets = around, rule, encoder, offsets
         self._cells = np.full((1, encoder.source.size), np.nan)
@@ -275,9 +273,9 @@ class NeighborWalk:
         return self._next(self._route if max_cost is None else self._followed(max_cost))
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """What is predicted by what is known."""
-        told: NDArray[np.float64] = self._route.votes[0, self._n_taken]
+        told: Floats = self._route.votes[0, self._n_taken]
         if self._rule.predict_by == "margin":
             scores = self._route.scores[:, self._n_taken]
             told = hedged(scores, np.array([self.accuracy]))[0]

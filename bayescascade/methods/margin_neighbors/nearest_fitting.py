@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.notices import noticed
 from bayescascade.base.watch import Watch
@@ -30,10 +30,6 @@ from bayescascade.methods.margin_neighbors.margins import (
 )
 from bayescascade.methods.margin_neighbors.nearest import NearestPolicy
 from bayescascade.methods.margin_neighbors.rule import NEVER, Neighborhoods, Rule
-
-Numbers = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 _N_VALUES = 40  # of accuracy or gain, at which rows may stop
 _N_HALVINGS = 50  # of the interval in which an offset is sought
@@ -54,10 +50,10 @@ class Judges(NamedTuple):
     decide whether anything is bought, and are what costs are reported of.
     """
 
-    rows: Numbers
-    labels: Ints
-    own: Ints
-    parts: Numbers
+    rows: Floats
+    labels: Integers
+    own: Integers
+    parts: Floats
     words: str
     n_settling: int
 
@@ -76,14 +72,14 @@ class Followed(NamedTuple):
     """Ways of the rows that judge to their ends, by the rule's margins, neighbors and tradeoff."""
 
     rule: Rule
-    accuracy: Numbers  # (m, d + 1), as all below
-    gains: Numbers
-    costs: Numbers
-    order: Ints  # (m, d)
-    wrong: dict[str, Bools]  # by what predicts
+    accuracy: Floats  # (m, d + 1), as all below
+    gains: Floats
+    costs: Floats
+    order: Integers  # (m, d)
+    wrong: dict[str, Flags]  # by what predicts
 
     @classmethod
-    def of(cls, rule: Rule, routes: Routes, labels: Ints) -> "Followed":
+    def of(cls, rule: Rule, routes: Routes, labels: Integers) -> "Followed":
         """Return ways that were followed to their ends."""
         by_margin = probabilities_of(routes.scores).argmax(axis=2)
         wrong = {
@@ -92,22 +88,22 @@ class Followed(NamedTuple):
         }
         return cls(rule, routes.accuracy, routes.gains, routes.costs, routes.order, wrong)
 
-    def ends(self, stop: str, value: float) -> Ints:
+    def ends(self, stop: str, value: float) -> Integers:
         """Return the step after which each row stops, (m,)."""
         last = self.accuracy.shape[1] - 1
         if stop == "number":
             return np.full(len(self.accuracy), min(int(value), last))
         is_over = self.accuracy > value if stop == "threshold" else self.gains <= value
         is_over[:, last] = True
-        ends: Ints = is_over.argmax(axis=1)
+        ends: Integers = is_over.argmax(axis=1)
         return ends
 
-    def at_ends(self, rule: Rule) -> tuple[Numbers, Bools]:
+    def at_ends(self, rule: Rule) -> tuple[Floats, Flags]:
         """Return what each row pays by a rule, and whether it is wrong, (m,) each."""
         at = np.arange(len(self.accuracy)), self.ends(rule.stop, rule.value)
         return self.costs[at], self.wrong[rule.predict_by][at]
 
-    def used(self, rule: Rule) -> Bools:
+    def used(self, rule: Rule) -> Flags:
         """Return the features that each row measures by a rule, (m, d)."""
         used = np.zeros(self.order.shape, np.bool_)
         ends = self.ends(rule.stop, rule.value)
@@ -115,13 +111,13 @@ class Followed(NamedTuple):
         used[row, self.order[row, step]] = True
         return used
 
-    def by_step(self, rule: Rule) -> Numbers:
+    def by_step(self, rule: Rule) -> Floats:
         """Return by step the share of rows that go so far, accuracy estimated, and actual."""
         ends = self.ends(rule.stop, rule.value)
         going = (ends[:, np.newaxis] >= np.arange(self.accuracy.shape[1])).mean(axis=0)
         return np.stack([going, self.accuracy.mean(axis=0), 1 - self.wrong["margin"].mean(axis=0)])
 
-    def offsets(self) -> Numbers:
+    def offsets(self) -> Floats:
         """Return shifts (d + 1,) of log odds by which means of estimates are right; finite."""
         n_rows = len(self.accuracy)
         right = ((~self.wrong["margin"]).sum(axis=0) + 0.5) / (n_rows + 1.0)
@@ -193,7 +189,7 @@ class NearestFit:
     """What is asked for; see `MarginNeighborsParameters`."""
 
     items: CostItems
-    source: Ints  # the feature of each column of the matrix
+    source: Integers  # the feature of each column of the matrix
     estimator: Any | None
     n_neighbors: int | None
     tradeoff: float | None
@@ -299,7 +295,7 @@ class ChosenNearest(NamedTuple):
         around = self.around[rule.margins]
         return NearestPolicy(around, rule, ways.by_step(rule), ways.offsets())
 
-    def used(self, judged: Judged) -> NDArray[np.bool_]:
+    def used(self, judged: Judged) -> Flags:
         """Return the features that the rows which settle measure by a rule, (m, d)."""
         return judged.ways.used(judged.rule)[: self.judges.n_settling]
 
@@ -311,7 +307,7 @@ class ChosenNearest(NamedTuple):
         return Choice.of(judges.words, wrong, nothing, self.training)
 
 
-def some(n_rows: int, generator: np.random.Generator, most: int = MOST_JUDGES) -> Ints:
+def some(n_rows: int, generator: np.random.Generator, most: int = MOST_JUDGES) -> Integers:
     """Return which rows judge, ascending."""
     if n_rows <= most:
         return np.arange(n_rows)

@@ -8,8 +8,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.validation import check_real
 from bayescascade.methods.margin_neighbors.boxes import LEAF, BoxTable, Policy, Solved
 from bayescascade.model.draws import TraceLegend
@@ -116,11 +116,11 @@ class PolicyPosterior:
         return Policy(tuple(nodes))
 
     @cached_property
-    def _known(self) -> dict[int, tuple[list[int], NDArray[np.float64]]]:
+    def _known(self) -> dict[int, tuple[list[int], Floats]]:
         """What may be done in the boxes that draws came to, and how probable it is, summed up."""
         return {}
 
-    def _options(self, box: int) -> tuple[list[int], NDArray[np.float64]]:
+    def _options(self, box: int) -> tuple[list[int], Floats]:
         """Return what may be done in a box, and the log sum of the policies that do it."""
         table, sums = self.boxes, self.solved.log_sums
         features, weights = [LEAF], [-float(table.errors[box]) / self.temperature]

@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.threads import for_ranges
 from bayescascade.base.validation import check_integer, check_real
@@ -34,9 +34,6 @@ from bayescascade.methods.margin_neighbors.kernels.steps import (
     tell_start,
 )
 from bayescascade.methods.margin_neighbors.margins import Additive, Standardized
-
-Numbers = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 NEVER = Stop(2.0, -np.inf, 1 << 40, np.inf)
 """What stops no row before all is measured."""
@@ -66,7 +63,7 @@ class Rule(NamedTuple):
         """The rule that acquires no feature."""
         return self._replace(stop="number", value=0.0, predict_by="vote")
 
-    def calibrated(self, shares: Numbers, offsets: Numbers) -> Numbers:
+    def calibrated(self, shares: Floats, offsets: Floats) -> Floats:
         """Return estimated accuracies from shares of right neighbors and half a neighbor more."""
         right = shares * self.n_neighbors + 0.5
         wrong = (1.0 - shares) * self.n_neighbors + 0.5
@@ -110,12 +107,12 @@ class Neighborhoods:
     features add to the scores of the rows; full: what they add to those of others.
     """
 
-    rows: Numbers
-    labels: Ints
-    weights: Numbers
+    rows: Floats
+    labels: Integers
+    weights: Floats
     standard: Standardized
-    source: Ints
-    parts: Numbers
+    source: Integers
+    parts: Floats
     full: Additive
     n_classes: int
     items: CostItems = field(repr=False)
@@ -123,17 +120,17 @@ class Neighborhoods:
     has_ties: bool
 
     @cached_property
-    def starts(self) -> Ints:
+    def starts(self) -> Integers:
         """Where the columns of each feature start, (d + 1,)."""
         counts = np.bincount(self.source)
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     @cached_property
-    def columns(self) -> Numbers:
+    def columns(self) -> Floats:
         """Standardized columns, (p, n)."""
         return np.ascontiguousarray(self.cells(self.rows).T)
 
-    def cells(self, rows: Numbers) -> Numbers:
+    def cells(self, rows: Floats) -> Floats:
         """Return rows of the matrix (m, p), standardized."""
         return self.standard.cells(rows)
 
@@ -169,12 +166,12 @@ class Neighborhoods:
 
     def routes(
         self,
-        rows: Numbers,
+        rows: Floats,
         rule: Rule,
         stop: Stop,
-        own: Ints | None = None,
-        parts: Numbers | None = None,
-        first: Ints | None = None,
+        own: Integers | None = None,
+        parts: Floats | None = None,
+        first: Integers | None = None,
     ) -> Routes:
         """Return the ways of rows (m, p) of the matrix, NaN where nothing can be measured.
 

@@ -12,13 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError, warn_user
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.labels import TrainingRows, check_labels, label_codes
 from bayescascade.data.levels import level_text
 from bayescascade.data.units import Units
-from bayescascade.methods.neighbors.learned import Compressed, Floats, Rule, State
+from bayescascade.methods.neighbors.learned import Compressed, Rule, State
 from bayescascade.methods.neighbors.minibatches import climb_each, refined
 from bayescascade.methods.neighbors.parameters import AUTO, CompressionParameters
 from bayescascade.methods.neighbors.reports import (

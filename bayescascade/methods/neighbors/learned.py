@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from sklearn.neighbors import KNeighborsClassifier
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.validation import check_integer
 from bayescascade.data.units import Units
 from bayescascade.methods.neighbors.neighborhoods import class_probabilities, nearest_prototypes
 
-Floats = NDArray[np.float64]
 State = Floats
 """(n_parameters,) float64: the prototypes row by row, and what the metric has."""
 
@@ -32,7 +32,7 @@ _APART = 1e-9  # of the largest coordinate: nearer, prototypes are in the same p
 class Layout:
     """What the numbers of a state are."""
 
-    labels: NDArray[np.int64]  # (n_prototypes,), the position of each prototype's class, sorted
+    labels: Integers  # (n_prototypes,), the position of each prototype's class, sorted
     n_columns: int
     metric: str  # "scaled", "diagonal" or "linear"
     rank: int  # rows of the matrix A; `n_columns` unless the metric is "linear"
@@ -117,7 +117,7 @@ class Compressed:
 
     points: Floats  # (n_prototypes, n_columns), in the units of the rows
     # (n_prototypes,), the position of each one's class, sorted; every class has one
-    labels: NDArray[np.int64]
+    labels: Integers
     # The matrix A, (rank, n_columns), or its diagonal, (n_columns,): rows x and z are |A (x - z)|
     # apart.
     factor: Floats
@@ -131,7 +131,7 @@ class Compressed:
         is_matrix = self.factor.ndim == 2
         return np.asarray(centered @ self.factor.T if is_matrix else centered * self.factor)
 
-    def nearest(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+    def nearest(self, rows: NDArray[Any]) -> Integers:
         """Return the position of the prototype that is nearest to each row, (n_rows,)."""
         return nearest_prototypes(self.applied(rows), _weights(self.applied(self.points)))
 
@@ -139,7 +139,7 @@ class Compressed:
         """Return what it is for rows in these units."""
         return Compressed(units.scaled(self.points), self.labels, self.factor * units.units)
 
-    def relabeled(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> "Compressed":
+    def relabeled(self, rows: NDArray[Any], labels: Integers) -> "Compressed":
         """Return the prototypes, each with the class that most of the rows nearest to it have.
 
         The likelihood is of votes of all prototypes: where rows of several classes coincide, so do
@@ -237,13 +237,11 @@ class Rule(NamedTuple):
         starts = np.searchsorted(model.labels, np.arange(n_classes + 1))
         return class_probabilities(near, _weights(points), starts)
 
-    def classified(self, model: Compressed, rows: NDArray[Any]) -> NDArray[np.int64]:
+    def classified(self, model: Compressed, rows: NDArray[Any]) -> Integers:
         """Return the positions of the classes that rows are taken for, (n_rows,)."""
         return np.asarray(self.probabilities(model, rows).argmax(axis=1))
 
-    def labeled(
-        self, model: Compressed, rows: NDArray[Any], labels: NDArray[np.int64]
-    ) -> Compressed:
+    def labeled(self, model: Compressed, rows: NDArray[Any], labels: Integers) -> Compressed:
         """Return a model whose prototypes are of the classes that the rule wants them to be of."""
         return model.relabeled(rows, labels) if self.name == "nearest" else model
 

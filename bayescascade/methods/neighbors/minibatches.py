@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import samplers
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.watch import Watch, check_time
 from bayescascade.data.units import Units
-from bayescascade.methods.neighbors.learned import Compressed, Floats, State
+from bayescascade.methods.neighbors.learned import Compressed, State
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 
@@ -25,7 +26,7 @@ _DECAY, _SQUARES_DECAY, _TINY = 0.9, 0.999, 1e-12
 
 
 def around(
-    learned: Compressed, n_rows: NDArray[np.float64], rows: Floats, labels: NDArray[Any], **how: Any
+    learned: Compressed, n_rows: Floats, rows: Floats, labels: NDArray[Any], **how: Any
 ) -> PrototypePosterior:
     """Return the posterior of further rows, whose prior is around prototypes that were learned.
 
@@ -50,7 +51,7 @@ def around(
 def refined(
     learned: Compressed,
     units: Units,
-    n_rows: NDArray[np.int64],
+    n_rows: Integers,
     rows: Floats,
     labels: NDArray[Any],
     rng: np.random.Generator,

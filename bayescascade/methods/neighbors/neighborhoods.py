@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.threads import single_threaded
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.floating[Any]]
 
 BLOCK = 256  # rows: with a thousand prototypes, two megabytes
@@ -40,11 +40,11 @@ class ClassedRows:
 
     rows: Rows  # (n_rows, n_columns + 1) float32 or float64: the rows, and ones
     # (n_classes + 1,): where the rows of each class begin, and the last end
-    ends: NDArray[np.int64]
+    ends: Integers
 
     @classmethod
     def of(
-        cls, rows: Rows, labels: NDArray[np.int64], n_classes: int, dtype: Any = np.float64
+        cls, rows: Rows, labels: Integers, n_classes: int, dtype: Any = np.float64
     ) -> "ClassedRows":
         """Return rows (n_rows, n_columns) and the position of each one's class, sorted."""
         order = np.argsort(labels, kind="stable")
@@ -52,7 +52,7 @@ class ClassedRows:
         sorted_rows[:, :-1] = rows[order]
         return cls(sorted_rows, np.searchsorted(labels[order], np.arange(n_classes + 1)))
 
-    def pulls(self, weights: Floats, starts: NDArray[np.int64], n_threads: int = 1) -> Pulls:
+    def pulls(self, weights: Floats, starts: Integers, n_threads: int = 1) -> Pulls:
         """Return log likelihood and pulls; the result does not depend on `n_threads`.
 
         weights (n_columns + 1, n_prototypes): 2 B z, and -z'Bz in the last row, sorted by class;
@@ -81,7 +81,7 @@ class ClassedRows:
         return Pulls(sum(value for value, _ in found), pulled[:, :-1], pulled[:, -1])
 
     def _add_up(
-        self, blocks: Sequence[tuple[int, int, int]], weights: Rows, starts: NDArray[np.int64]
+        self, blocks: Sequence[tuple[int, int, int]], weights: Rows, starts: Integers
     ) -> tuple[float, Floats]:
         n_prototypes = weights.shape[1]
         log_likelihood = 0.0
@@ -106,7 +106,7 @@ class ClassedRows:
         return log_likelihood, pulled
 
 
-def class_probabilities(rows: Rows, weights: Floats, starts: NDArray[np.int64]) -> Floats:
+def class_probabilities(rows: Rows, weights: Floats, starts: Integers) -> Floats:
     """Return the probability that each row's neighbor is of each class, (n_rows, n_classes).
 
     rows (n_rows, n_columns); weights and starts are those of `ClassedRows.pulls`.
@@ -121,7 +121,7 @@ def class_probabilities(rows: Rows, weights: Floats, starts: NDArray[np.int64]) 
     return shares
 
 
-def nearest_prototypes(rows: Rows, weights: Floats) -> NDArray[np.int64]:
+def nearest_prototypes(rows: Rows, weights: Floats) -> Integers:
     """Return the position of the prototype nearest to each row, (n_rows,); the first in a tie.
 
     rows (n_rows, n_columns); weights are those of `ClassedRows.pulls`.

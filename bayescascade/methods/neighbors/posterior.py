@@ -25,10 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer, check_real
 from bayescascade.data.labels import check_labels, find_classes, label_codes
-from bayescascade.methods.neighbors.learned import Floats, Layout, State
+from bayescascade.methods.neighbors.learned import Layout, State
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows, class_probabilities
 from bayescascade.methods.neighbors.parameters import METRICS
 from bayescascade.model.continuous import ContinuousPosterior
@@ -140,8 +141,8 @@ class PrototypePosterior(ContinuousPosterior):
     def _set_prior(
         self,
         rows: Floats,
-        labels: NDArray[np.int64],
-        sizes: NDArray[np.int64],
+        labels: Integers,
+        sizes: Integers,
         around: tuple[Floats, Floats] | None,
     ) -> None:
         layout = self.layout
@@ -269,8 +270,8 @@ class PrototypePosterior(ContinuousPosterior):
 
 
 def _checked_counts(
-    n_prototypes: ArrayLike, sizes: NDArray[np.int64] | None, classes: NDArray[Any]
-) -> NDArray[np.int64]:
+    n_prototypes: ArrayLike, sizes: Integers | None, classes: NDArray[Any]
+) -> Integers:
     """Return the prototypes of each class, at most its rows if `sizes` tells these."""
     counts = np.asarray(n_prototypes)
     if counts.shape != classes.shape or counts.dtype.kind not in "iu" or counts.min() < 1:

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.data.levels import level_text
@@ -43,11 +44,11 @@ WORSE = (
 class Tally:
     """The rows of each class, and those of them taken wrong, (n_classes,) int64 each."""
 
-    rows: NDArray[np.int64]
-    wrong: NDArray[np.int64]
+    rows: Integers
+    wrong: Integers
 
     @classmethod
-    def of(cls, labels: NDArray[np.int64], taken: NDArray[np.int64], n_classes: int) -> Self:
+    def of(cls, labels: Integers, taken: Integers, n_classes: int) -> Self:
         """Count rows by their labels, and by the classes that they are taken for."""
         wrong = np.bincount(labels[taken != labels], minlength=n_classes)
         return cls(np.bincount(labels, minlength=n_classes), wrong)
@@ -80,7 +81,7 @@ class Tally:
         return cls(rows, wrong)
 
 
-def class_page(classes: NDArray[Any], tally: Tally, labels: NDArray[np.int64]) -> Page:
+def class_page(classes: NDArray[Any], tally: Tally, labels: Integers) -> Page:
     """Return each class with its rows, prototypes, and rows misclassified.
 
     classes (n_classes,); labels (n_prototypes,), positions of classes.

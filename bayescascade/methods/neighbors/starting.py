@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 import samplers
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.validation import check_integer
 from bayescascade.base.watch import OutOfTime, check_time
 from bayescascade.data.levels import level_text
 from bayescascade.data.units import Units
-from bayescascade.methods.neighbors.learned import Compressed, Floats, Layout, Rule, State
+from bayescascade.methods.neighbors.learned import Compressed, Layout, Rule, State
 from bayescascade.methods.neighbors.neighborhoods import ClassedRows
 from bayescascade.methods.neighbors.posterior import PrototypePosterior
 from bayescascade.model.ascent import ascend
@@ -50,14 +51,14 @@ Score = tuple[int, float]
 """Rows held out that are taken right, and their log likelihood, nats: the larger the better."""
 
 
-def shares_of_classes(n_prototypes: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def shares_of_classes(n_prototypes: int, sizes: Integers) -> Integers:
     """Return how many prototypes each class has: its share of the rows, and at least one.
 
     sizes (n_classes,) int64 >= 1, the rows of each class; `n_prototypes` is at least the number of
     classes and at most that of the rows.
     """
     wanted = n_prototypes * sizes / sizes.sum()
-    counts: NDArray[np.int64] = np.clip(np.floor(wanted).astype(np.int64), 1, sizes)
+    counts: Integers = np.clip(np.floor(wanted).astype(np.int64), 1, sizes)
     while (missing := n_prototypes - int(counts.sum())) != 0:
         can = counts < sizes if missing > 0 else counts > 1
         lack = np.where(can, wanted - counts, -np.inf if missing > 0 else np.inf)
@@ -69,9 +70,9 @@ def shares_of_classes(n_prototypes: int, sizes: NDArray[np.int64]) -> NDArray[np
 def counts_of_classes(
     given: int | Mapping[Any, int] | None,
     wanted: int | None,
-    sizes: NDArray[np.int64],
+    sizes: Integers,
     names: Sequence[Any],
-) -> NDArray[np.int64]:
+) -> Integers:
     """Return the number of prototypes of each class, (n_classes,), as given or wanted, checked."""
     if isinstance(given, Mapping):
         if set(given) != set(names):
@@ -96,7 +97,7 @@ class Tried(NamedTuple):
     metric: Floats  # numbers of the best metric, (n_metric,)
     points: Floats  # (n_prototypes, n_columns), at the end of its climb
     prior_scale: float | None  # of the prior in which all climbed
-    is_right: NDArray[np.bool_]  # (n_held_out,): which held-out rows are taken right
+    is_right: Flags  # (n_held_out,): which held-out rows are taken right
 
     def is_beaten_by(self, other: "Tried") -> bool:
         """Return whether another takes more rows right, by over a standard error.
@@ -195,8 +196,8 @@ class Start:
     def __init__(
         self,
         rows: Floats,
-        labels: NDArray[np.int64],
-        counts: NDArray[np.int64],
+        labels: Integers,
+        counts: Integers,
         how: str,
         rng: np.random.Generator,
         rule: Rule,
@@ -210,7 +211,7 @@ class Start:
         self.n_held_out = self._unseen.size
         self._points = self.draw(self._seen)
 
-    def draw(self, among: NDArray[np.int64] | None = None) -> Floats:
+    def draw(self, among: Integers | None = None) -> Floats:
         """Return prototypes of each class, (n_prototypes, n_columns), of some of the rows."""
         found = []
         chosen = np.arange(len(self._rows)) if among is None else among
@@ -289,12 +290,12 @@ class Start:
         return Tried(score, step, metric, found.points, prior_scale, is_right)
 
     def posterior(
-        self, chosen: slice | NDArray[np.int64], labels: NDArray[Any], **more: Any
+        self, chosen: slice | Integers, labels: NDArray[Any], **more: Any
     ) -> PrototypePosterior:
         """Return the posterior of some rows and their labels, with some other options."""
         return PrototypePosterior(self._rows[chosen], labels, self._counts, **self._options | more)
 
-    def _dealt(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _dealt(self) -> tuple[Integers, Integers]:
         """Return the rows that learn and those held out, of which each class leaves enough."""
         order = self._rng.permutation(len(self._rows))
         seen, unseen = [], []

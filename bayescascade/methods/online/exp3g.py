@@ -12,8 +12,9 @@ Estimated losses are unbiased wherever every action is seen with some probabilit
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_integer, check_probability, check_real
 
@@ -59,14 +60,14 @@ class Exp3G:
         self.estimated_losses = np.zeros(self.n_actions)
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """The weights q of the actions, (n_actions,); their sum is 1."""
         log_weights = -self.eta * self.estimated_losses
         found = np.exp(log_weights - log_weights.max())
-        weights: NDArray[np.float64] = found / found.sum()
+        weights: Floats = found / found.sum()
         return weights
 
-    def probabilities(self, explorers: ArrayLike) -> NDArray[np.float64]:
+    def probabilities(self, explorers: ArrayLike) -> Floats:
         """Return the probability that each action is played, (n_actions,).
 
         explorers : (n_actions,) array of bool, the exploring actions; at least one.
@@ -77,7 +78,7 @@ class Exp3G:
                 f"explorers must be {self.n_actions} truth values, at least one of them true, "
                 f"got {explorers!r}"
             )
-        played: NDArray[np.float64] = (1.0 - self.gamma) * self.weights
+        played: Floats = (1.0 - self.gamma) * self.weights
         played[explores] += self.gamma / explores.sum()
         return played
 

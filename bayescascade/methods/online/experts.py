@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_integer
 from bayescascade.model.posterior import GibbsPosterior
@@ -37,7 +38,7 @@ class Pool(Protocol):
     def decide(self, X: Any) -> Decisions:
         """Return what each expert decides about each row."""
 
-    def learn(self, X: Any, labels: NDArray[np.int64]) -> None:
+    def learn(self, X: Any, labels: Integers) -> None:
         """Learn from all rows whose labels were bought."""
 
 
@@ -73,7 +74,7 @@ class GivenExperts:
             found[:, i] = decided
         return found
 
-    def learn(self, X: Any, labels: NDArray[np.int64]) -> None:
+    def learn(self, X: Any, labels: Integers) -> None:
         """Learn nothing."""
 
 
@@ -107,7 +108,7 @@ class ConfidentModels:
         return cls(list(models), n_thresholds, n_classes)
 
     @property
-    def thresholds(self) -> NDArray[np.float64]:
+    def thresholds(self) -> Floats:
         """Least confidences, (n_thresholds,)."""
         away = 1.0 - np.arange(self.n_thresholds) / self.n_thresholds
         return 1.0 - (1.0 - 1.0 / self.n_classes) * away**2
@@ -135,7 +136,7 @@ class ConfidentModels:
             found[:, first : first + self.n_thresholds] = np.where(answers, classes, ASKS)
         return found
 
-    def learn(self, X: Any, labels: NDArray[np.int64]) -> None:
+    def learn(self, X: Any, labels: Integers) -> None:
         """Fit the models anew."""
         self.fitted = [clone(model).fit(X, labels) for model in self.models]
 
@@ -154,7 +155,7 @@ def check_classes(classes: Any) -> NDArray[Any]:
     return found
 
 
-def posterior_of(losses: NDArray[np.float64], eta: float) -> GibbsPosterior[int]:
+def posterior_of(losses: Floats, eta: float) -> GibbsPosterior[int]:
     """Return the posterior of expert numbers by estimated losses, at the temperature 1 / eta."""
     n_experts = len(losses)
     return GibbsPosterior(

@@ -8,6 +8,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.files import read_json, write_json
 from bayescascade.base.saved_arrays import read_array
@@ -320,12 +321,12 @@ class OnlineGate(Printed):
         return int(self._stream.standing.sums[1])
 
     @property
-    def estimated_losses_(self) -> NDArray[np.float64]:
+    def estimated_losses_(self) -> Floats:
         """Sums of the experts' estimated losses, (n_experts,)."""
         return self._stream.standing.losses.copy()
 
     @property
-    def probabilities_(self) -> NDArray[np.float64]:
+    def probabilities_(self) -> Floats:
         """The weights of the experts at the last rate, (n_experts,); their sum is 1."""
         losses = self._stream.standing.losses
         weights = np.exp(-self._stream.standing.sums[4] * (losses - losses.min()))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import DataError
 from bayescascade.methods.online.experts import Pool
 from bayescascade.report.page import BLANK, Heading, Numbers, Page, Pieces, PrintedTable, count_of
@@ -50,13 +51,13 @@ class Played:
         Whether Ctrl-C ended it before the last row.
     """
 
-    asked: NDArray[np.bool_]
+    asked: Flags
     predictions: NDArray[Any]
-    ask_probabilities: NDArray[np.float64]
+    ask_probabilities: Floats
     cost: float
     is_interrupted: bool = False
 
-    def losses(self, y: ArrayLike) -> NDArray[np.float64]:
+    def losses(self, y: ArrayLike) -> Floats:
         """Return the loss of each round, given all labels: the cost where it asked, 1 for an error.
 
         y : (n_rounds,) array of labels. Raises DataError if it has another length.

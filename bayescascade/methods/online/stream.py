@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.methods.online.experts import ASKS, Decisions, Pool
@@ -21,9 +21,9 @@ _KINDS = {"b": np.bool_, "i": np.int64, "f": np.float64}  # of rows
 class Outcome(NamedTuple):
     """What came of rows: see `Rows`."""
 
-    asked: NDArray[np.bool_]
-    answers: NDArray[np.int64]
-    chances: NDArray[np.float64]
+    asked: Flags
+    answers: Integers
+    chances: Floats
     is_interrupted: bool
 
 
@@ -42,8 +42,8 @@ class Stream:
     standing: Standing = field(init=False)
     n_learned: int = 0  # labels that models learned from
     _rows: list[Any] = field(default_factory=list)
-    _labels: list[NDArray[np.int64]] = field(default_factory=list)
-    uniforms: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
+    _labels: list[Integers] = field(default_factory=list)
+    uniforms: Floats = field(default_factory=lambda: np.empty((0, 2)))
 
     def __post_init__(self) -> None:
         k = len(self.pool.names)
@@ -56,12 +56,12 @@ class Stream:
         """Rounds played."""
         return int(self.standing.sums[0])
 
-    def begin(self, rows: Any, labels: NDArray[np.int64]) -> None:
+    def begin(self, rows: Any, labels: Integers) -> None:
         """Learn from rows whose labels cost nothing."""
         self._rows, self._labels = [rows], [labels]
         self._learn()
 
-    def prepare(self, rows: Any, labels: NDArray[np.int64]) -> Rows:
+    def prepare(self, rows: Any, labels: Integers) -> Rows:
         """Return the rows of the next rounds, decided about; labels -1 are not known yet."""
         n = len(labels)
         more = n - len(self.uniforms)
@@ -86,7 +86,7 @@ class Stream:
         self.uniforms = self.uniforms[1:]
         self._buy(made, rows)
 
-    def play(self, rows: Any, labels: NDArray[np.int64], ask: Callable[[int], int]) -> Outcome:
+    def play(self, rows: Any, labels: Integers, ask: Callable[[int], int]) -> Outcome:
         """Play all rows; Ctrl-C ends it. ask(i) is the class of row i, where labels has -1."""
         blocks: list[Rows] = []
         is_interrupted = False
@@ -108,7 +108,7 @@ class Stream:
     def _play_block(
         self,
         rows: Any,
-        labels: NDArray[np.int64],
+        labels: Integers,
         ask: Callable[[int], int],
         number: int,
         blocks: list[Rows],

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import samplers
+from bayescascade.base.arrays import Flags, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_flag, check_real
 from bayescascade.base.watch import OutOfTime, Watch, watch_in_use
@@ -163,7 +163,7 @@ class BudgetPruneClassifier(ForestClassifier):
     errors: str = BudgetPruneParameters.errors.default
     split_cost: float = BudgetPruneParameters.split_cost.default
 
-    _first_read: NDArray[np.int64] | None = field(init=False, default=None)  # from a file
+    _first_read: Integers | None = field(init=False, default=None)  # from a file
 
     # -- fitting -----------------------------------------------------------------------------------
 
@@ -260,24 +260,24 @@ class BudgetPruneClassifier(ForestClassifier):
         """Yield the same, with forests that are grown once for all budgets."""
         return self._given.folds(super()._folds(training))
 
-    def _first_features(self) -> tuple[str, NDArray[np.int64]]:
+    def _first_features(self) -> tuple[str, Integers]:
         """Return what the trees of the whole forest begin with; of older files, any."""
         if self._begun_with is None:
             return super()._first_features()
         return "cheapest first feature of its trees", self._begun_with
 
     @property
-    def _begun_with(self) -> NDArray[np.int64] | None:
+    def _begun_with(self) -> Integers | None:
         """The features that the trees of the whole forest begin with; None of older files."""
         if not hasattr(self, "whole_forest_"):
             return self._first_read
         return features_begun_with(self.whole_forest_, self._encoder)
 
-    def _pruned(self, kept: NDArray[np.bool_]) -> Forest:
+    def _pruned(self, kept: Flags) -> Forest:
         """Return the trees that are left if some splits are kept, (n_splits,) bool."""
         return self._cut(kept).without_bare_roots()
 
-    def _cut(self, kept: NDArray[np.bool_]) -> Forest:
+    def _cut(self, kept: Flags) -> Forest:
         """Return all trees as they are if some splits are kept, (n_splits,) bool."""
         is_split = np.isin(np.arange(self.whole_forest_.n_nodes), self.program_.node[kept])
         return self.whole_forest_.pruned(is_split)
@@ -442,7 +442,7 @@ class BudgetPruneClassifier(ForestClassifier):
         """Return what finds prunings within budgets."""
         rows, labels = self._validation_rows, self._validation_labels
 
-        def error_of(kept: NDArray[np.bool_]) -> float:
+        def error_of(kept: Flags) -> float:
             said = self._pruned(kept).predict_proba(rows).argmax(axis=1)
             return float(np.mean(said != labels))
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_integer
 from bayescascade.base.watch import check_time
@@ -69,7 +70,7 @@ class GivenForest:
             self.grown.extend(grown)
         return self.grown
 
-    def outside(self) -> NDArray[np.bool_] | None:
+    def outside(self) -> Flags | None:
         """Return which trees were not grown on which rows, if bags say it and no labels judge."""
         n_rows = len(self.training.rows)
         if self.training.validation_labels is not None or not has_bags(self.estimator):
@@ -79,9 +80,7 @@ class GivenForest:
         return out_of_bag(self.estimator, n_rows, "budget")
 
 
-def counts_by(
-    errors: str, estimator: Any, forest: Forest, training: TrainingRows
-) -> NDArray[np.float64] | None:
+def counts_by(errors: str, estimator: Any, forest: Forest, training: TrainingRows) -> Floats | None:
     """Return the rows that errors are measured on, by node and class; None if in bag."""
     if errors == "in_bag":
         return None
@@ -92,13 +91,13 @@ def counts_by(
     return count_classes(forest, training.rows, training.labels, outside)
 
 
-def features_begun_with(forest: Forest, encoder: MatrixEncoder) -> NDArray[np.int64]:
+def features_begun_with(forest: Forest, encoder: MatrixEncoder) -> Integers:
     """Return the features that trees begin with, ascending."""
     first = forest.feature[forest.roots]
     return np.unique(encoder.source[first[first >= 0]])
 
 
-def read_features_begun_with(record: Any, n_features: int) -> NDArray[np.int64]:
+def read_features_begun_with(record: Any, n_features: int) -> Integers:
     """Return the same of a file; TypeError or ParameterError if it has none."""
     if not isinstance(record, list):
         raise TypeError(f"first_features must be a list, got {record!r}")
@@ -195,9 +194,9 @@ def _with_classes(forest: Any, training: TrainingRows) -> TrainingRows:
 def count_classes(
     forest: Forest,
     rows: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    is_counted: NDArray[np.bool_] | None = None,
-) -> NDArray[np.float64]:
+    labels: Integers,
+    is_counted: Flags | None = None,
+) -> Floats:
     """Return how many rows of each class come to each node, (n_nodes, n_classes) float64."""
     leaves = forest.apply(rows)
     cell = leaves * np.int64(forest.n_classes) + labels[:, np.newaxis]

@@ -9,8 +9,8 @@ often: were all of them equally probable, nearly all draws would be as bad as is
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
@@ -69,9 +69,9 @@ class NearOptimalPrunings(Found[KeptSplits]):
     """
 
     items: CostItems
-    needed: NDArray[np.float64]
-    shares: NDArray[np.float64]
-    best_shares: NDArray[np.float64]
+    needed: Floats
+    shares: Floats
+    best_shares: Floats
     optimum: float
     tolerance: float
 
@@ -129,7 +129,7 @@ class NearOptimalPrunings(Found[KeptSplits]):
 def near_optimal(
     program: PruningProgram,
     items: CostItems,
-    best: NDArray[np.bool_],
+    best: Flags,
     tradeoff: float,
     search: Search,
     *,
@@ -172,9 +172,7 @@ def near_optimal(
     )
 
 
-def _temperature(
-    program: PruningProgram, best: NDArray[np.bool_], tradeoff: float, worst: float
-) -> float:
+def _temperature(program: PruningProgram, best: Flags, tradeoff: float, worst: float) -> float:
     """Return the highest temperature at which half of a chain uses at most half of the tolerance.
 
     It is doubled from the best pruning on, then bisected, always by the same generator, so that one
@@ -207,9 +205,7 @@ def _temperature(
     return temperature
 
 
-def _shares(
-    program: PruningProgram, items: CostItems, kept: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def _shares(program: PruningProgram, items: CostItems, kept: Flags) -> Floats:
     """Return the share of the rows that pay for each item, (n_items,) float64."""
     used = program.used(kept)
     paid = np.bincount(program.use_item[used], program.use_cost[used], items.n_items)

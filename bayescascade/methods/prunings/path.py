@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.watch import watch_in_use
 from bayescascade.data.labels import TrainingRows
@@ -31,7 +32,6 @@ P = TypeVar("P", bound=ForestClassifier)
 
 _LARGEST_SHARE = 0.99  # of the whole forest's cost, from which on a pruning is nearly all of it
 _MOST_DOUBLINGS = 40
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,33 +80,33 @@ class PruningPath(Printed, Generic[P]):
         return pd.DataFrame(columns)
 
     @property
-    def tradeoffs(self) -> NDArray[np.float64]:
+    def tradeoffs(self) -> Floats:
         """Error rate that a unit of cost is worth, (n_models,)."""
         return self._each("tradeoff_")
 
     @property
-    def budgets(self) -> NDArray[np.float64] | None:
+    def budgets(self) -> Floats | None:
         """Limit on the mean cost of a row, (n_models,); None if tradeoffs were given."""
         budgets = self._each("budget")
         return None if None in budgets.tolist() else budgets.astype(np.float64)
 
     @property
-    def objectives(self) -> NDArray[np.float64]:
+    def objectives(self) -> Floats:
         """Error + tradeoff x cost, (n_models,)."""
         return self._each("objective_")
 
     @property
-    def gaps(self) -> NDArray[np.float64]:
+    def gaps(self) -> Floats:
         """Proved bounds on how much lower objectives could be, as shares of them, (n_models,)."""
         return self._each("duality_gap_")
 
     @property
-    def costs(self) -> NDArray[np.float64]:
+    def costs(self) -> Floats:
         """Mean cost of the features of a validation row, (n_models,)."""
         return self._each("validation_cost_")
 
     @property
-    def errors(self) -> NDArray[np.float64]:
+    def errors(self) -> Floats:
         """Mean error rate of the single trees, (n_models,).
 
         This is minimized. It is not the error of the forest; for that, see `cost_accuracy_curve`.
@@ -114,12 +114,12 @@ class PruningPath(Printed, Generic[P]):
         return self._each("tree_error_")
 
     @property
-    def least_errors(self) -> NDArray[np.float64]:
+    def least_errors(self) -> Floats:
         """Proved lower bounds on `errors` within the budgets, (n_models,).
 
         Without budgets, the bounds are for prunings that cost no more than these.
         """
-        least: NDArray[np.float64] = (self.errors - self._each("error_gap_")).clip(min=0.0)
+        least: Floats = (self.errors - self._each("error_gap_")).clip(min=0.0)
         return least
 
     def _each(self, name: str) -> NDArray[Any]:
@@ -202,7 +202,7 @@ class _Solver(Protocol):
         """Return the best pruning for a tradeoff."""
 
 
-def wrong_elsewhere(model: Any, training: TrainingRows, fitted_to: str) -> Callable[[Bools], Bools]:
+def wrong_elsewhere(model: Any, training: TrainingRows, fitted_to: str) -> Callable[[Flags], Flags]:
     """Return what says which rows, to which nothing was fitted, a pruning takes wrong.
 
     `fitted_to` are the rows that prunings are fitted to: "in_bag", "out_of_bag" or "validation".
@@ -223,7 +223,7 @@ def wrong_elsewhere(model: Any, training: TrainingRows, fitted_to: str) -> Calla
         model.estimator_, len(training.rows), f"tradeoff=None without {without} or a budget"
     )
 
-    def wrong(kept: Bools) -> Bools:
+    def wrong(kept: Flags) -> Flags:
         return wrong_out_of_bag(model._cut(kept), training.rows, training.labels, outside)
 
     return wrong
@@ -239,7 +239,7 @@ def _seen_by(forest: Any, fitted_to: str) -> str:
 
 
 def choose_pruning(
-    program: PruningProgram, solver: _Solver, wrong: Callable[[Bools], Bools]
+    program: PruningProgram, solver: _Solver, wrong: Callable[[Flags], Flags]
 ) -> Pruning:
     """Return the pruning of a tradeoff that rows decide on; on Ctrl-C, the best one known by then.
 

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.validation import check_real
 from bayescascade.costs.items import CostItems
@@ -34,7 +35,7 @@ _ROUNDING = 1e-12  # of the objective: what a block of steps may add up wrongly
 class KeptSplits:
     """A pruned forest, as the splits that it keeps, (n_splits,) bool, closed under parents."""
 
-    kept: NDArray[np.bool_]
+    kept: Flags
 
     @property
     def n_kept(self) -> int:
@@ -100,7 +101,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
         tradeoff: float,
         temperature: float,
         max_objective: float = math.inf,
-        best: NDArray[np.bool_] | None = None,
+        best: Flags | None = None,
         items: CostItems | None = None,
     ) -> None:
         if not isinstance(program, PruningProgram):
@@ -247,7 +248,7 @@ class PruningPosterior(CompiledPosterior[KeptSplits]):
         return _ROUNDING * largest
 
 
-def _family(parent: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _family(parent: Codes) -> tuple[Codes, Integers]:
     """Return the splits right below each split and where its subtree ends; see `ProgramArrays`."""
     children = np.full((parent.size, 2), -1, np.int32)
     below = np.flatnonzero(parent >= 0)
@@ -263,7 +264,7 @@ def _family(parent: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.in
 
 def _groups(
     program: PruningProgram,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+) -> tuple[Integers, Codes, Floats]:
     """Return for each split those that ask for any of its uses, and how alike they are.
 
     That is the cost of the uses that both ask for, of what the dearer of the two asks for.

@@ -35,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.validation import check_real, check_weights
 from bayescascade.costs.items import CostItems
 from bayescascade.methods.forests.forest import Forest
@@ -44,28 +45,25 @@ from bayescascade.model.guard import UNIT
 SEEN = 5e-5
 """Half of the last digit of an error rate that is printed in percent with two decimals."""
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningProgram:
     """Which splits of a forest to keep, `kept`, (n_splits,) bool: what each gains, and costs."""
 
     # (n_trees + 1,) int64: splits of tree t are tree_starts[t]:tree_starts[t + 1], in preorder
-    tree_starts: NDArray[np.int64]
-    node: NDArray[np.int32]  # (n_splits,) int32: node of the forest that each split is
-    parent: NDArray[np.int32]  # (n_splits,) int32: the split above, which comes before; -1 at roots
+    tree_starts: Integers
+    node: Codes  # (n_splits,) int32: node of the forest that each split is
+    parent: Codes  # (n_splits,) int32: the split above, which comes before; -1 at roots
     # (n_splits,) float64: by what keeping it lessens the mean error rate of the trees; may be
     # negative where errors are measured on other rows than the trees were grown on
     error_gain: Floats
     base_error: float  # in [0, 1]: mean error rate of the trees' roots
     work: Floats  # (n_splits,) float64 >= 0: `split_cost` times the share of rows that pass it
     use_cost: Floats  # (n_uses,) float64 > 0: cost of the item times the share of the rows
-    use_item: NDArray[np.int32]  # (n_uses,) int32: the item, by its place in `CostItems.names`
+    use_item: Codes  # (n_uses,) int32: the item, by its place in `CostItems.names`
     # (n_splits + 1,) int64: what split v asks for is edge_use[edge_starts[v]:edge_starts[v + 1]]
-    edge_starts: NDArray[np.int64]
-    edge_use: NDArray[np.int32]  # (n_edges,) int32: uses
+    edge_starts: Integers
+    edge_use: Codes  # (n_edges,) int32: uses
 
     @classmethod
     def of(
@@ -123,15 +121,15 @@ class PruningProgram:
         return self.use_cost.size
 
     @property
-    def edge_split(self) -> NDArray[np.int32]:
+    def edge_split(self) -> Codes:
         """Split that asks for each of `edge_use`, (n_edges,) int32."""
         return np.repeat(np.arange(self.n_splits, dtype=np.int32), np.diff(self.edge_starts))
 
-    def objective(self, kept: Bools, tradeoff: float) -> float:
+    def objective(self, kept: Flags, tradeoff: float) -> float:
         """Return the value of (IP): error + tradeoff x cost."""
         return self.error(kept) + tradeoff * self.cost(kept)
 
-    def rounding(self, kept: Bools, tradeoff: float) -> float:
+    def rounding(self, kept: Flags, tradeoff: float) -> float:
         """Return a bound on the rounding error of a pruning's `objective`.
 
         A sum of n numbers is off by ``n UNIT`` of their sizes at most, in whatever order.
@@ -139,26 +137,26 @@ class PruningProgram:
         sizes = self.base_error + np.abs(self.error_gain[kept]).sum() + tradeoff * self.cost(kept)
         return float((self.n_splits + self.n_uses + 4) * UNIT * sizes)
 
-    def error(self, kept: Bools) -> float:
+    def error(self, kept: Flags) -> float:
         """Return the mean error rate of the pruned trees, each by itself."""
         return float(self.base_error - self.error_gain[kept].sum())
 
-    def cost(self, kept: Bools) -> float:
+    def cost(self, kept: Flags) -> float:
         """Return the mean cost of a row: of what it asks for, and of the splits it passes."""
         return float(self.work[kept].sum() + self.use_cost[self.used(kept)].sum())
 
-    def used(self, kept: Bools) -> Bools:
+    def used(self, kept: Flags) -> Flags:
         """Return which uses are paid for, (n_uses,) bool."""
         used = np.zeros(self.n_uses, np.bool_)
         mark_uses(kept, self.edge_starts, self.edge_use, used)
         return used
 
-    def is_closed(self, kept: Bools) -> bool:
+    def is_closed(self, kept: Flags) -> bool:
         """Return whether the split above each split kept is kept too."""
         inner = self.parent >= 0
         return not np.any(kept[inner] & ~kept[self.parent[inner]])
 
-    def between(self, lower: Bools, upper: Bools) -> tuple["PruningProgram", NDArray[np.int64]]:
+    def between(self, lower: Flags, upper: Flags) -> tuple["PruningProgram", Integers]:
         """Return the program of what to keep beyond a pruning, within a larger one, and its splits.
 
         lower, upper (n_splits,) bool; its cost is what is to be paid beyond that of `lower`.
@@ -189,7 +187,7 @@ class PruningProgram:
 class Pruning:
     """What a solver returns: a pruning, and a bound, less rounding, that no pruning is below."""
 
-    kept: Bools  # (n_splits,), splits kept, closed under parents
+    kept: Flags  # (n_splits,), splits kept, closed under parents
     tradeoff: float  # >= 0, error rate that a unit of cost is worth
     objective: float  # error + tradeoff x cost; see `PruningProgram.objective`
     lower_bound: float  # no pruning has a lower objective
@@ -200,7 +198,7 @@ class Pruning:
     def of(
         cls,
         program: PruningProgram,
-        kept: Bools,
+        kept: Flags,
         tradeoff: float,
         claimed_bound: float,
         interrupted: bool = False,
@@ -243,13 +241,13 @@ class _Passing(NamedTuple):
     """Which rows pass which splits. A tree's rows are sorted by leaf: a split's are a range."""
 
     share: Floats  # (n_rows,) of the weight of all; rows that pass the same splits are one
-    order: NDArray[np.int64]  # (n_trees, n_rows) rows by leaf
-    starts: NDArray[np.int64]  # (n_splits,) into `order`, flat
-    ends: NDArray[np.int64]
+    order: Integers  # (n_trees, n_rows) rows by leaf
+    starts: Integers  # (n_splits,) into `order`, flat
+    ends: Integers
 
     @classmethod
     def of(
-        cls, forest: Forest, node: NDArray[np.int32], X_val: NDArray[np.float32], weights: Floats
+        cls, forest: Forest, node: Codes, X_val: NDArray[np.float32], weights: Floats
     ) -> "_Passing":
         weighted = weights > 0
         leaves = forest.apply(X_val[weighted])
@@ -271,7 +269,7 @@ class _Passing(NamedTuple):
         shares: Floats = total[self.ends] - total[self.starts]
         return shares
 
-    def rows(self, splits: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def rows(self, splits: Integers) -> tuple[Integers, Integers]:
         """Return the rows of each of the splits given, and the place there of the split."""
         size = (self.ends - self.starts)[splits]
         place = np.repeat(np.arange(splits.size), size)
@@ -280,7 +278,7 @@ class _Passing(NamedTuple):
         return place, self.order.ravel()[self.starts[splits][place] + inside]
 
 
-def _errors(forest: Forest, node: NDArray[np.int32], counts: Floats) -> tuple[Floats, float]:
+def _errors(forest: Forest, node: Codes, counts: Floats) -> tuple[Floats, float]:
     """Return what each split gains, and the mean error rate of the roots."""
     wrong = forest.errors(counts)
     roots = forest.roots
@@ -292,9 +290,7 @@ def _errors(forest: Forest, node: NDArray[np.int32], counts: Floats) -> tuple[Fl
     return gain * per_row[tree], float(wrong[roots] @ per_row)
 
 
-def _first_items(
-    parent: NDArray[np.int32], column: NDArray[np.int32], items: CostItems
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _first_items(parent: Codes, column: Codes, items: CostItems) -> tuple[Integers, Integers]:
     """Return the splits and items where the split is the first of its path to ask for the item."""
     n_items = (items.starts[1:] - items.starts[:-1])[column]
     slot_starts = np.concatenate([[0], np.cumsum(n_items)])

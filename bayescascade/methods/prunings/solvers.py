@@ -47,6 +47,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.watch import check_time
 from bayescascade.costs.limits import is_within
 from bayescascade.methods.prunings.kernels.programs import (
@@ -64,8 +65,6 @@ _LEAST_GAINS = 1e-200  # so that a unit is a float
 
 _TINY = np.finfo(np.float64).tiny
 _REMOVALS = (1.0, 4.0)  # tradeoffs at which features are removed, relative to that of the edge
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 class FlowSolver:
@@ -111,7 +110,7 @@ class FlowSolver:
             )
         return Pruning.of(self.program, kept, tradeoff, bound, interrupted, rounding=self._rounding)
 
-    def _unused(self) -> tuple[float, FlowNetwork, NDArray[np.int64]]:
+    def _unused(self) -> tuple[float, FlowNetwork, Integers]:
         """Return a tradeoff of 0, a network without flow, and how much it lets out: nothing."""
         gain = np.zeros(self._starts.size - 1)
         gain[: self.program.n_splits] = self.program.error_gain
@@ -121,22 +120,22 @@ class FlowSolver:
         network = FlowNetwork(*arcs, supply, room)
         return 0.0, network, np.zeros(gain.size, np.int64)
 
-    def _room_at(self, tradeoff: float) -> NDArray[np.int64]:
+    def _room_at(self, tradeoff: float) -> Integers:
         """Return how much may leave at each split and at each use, in units of flow."""
         program = self.program
         with np.errstate(over="ignore"):  # more than all gains is no limit
             loss = tradeoff * program.work - program.error_gain.clip(max=0.0)
             return self._in_units(np.concatenate([loss, tradeoff * program.use_cost]))
 
-    def _in_units(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _in_units(self, values: Floats) -> Integers:
         """Return values in units of flow, 0 for negative ones; more than all gains is no limit."""
-        units: NDArray[np.float64] = np.rint((values * self._scale).clip(0.0, 2 * _WHOLE))
+        units: Floats = np.rint((values * self._scale).clip(0.0, 2 * _WHOLE))
         return units.astype(np.int64)
 
 
 def _arcs(
     program: PruningProgram,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
+) -> tuple[Integers, Codes, Codes, Flags]:
     """Return where each node's arcs start, their heads and reverses, and which are unlimited."""
     child = np.flatnonzero(program.parent >= 0)
     tail = np.concatenate([child, program.edge_split])
@@ -160,7 +159,7 @@ class Frontier:
         self,
         program: PruningProgram,
         feature: NDArray[np.integer],
-        error_of: Callable[[Bools], float] | None = None,
+        error_of: Callable[[Flags], float] | None = None,
     ) -> None:
         self.program, self._feature = program, feature
         self._error_of = program.error if error_of is None else error_of
@@ -218,14 +217,14 @@ class Frontier:
             rounding += max(0.0, corner.objective - corner.lower_bound)
         return Pruning.of(program, kept, tradeoff, bound, found.interrupted, rounding=rounding)
 
-    def _bounded(self, kept: Bools, found: Pruning, interrupted: bool) -> Pruning:
+    def _bounded(self, kept: Flags, found: Pruning, interrupted: bool) -> Pruning:
         """Return a pruning with the bound, and its rounding, that was found at a tradeoff."""
         other = Pruning.of(self.program, kept, found.tradeoff, found.lower_bound, interrupted)
         return replace(other, rounding=other.rounding + found.rounding)
 
     def _fillings(
-        self, lower: Bools, upper: Bools, tradeoff: float, budget: float
-    ) -> Iterator[Bools]:
+        self, lower: Flags, upper: Flags, tradeoff: float, budget: float
+    ) -> Iterator[Flags]:
         """Yield prunings between two corners, within a budget, that leave little of it.
 
         The last is between the outermost corners: as cut-down trees do not vote, it may err less.
@@ -245,7 +244,7 @@ class Frontier:
         if lower is not nothing or upper is not most:  # else it is the first
             yield self._filled(nothing, most, budget)
 
-    def _filled(self, lower: Bools, upper: Bools, budget: float) -> Bools:
+    def _filled(self, lower: Flags, upper: Flags, budget: float) -> Flags:
         """Return a pruning with trees of a larger one, as far as a budget goes."""
         kept = lower.copy()
         while True:
@@ -270,7 +269,7 @@ class Frontier:
 
 def remove_features(
     program: PruningProgram, feature: NDArray[np.integer], tradeoff: float
-) -> Iterator[tuple[int, Bools]]:
+) -> Iterator[tuple[int, Flags]]:
     """Yield each feature removed, -1 at first, and the splits left, at last none."""
     kept = np.ones(program.n_splits, np.bool_)
     remaining = np.unique(feature).tolist()
@@ -284,7 +283,7 @@ def remove_features(
         yield chosen, kept
 
 
-def _at_or_below(program: PruningProgram, marked: Bools) -> Bools:
+def _at_or_below(program: PruningProgram, marked: Flags) -> Flags:
     """Return the splits that are marked, or below one that is."""
     reached = marked.copy()
     inner = np.flatnonzero(program.parent >= 0)
@@ -298,7 +297,7 @@ def _at_or_below(program: PruningProgram, marked: Bools) -> Bools:
 def _tree_values(program: PruningProgram) -> tuple[Floats, Floats]:
     """Return what each tree gains and costs by itself, (n_trees,) each."""
 
-    def sums(values: Floats, starts: NDArray[np.int64]) -> Floats:  # which may be equal
+    def sums(values: Floats, starts: Integers) -> Floats:  # which may be equal
         total: Floats = np.concatenate([[0.0], np.cumsum(values)])
         return np.diff(total[starts])
 

@@ -24,11 +24,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.threads import single_threaded
 from bayescascade.base.watch import watch_in_use
-from bayescascade.methods.rado.signatures import Floats
 
 LARGEST_EDGE = 1.0 - 2.0**-20
 _LEAST_EDGE = 1e-12
@@ -40,7 +39,7 @@ class Boosted:
 
     theta: Floats  # (n_columns,), of the least risk so far
     best_round: int  # that found theta; 0 is theta = 0
-    features: NDArray[np.int64]  # (n_rounds,), picked
+    features: Integers  # (n_rounds,), picked
     edges: Floats  # (n_rounds,), r, as clipped
     log_risks: Floats  # (n_rounds,), log of the mean of exp(-theta pi) after each round
     log_bounds: Floats  # (n_rounds,), upper bounds of log_risks

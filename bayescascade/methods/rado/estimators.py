@@ -10,6 +10,7 @@ from scipy.special import expit
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_choice, check_integer, check_real
@@ -22,7 +23,6 @@ from bayescascade.methods.rado.posterior import RadoPosterior
 from bayescascade.methods.rado.protection import Promise
 from bayescascade.methods.rado.rados import Rados
 from bayescascade.methods.rado.reading import Reading
-from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.explore import explore_by
 from bayescascade.model.matrix_classifier import MatrixClassifier
 from bayescascade.model.reporting import OF_ROWS

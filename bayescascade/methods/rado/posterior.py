@@ -34,9 +34,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
-from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.continuous import ContinuousPosterior
 from bayescascade.model.draws import TraceLegend
 

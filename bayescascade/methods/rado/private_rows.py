@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_bounds
 from bayescascade.data.arrow_frames import as_column
@@ -40,7 +40,6 @@ from bayescascade.data.levels import (
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.read_as import check_row_by_row
 from bayescascade.methods.rado.reading import OWNER, Reading, Rows, by_column, read_rows
-from bayescascade.methods.rado.signatures import Floats
 
 Two = tuple[Level, Level]
 
@@ -100,7 +99,7 @@ def two_of_type(cells: Cells) -> list[Any] | None:
     return [False, True] if pd.api.types.is_bool_dtype(cells.dtype) else None
 
 
-def codes_of_two(label: str, cells: Cells, levels: Two) -> NDArray[np.int64]:
+def codes_of_two(label: str, cells: Cells, levels: Two) -> Integers:
     """Return 0 or 1 for each cell, which may be written as text; errors call cells `label`."""
     if isinstance(levels[0], str):
         factor = factorize(label, cells)

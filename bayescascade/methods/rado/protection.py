@@ -37,12 +37,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import ModelFileError, PrivacyError
 from bayescascade.base.validation import check_choice, check_flag, check_real
-from bayescascade.methods.rado.signatures import Draw, Floats
+from bayescascade.methods.rado.signatures import Draw
 from bayescascade.privacy.accounting import times_text
 from bayescascade.report.page import Page, Pieces, warning
 from bayescascade.report.printed import Printed
@@ -239,9 +239,7 @@ def check_budget(
     )
 
 
-def draw_agreements(
-    draw: Draw, n_rows: int, cut: int, n_rados: int
-) -> tuple[NDArray[np.int64], float]:
+def draw_agreements(draw: Draw, n_rows: int, cut: int, n_rados: int) -> tuple[Integers, float]:
     """Draw K for each rado, and return how far their law is from that of `agreement_law`, at most.
 
     One random number a rado, whatever the truncation: the paper rejects signatures until one is

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_choice, check_integer
 from bayescascade.base.watch import Watch, watch_in_use
@@ -26,7 +27,6 @@ from bayescascade.methods.rado.private_rows import Bounds, read_declared, read_h
 from bayescascade.methods.rado.protection import Promise, released_together
 from bayescascade.methods.rado.reading import Reading, read_rados, read_rows, write_arrays
 from bayescascade.methods.rado.releases import random_sums, release_feature, release_rows
-from bayescascade.methods.rado.signatures import Floats
 from bayescascade.model.search import Seed, seed_sequence
 from bayescascade.privacy.accounting import PrivacyLedger
 from bayescascade.report.page import BLANK, Heading, Page, Pieces, count_of

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError, ModelFileError
 from bayescascade.base.files import replaced_file
 from bayescascade.base.texts import shortened
@@ -37,7 +38,7 @@ from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.names import check_present
 from bayescascade.data.units import Units
 from bayescascade.methods.rado.protection import Promise
-from bayescascade.methods.rado.signatures import Edges, Floats
+from bayescascade.methods.rado.signatures import Edges
 from bayescascade.model.record import contradictions_refused
 
 OWNER = "Rados"

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.notices import notice
 from bayescascade.base.watch import Watch
 from bayescascade.methods.rado.protection import Promise, check_budget, cut_of, draw_agreements
 from bayescascade.methods.rado.reading import Rows
 from bayescascade.methods.rado.signatures import (
     Edges,
-    Floats,
     draw_by,
     draw_subsets,
     groups,

@@ -12,9 +12,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.methods.rado.kernels.subsets import add_subsets, count_members, count_uses, resize
 
-Floats: TypeAlias = NDArray[np.float64]
 Bits: TypeAlias = NDArray[np.uint8]
 Draw: TypeAlias = Callable[[int], bytes]
 """Returns this many random bytes."""
@@ -42,9 +42,7 @@ def groups(n_rows: int, n_subsets: int) -> Iterator[slice]:
         yield slice(first, min(first + each, n_subsets))
 
 
-def draw_subsets(
-    draw: Draw, n_rows: int, n_subsets: int, sizes: NDArray[np.int64] | None = None
-) -> Bits:
+def draw_subsets(draw: Draw, n_rows: int, n_subsets: int, sizes: Integers | None = None) -> Bits:
     """Return subsets of rows, uniform among all or among those of a size.
 
     A uniform subset to which random rows are added, or from which some are taken, until it has a
@@ -86,7 +84,7 @@ def subset_sums(bits: Bits, edges: Edges, n_rows: int, n_columns: int) -> Floats
     return out
 
 
-def uses(bits: Bits, n_rows: int) -> NDArray[np.int64]:
+def uses(bits: Bits, n_rows: int) -> Integers:
     """Return how many subsets each row is in, (n_rows,)."""
     counts = np.zeros(n_rows, np.int64)
     count_uses(bits, counts)
@@ -97,7 +95,7 @@ def _n_bytes(n_rows: int) -> int:
     return -(-n_rows // 8)
 
 
-def _words(draw: Draw, counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _words(draw: Draw, counts: Integers, sizes: Integers) -> Integers:
     """Return about as many random numbers from 0 to 2**63 - 1 as `resize` needs."""
     missing = int(np.abs(counts - sizes).sum())
     words = np.frombuffer(draw(8 * min(_MOST_WORDS, 2 * missing + 64)), np.uint64)

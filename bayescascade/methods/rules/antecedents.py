@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.validation import check_integer, check_real
 from bayescascade.data.column import Column
@@ -58,9 +59,9 @@ class Antecedents:
     """All candidates for rules over the columns of a schema, by size, then by condition."""
 
     schema: Schema
-    items: NDArray[np.int32]  # (n_items, 3): the conditions that occur, ascending
+    items: Codes  # (n_items, 3): the conditions that occur, ascending
     # (n_candidates, max_size): the items of each, ascending, -1 behind them
-    members: NDArray[np.int32]
+    members: Codes
 
     def __len__(self) -> int:
         return int(self.members.shape[0])
@@ -84,13 +85,13 @@ class Antecedents:
         return int(self.members.shape[1])
 
     @cached_property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Integers:
         """Number of conditions of each candidate, (n_candidates,) int64."""
-        sizes: NDArray[np.int64] = (self.members >= 0).sum(axis=1)
+        sizes: Integers = (self.members >= 0).sum(axis=1)
         return sizes
 
     @cached_property
-    def n_of_size(self) -> NDArray[np.int64]:
+    def n_of_size(self) -> Integers:
         """Number of candidates of 0 (none), 1, .. max_size conditions, (max_size + 1,) int64."""
         return np.bincount(self.sizes, minlength=self.max_size + 1)
 
@@ -178,7 +179,7 @@ def antecedent_words(schema: Schema, antecedent: Antecedent, *, is_open: bool = 
 def mine_antecedents(
     schema: Schema,
     codes: NDArray[np.unsignedinteger],
-    weights: NDArray[np.float64],
+    weights: Floats,
     labels: NDArray[np.integer],
     n_classes: int,
     *,
@@ -214,7 +215,7 @@ def mine_antecedents(
     rows = row_arrays(codes, weights, labels, n_classes, items)
     captured = np.empty((2, rows.everyone.size), np.uint64)
     counts, largest = np.empty(n_classes), np.zeros(1)
-    found: list[NDArray[np.int32]] = []
+    found: list[Codes] = []
     parents = np.empty((1, 0), np.int32)
     batch = max(1, _BATCH // max(1, len(listed)))
     for size in range(1, max_size + 1):
@@ -264,10 +265,10 @@ def _too_many(
 
 def row_arrays(
     codes: NDArray[np.unsignedinteger],
-    weights: NDArray[np.float64],
+    weights: Floats,
     labels: NDArray[np.integer],
     n_classes: int,
-    items: NDArray[np.int32],
+    items: Codes,
 ) -> RowArrays:
     """Return codes (p, n), weights and labels (n,) for kernels, with bits of items (n_items, 3)."""
     position = np.empty(weights.size, np.int64)  # of each row's bit
@@ -308,5 +309,5 @@ def row_arrays(
     )
 
 
-def _pack(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:
+def _pack(flags: Flags) -> NDArray[np.uint64]:
     return np.packbits(flags, bitorder="little").view("<u8").astype(np.uint64)

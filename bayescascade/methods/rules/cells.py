@@ -7,8 +7,8 @@ level that was never seen may be let pass: it satisfies no condition.
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes
 from bayescascade.base.errors import DataError, UnknownLevelError
 from bayescascade.base.typed_words import typed_setting
 from bayescascade.data.column import MISSING, UNKNOWN, Column
@@ -26,7 +26,7 @@ def encode_for_labels(
     unknown: str = "error",
     first_row: int = 1,
     whole: UnknownCells | None = None,
-) -> NDArray[np.int32]:
+) -> Codes:
     """Return the codes of rows, (n_columns, n_rows) int32, -1 where a cell satisfies no condition.
 
     Columns are matched by name. A `missing` cell is an "error", the missing "level" of its column,

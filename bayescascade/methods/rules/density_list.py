@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import rel_entr, xlogy
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.data.conditions import Conditions, agrees
 from bayescascade.data.schema import Schema
 from bayescascade.data.sql import sql_literal
@@ -63,8 +63,8 @@ class LearnedDensityList(ListedRules, DensityParts):
 
     schema: Schema
     rules: tuple[Antecedent, ...]
-    counts: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
+    counts: Floats
+    probabilities: Floats
     conditions: Conditions = field(default_factory=dict)
     conditions_probability: float = 1.0
     condition_numbers: Mapping[int, str] = field(default_factory=dict, kw_only=True)
@@ -72,7 +72,7 @@ class LearnedDensityList(ListedRules, DensityParts):
     # -- what is where -----------------------------------------------------------------------------
 
     @cached_property
-    def log_volumes(self) -> NDArray[np.float64]:
+    def log_volumes(self) -> Floats:
         """Log volume of the cells of each part, nats, (n_rules + 1,) float64."""
         return log_first_volumes(self.schema, self.rules, self.conditions)
 
@@ -81,7 +81,7 @@ class LearnedDensityList(ListedRules, DensityParts):
         """Log volume of all cells that satisfy the conditions, nats."""
         return float(self._log_widths.sum())
 
-    def _log_likelihoods(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _log_likelihoods(self) -> tuple[Floats, Floats]:
         counts, log_volumes = self.counts, self.log_volumes
         rows = counts[::-1].cumsum()[::-1]
         volumes = np.logaddexp.accumulate(log_volumes[::-1])[::-1]
@@ -89,7 +89,7 @@ class LearnedDensityList(ListedRules, DensityParts):
         return apart - counts * log_volumes, together - rows * volumes
 
     @cached_property
-    def _widths(self) -> list[NDArray[np.float64]]:
+    def _widths(self) -> list[Floats]:
         """Width of each column's codes, 0 where the conditions exclude them."""
         widths = [column.widths for column in self.schema.columns]
         for j, allowed in self.conditions.items():
@@ -97,7 +97,7 @@ class LearnedDensityList(ListedRules, DensityParts):
         return widths
 
     @cached_property
-    def _log_widths(self) -> NDArray[np.float64]:
+    def _log_widths(self) -> Floats:
         """Log of the total width of each column's codes that the conditions leave, (p,) float64."""
         return np.log([widths.sum() for widths in self._widths])
 
@@ -122,14 +122,14 @@ class LearnedDensityList(ListedRules, DensityParts):
         return [(label, self._part_in_words(part)) for part, label in enumerate(self.labels)]
 
     @property
-    def gains(self) -> NDArray[np.float64]:
+    def gains(self) -> Floats:
         """Gain of each part over the uniform density, (n_rules + 1,) float64 >= 0 nats.
 
         If there are ``n`` rows, a part with probability ``q`` and share ``u`` of the volume gains
         ``n (q ln(q / u) - q + u)``. The sum over the parts is the gain of the list.
         """
         q, u = self.probabilities, np.exp(self.log_volumes - self.log_domain)
-        gains: NDArray[np.float64] = self.total * (rel_entr(q, u) - q + u)
+        gains: Floats = self.total * (rel_entr(q, u) - q + u)
         return gains.clip(min=0.0)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
@@ -153,7 +153,7 @@ class LearnedDensityList(ListedRules, DensityParts):
             x_label = "\n".join([x_label, *wrap(self.given_text, _GIVEN_WIDTH)])
         return plot_bars(bars, ax, x_label=x_label)
 
-    def _explanations(self, codes: NDArray[np.int32]) -> Iterator[str]:
+    def _explanations(self, codes: Codes) -> Iterator[str]:
         seen = {j: (int(code),) for j, code in enumerate(codes) if code >= 0}
         log_volumes = log_first_volumes(self.schema, self.rules, {**self.conditions, **seen})
         for part in np.flatnonzero(log_volumes > -np.inf).tolist():
@@ -165,14 +165,14 @@ class LearnedDensityList(ListedRules, DensityParts):
 
     # -- densities and draws -----------------------------------------------------------------------
 
-    def score_codes(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def score_codes(self, codes: Codes) -> Floats:
         """Return the log density of coded rows, (n_rows,) float64 nats; see `Schema.encode`.
 
         Cells coded -1 are missing. They are integrated out, so the result is the marginal density
         of the observed cells: the sum over parts of the part's density times the volume that its
         cells have in the missing columns. Rows outside the domain get -inf.
         """
-        scores: NDArray[np.float64] = self.log_densities[parts_of_codes(codes, self.rules)]
+        scores: Floats = self.log_densities[parts_of_codes(codes, self.rules)]
         columns = self._rule_columns
         is_open = (codes[columns] < 0).any(axis=0)
         if is_open.any():
@@ -188,7 +188,7 @@ class LearnedDensityList(ListedRules, DensityParts):
         """The columns that rules look at, ascending."""
         return sorted({condition.column for rule in self.rules for condition in rule})
 
-    def _score_open(self, cells: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _score_open(self, cells: Codes) -> Floats:
         """Return log densities of rows that miss cells, -1, of the rules' columns alone."""
         from bayescascade.methods.rules.kernels.layout import new_space
         from bayescascade.methods.rules.kernels.volumes import score_open_rows
@@ -203,7 +203,7 @@ class LearnedDensityList(ListedRules, DensityParts):
         )  # fmt: skip
         return scores
 
-    def sample_codes(self, n: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    def sample_codes(self, n: int, rng: np.random.Generator) -> Codes:
         """Draw (p, n) codes: a part by its probability, then uniformly within the part."""
         shares = self.probabilities / self.probabilities.sum()
         chosen = rng.choice(self.n_rules + 1, size=n, p=shares)

@@ -38,10 +38,10 @@ share. Of C classes E is off by ``(OPERATIONS + C) UNIT E`` at most.
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-Floats = NDArray[np.float64]
+from bayescascade.base.arrays import Floats
 
 OPERATIONS = 20.0
 """Of `guard.UNIT` times its size, how far off an excess or an entropy may be."""

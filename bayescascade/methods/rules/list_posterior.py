@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.validation import check_real
 from bayescascade.data.schema import Schema
 from bayescascade.methods.rules.antecedents import mine_antecedents
@@ -216,7 +217,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         members = self.antecedents.members[list(state.rules)]
         return sorted(set(self.antecedents.items[members[members >= 0], 0].tolist()))
 
-    def counts(self, state: RuleList) -> NDArray[np.float64]:
+    def counts(self, state: RuleList) -> Floats:
         """Return the weight of each class, if any, in each part, the `else` part last."""
         part = np.full(self._labels.size, state.n_rules)
         for position in range(state.n_rules - 1, -1, -1):
@@ -231,7 +232,7 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return counts.reshape(-1, self._n_classes)
 
     @property
-    def class_weights(self) -> NDArray[np.float64]:
+    def class_weights(self) -> Floats:
         """Weight of the rows of each class, (n_classes,) float64; for a density, of all rows."""
         return np.bincount(self._labels, self.table.weights, self._n_classes).astype(np.float64)
 
@@ -241,12 +242,12 @@ class RuleListPosterior(CompiledPosterior[RuleList]):
         return self.antecedents.arrays
 
     @cached_property
-    def log_size_proposal(self) -> NDArray[np.float64]:
+    def log_size_proposal(self) -> Floats:
         """Log probability that a candidate of each size is proposed, which is that of the prior."""
         weights = self.prior.log_sizes(self.antecedents.max_size)
         weights[self.antecedents.n_of_size == 0] = -np.inf
         with np.errstate(invalid="ignore"):  # no candidate at all
-            shares: NDArray[np.float64] = weights - np.logaddexp.reduce(weights)
+            shares: Floats = weights - np.logaddexp.reduce(weights)
         return shares
 
     @cached_property

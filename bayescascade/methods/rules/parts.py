@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.base.errors import ParameterError
 from bayescascade.data.conditions import Conditions
 from bayescascade.data.schema import Schema
@@ -30,7 +30,7 @@ _MOST_CELLS = 1 << 22  # drawn at once
 Box = Mapping[int, Sequence[int]]
 
 
-def parts_of_codes(codes: NDArray[np.int32], rules: Sequence[Antecedent]) -> NDArray[np.int64]:
+def parts_of_codes(codes: Codes, rules: Sequence[Antecedent]) -> Integers:
     """Return the part of each row, (n_rows,), the `else` last; -1 satisfies no condition."""
     from bayescascade.methods.rules.kernels.volumes import first_parts
 
@@ -47,7 +47,7 @@ def parts_of_codes(codes: NDArray[np.int32], rules: Sequence[Antecedent]) -> NDA
 
 def log_first_volumes(
     schema: Schema, rules: Sequence[Antecedent], conditions: Box | None = None
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the log volume that each part of a list of at most 62 rules captures first.
 
     (len(rules) + 1,) float64 nats, the `else` last; -inf where nothing is captured. Cells
@@ -77,7 +77,7 @@ def draw_from_part(
     n: int,
     rng: np.random.Generator,
     conditions: Conditions,
-) -> NDArray[np.int32]:
+) -> Codes:
     """Return (n_columns, n) codes drawn uniformly from what a part, which has cells, captures."""
     box: dict[int, Sequence[int]] = {
         j: conditions.get(j, range(column.n_levels)) for j, column in enumerate(schema.columns)
@@ -98,18 +98,18 @@ class _Draws:
     schema: Schema
     rules: Sequence[Antecedent]
     rng: np.random.Generator
-    codes: NDArray[np.int32]
+    codes: Codes
 
     def __post_init__(self) -> None:
         self.widths = [column.widths for column in self.schema.columns]
         self.columns = sorted({condition.column for rule in self.rules for condition in rule})
 
-    def draw(self, column: int, codes: Sequence[int], n: int) -> NDArray[np.int64]:
+    def draw(self, column: int, codes: Sequence[int], n: int) -> Integers:
         """Return n of a column's codes, by width."""
         widths = self.widths[column][list(codes)]
         return self.rng.choice(list(codes), size=n, p=widths / widths.sum())
 
-    def fill(self, box: Box, rows: NDArray[np.int64]) -> None:
+    def fill(self, box: Box, rows: Integers) -> None:
         """Draw the rules' columns of some rows, from what the rules leave of a box."""
         rules = [r for r in self.rules if all(_inside(box[c.column], c) for c in r)]
         log_box = sum(math.log(self.widths[j][list(codes)].sum()) for j, codes in box.items())
@@ -136,7 +136,7 @@ class _Draws:
         return float(log_first_volumes(self.schema, rules, box)[-1])
 
     def _fill_by_rejection(
-        self, box: Box, rules: Sequence[Antecedent], share: float, rows: NDArray[np.int64]
+        self, box: Box, rules: Sequence[Antecedent], share: float, rows: Integers
     ) -> None:
         most = max(1, _MOST_CELLS // len(self.widths))
         while rows.size:

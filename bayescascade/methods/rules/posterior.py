@@ -5,8 +5,8 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_real
 from bayescascade.data.levels import level_text
@@ -82,7 +82,7 @@ class DensityListPosterior(RuleListPosterior):
             self._prior_sizes(state),
         )  # fmt: skip
 
-    def counts(self, state: RuleList) -> NDArray[np.float64]:
+    def counts(self, state: RuleList) -> Floats:
         """Return the weight of the rows in each part, (m + 1,) float64."""
         return super().counts(state)[:, 0]
 
@@ -91,7 +91,7 @@ class DensityListPosterior(RuleListPosterior):
         log_volumes = self.log_volumes(state).round(_DECIMALS).tolist()
         return list(zip(super()._held(state), log_volumes, strict=True))
 
-    def log_volumes(self, state: RuleList) -> NDArray[np.float64]:
+    def log_volumes(self, state: RuleList) -> Floats:
         """Return the log volume of each part, (m + 1,) float64 nats, -inf if it is empty."""
         rules = [self.antecedents[rule] for rule in state.rules]
         return log_first_volumes(self.schema, rules)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.former import former
 from bayescascade.base.saved_arrays import read_array
@@ -24,7 +25,7 @@ from bayescascade.costs.tried import WithinBudgets
 from bayescascade.data.cell_policy import CellPolicy, Matrix
 from bayescascade.data.given import GivenRows
 from bayescascade.data.matrix import MatrixEncoder
-from bayescascade.methods.sensors.models import Bools, GatedNet, Loss, Weights
+from bayescascade.methods.sensors.models import GatedNet, Loss, Weights
 from bayescascade.methods.sensors.parameters import SILENT, SensorParameters
 from bayescascade.methods.sensors.posterior import GatePosterior
 from bayescascade.methods.sensors.reports import (
@@ -33,7 +34,7 @@ from bayescascade.methods.sensors.reports import (
     plot_sensors,
     sensor_table,
 )
-from bayescascade.methods.sensors.signals import Floats, Places, Sensors, SignalMaker
+from bayescascade.methods.sensors.signals import Sensors, SignalMaker
 from bayescascade.methods.sensors.training import Lesson
 from bayescascade.methods.sensors.trying import Candidate, Roles, Trial, Ways, best_within, tried
 from bayescascade.model.matrix_estimator import MatrixEstimator
@@ -246,18 +247,18 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
     def _means(self) -> Floats | None:
         return self._maker.means if "_maker" in self.__dict__ else None
 
-    def _measure(self, sends: Bools) -> None:
+    def _measure(self, sends: Flags) -> None:
         self.sensor_shares_ = sends.mean(axis=0)
         self.validation_cost_ = float(self.sensor_shares_ @ self._sensors.costs)
 
     # -- who sends ---------------------------------------------------------------------------------
 
-    def _sent(self, rows: Matrix) -> Bools:
+    def _sent(self, rows: Matrix) -> Flags:
         return self._net.sends(self._maker.made(rows))
 
     speaks = former("speaks", "sends")
 
-    def sends(self, X: Any) -> pd.DataFrame | Bools:
+    def sends(self, X: Any) -> pd.DataFrame | Flags:
         """Return which sensors send for each row, (n_rows, n_sensors) bool.
 
         The result is a DataFrame with a column per sensor if the columns of `X` have names.
@@ -413,7 +414,7 @@ class GatedSensors(WithinBudgets, MatrixEstimator):
         self.declares.check(self)
         self._read_encoding(record)
         encoder = self._encoder
-        source: Places = np.asarray(encoder.source, np.int64)
+        source: Integers = np.asarray(encoder.source, np.int64)
         self._sensors = Sensors.from_record(record["sensors"], len(encoder.columns))
         self._maker = SignalMaker.from_record(
             record["signals"], self.features, self._sensors, source

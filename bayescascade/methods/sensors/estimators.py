@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import DataError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_real
@@ -23,7 +23,6 @@ from bayescascade.methods.sensors.parameters import (
     SensorClassifierParameters,
     SensorRegressorParameters,
 )
-from bayescascade.methods.sensors.signals import Floats
 from bayescascade.methods.sensors.smooth import alternated, relaxed, smooth
 from bayescascade.methods.sensors.training import Lesson, opened, trained
 from bayescascade.methods.sensors.trying import SOFT, Ways
@@ -337,7 +336,7 @@ def _projected(lesson: Lesson, share: float, start: Weights) -> Weights:
     ).weights  # fmt: skip
 
 
-def _halves(y: Floats) -> NDArray[np.int64]:
+def _halves(y: Floats) -> Integers:
     """Return whether numbers are above the median: rows are split alike in both halves."""
     return (y > np.median(y)).astype(np.int64)
 

@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_choice
-from bayescascade.methods.sensors.signals import Floats, Places, Signals
-
-Bools = NDArray[np.bool_]
+from bayescascade.methods.sensors.signals import Signals
 
 ACTIVATIONS: Mapping[str, Callable[[Floats], Floats]] = {
     "step": lambda z: (z > 0).astype(np.float64),
@@ -70,7 +68,7 @@ class GatedNet:
     """Weights, and what gates do to what is sent."""
 
     weights: Weights
-    sensor_of: Places
+    sensor_of: Integers
     activation: str = "step"
 
     def scores(self, signals: Signals) -> Floats:
@@ -81,7 +79,7 @@ class GatedNet:
             z[:, self.sensor_of[j]] += signals.features[:, j] * gates[j]
         return z
 
-    def sends(self, signals: Signals) -> Bools:
+    def sends(self, signals: Signals) -> Flags:
         """Return which sensors send, (n, K)."""
         return (self.scores(signals) > 0) & signals.alive
 
@@ -106,7 +104,7 @@ class GatedNet:
         return {**parts, "activation": self.activation}
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], sensor_of: Places, n_outputs: int) -> Self:
+    def from_record(cls, record: Mapping[str, Any], sensor_of: Integers, n_outputs: int) -> Self:
         """Return what `to_record` returned; ModelFileError if its parts do not fit."""
         p, n_sensors = sensor_of.size, int(sensor_of[-1]) + 1
         parts = Weights.zeros(p, n_sensors, n_outputs)._asdict().items()
@@ -162,7 +160,7 @@ def fast_scores(weights: Weights, signals: Signals) -> Floats:
     return np.add.reduceat(products, signals.starts, axis=1) + weights.offsets
 
 
-def fast_sends(weights: Weights, signals: Signals) -> Bools:
+def fast_sends(weights: Weights, signals: Signals) -> Flags:
     """Return who sends, (n, K), by `fast_scores`."""
     return (fast_scores(weights, signals) > 0) & signals.alive
 

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import ParameterError
 from bayescascade.base.former import former
 from bayescascade.base.validation import check_choice, check_real
 from bayescascade.methods.sensors.models import SOFTMAX, SQUARE, Weights, fast_scores, fast_sends
-from bayescascade.methods.sensors.signals import Floats, Signals
+from bayescascade.methods.sensors.signals import Signals
 from bayescascade.methods.sensors.training import Lesson
 from bayescascade.model.continuous import ContinuousPosterior
 

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from bayescascade.base.arrays import Floats
 from bayescascade.costs.pages import cost_bars
-from bayescascade.methods.sensors.signals import Floats, Sensors
+from bayescascade.methods.sensors.signals import Sensors
 from bayescascade.report.axes import plot_bars
 from bayescascade.report.numbers import cost_texts, share_text
 from bayescascade.report.page import Fold, Numbers, Page, PrintedTable

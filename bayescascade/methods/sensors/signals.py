@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Flags, Floats, Integers
 from bayescascade.base.errors import ModelFileError, ParameterError
 from bayescascade.base.saved_arrays import read_array
 from bayescascade.base.validation import check_real
@@ -19,9 +19,6 @@ from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.matrix import MatrixEncoder
 from bayescascade.data.names import near_names
 
-Places = NDArray[np.int64]
-
-Floats = NDArray[np.float64]
 CUT = 4.0
 
 
@@ -31,8 +28,8 @@ class Sensors:
 
     names: tuple[str, ...]
     # tuple of (k,) int64: columns of the rows that each one reads, in order
-    columns: tuple[Places, ...]
-    costs: NDArray[np.float64]  # (n_sensors,) float64 >= 0
+    columns: tuple[Integers, ...]
+    costs: Floats  # (n_sensors,) float64 >= 0
 
     @classmethod
     def of(cls, sensors: Any, costs: Any, encoder: MatrixEncoder) -> Self:
@@ -107,7 +104,7 @@ def _places(sensors: Any, encoder: MatrixEncoder) -> dict[str, list[int]]:
     return places
 
 
-def _costs(costs: Any, names: tuple[str, ...]) -> NDArray[np.float64]:
+def _costs(costs: Any, names: tuple[str, ...]) -> Floats:
     if costs is None:
         return np.ones(len(names))
     if isinstance(costs, Mapping):
@@ -132,11 +129,11 @@ class Signals(NamedTuple):
     """What sensors see of rows: features (n, p), of which column; alive (n, n_sensors) bool."""
 
     features: Floats
-    alive: NDArray[np.bool_]
-    sensor_of: Places  # (p,), ascending
+    alive: Flags
+    sensor_of: Integers  # (p,), ascending
 
     @property
-    def starts(self) -> Places:
+    def starts(self) -> Integers:
         """Where the features of each sensor begin."""
         return np.searchsorted(self.sensor_of, np.arange(self.alive.shape[1]))
 
@@ -154,14 +151,14 @@ class SignalMaker:
     """
 
     kind: str
-    columns: tuple[Places, ...]
+    columns: tuple[Integers, ...]
     means: Floats
     scales: Floats
     waves: tuple[tuple[Floats, Floats], ...] = ()
 
     @classmethod
     def of(
-        cls, kind: str, n_fourier: int, sensors: Sensors, source: Places, rows: Matrix, seed: Any
+        cls, kind: str, n_fourier: int, sensors: Sensors, source: Integers, rows: Matrix, seed: Any
     ) -> Self:
         """Learn the scales from rows, and draw the waves."""
         columns = tuple(np.flatnonzero(np.isin(source, one)) for one in sensors.columns)
@@ -210,7 +207,7 @@ class SignalMaker:
 
     @classmethod
     def from_record(
-        cls, record: Mapping[str, Any], kind: str, sensors: Sensors, source: Places
+        cls, record: Mapping[str, Any], kind: str, sensors: Sensors, source: Integers
     ) -> Self:
         """Return what `to_record` returned; ModelFileError if it is something else."""
         columns = tuple(np.flatnonzero(np.isin(source, one)) for one in sensors.columns)

@@ -27,9 +27,10 @@ import numpy as np
 from scipy.optimize import least_squares, minimize, minimize_scalar
 from scipy.special import expit, xlogy
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.watch import check_time
 from bayescascade.methods.sensors.models import Loss, Weights, designed, fast_scores, within
-from bayescascade.methods.sensors.signals import Floats, Signals
+from bayescascade.methods.sensors.signals import Signals
 from bayescascade.methods.sensors.training import Lesson, refitted
 
 _ENOUGH = 1e-10  # of the mean square: that is no error

@@ -22,9 +22,10 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.watch import check_time
 from bayescascade.methods.sensors.models import Loss, Weights, designed
-from bayescascade.methods.sensors.signals import Floats, Signals
+from bayescascade.methods.sensors.signals import Signals
 
 BATCH = 256
 RATE = 0.005

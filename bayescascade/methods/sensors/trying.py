@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from bayescascade.base.arrays import Flags, Floats
 from bayescascade.base.errors import ModelFileError
 from bayescascade.base.notices import noticed
 from bayescascade.base.threads import single_threaded
@@ -27,15 +28,7 @@ from bayescascade.base.watch import OutOfTime, Watch, check_time
 from bayescascade.costs.limits import is_within, too_low
 from bayescascade.data.cell_policy import Matrix
 from bayescascade.data.splitting import split_by_class
-from bayescascade.methods.sensors.models import (
-    Bools,
-    GatedNet,
-    Weights,
-    designed,
-    fast_sends,
-    within,
-)
-from bayescascade.methods.sensors.signals import Floats
+from bayescascade.methods.sensors.models import GatedNet, Weights, designed, fast_sends, within
 from bayescascade.methods.sensors.training import Lesson, Refit, error_of, opened, refitted
 
 _RIDGE = 1e-6  # of the largest entry of the squares, beside the lesson's own
@@ -112,7 +105,7 @@ def always(chosen: list[int], start: Weights) -> Weights:
     return start._replace(gates=np.zeros_like(start.gates), offsets=offsets)
 
 
-def sent(weights: Weights, alive: Bools) -> Floats:
+def sent(weights: Weights, alive: Flags) -> Floats:
     """Return the gates of rows, (n, K), of sensors that always send."""
     return ((weights.offsets > 0) & alive).astype(np.float64)
 
@@ -253,7 +246,7 @@ class Trial(NamedTuple):
     """What `fit` tried, and on what."""
 
     candidates: list[Candidate]
-    learns: Bools  # (n_rows,), which did not judge
+    learns: Flags  # (n_rows,), which did not judge
     everything: Lesson
     validation: Matrix | None
     watch: Watch
@@ -304,7 +297,7 @@ class Roles(NamedTuple):
 
     learned: Lesson
     judging: Lesson
-    learns: Bools  # (n_rows,)
+    learns: Flags  # (n_rows,)
 
     @classmethod
     def of(

@@ -31,15 +31,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bayescascade.base.arrays import Codes, Flags, Floats, Integers
 from bayescascade.base.errors import DataError
 from bayescascade.base.validation import check_weights
 from bayescascade.methods.boxes.parameters import MOST_BOXES, ObjectiveParameters
-from bayescascade.methods.boxes.union import BoxUnion, Flags, Floats
+from bayescascade.methods.boxes.union import BoxUnion
 from bayescascade.model.guard import UNIT, share_of_sums
 
-Levels = NDArray[np.int32]  # (n_boxes, 2 n_columns), see the module
+Levels = Codes  # (n_boxes, 2 n_columns), see the module
 
 _ROUNDED = 24.0  # operations beside the sums
 
@@ -82,7 +83,7 @@ class LevelRows:
         self.positives, self.positive_weights = self._distinct(self.is_positive)
         self.negatives, self.negative_weights = self._distinct(~self.is_positive)
 
-    def _distinct(self, chosen: Flags) -> tuple[NDArray[np.int32], Floats]:
+    def _distinct(self, chosen: Flags) -> tuple[Codes, Floats]:
         rows = self.rows[chosen]
         depths = np.empty((len(rows), 2 * rows.shape[1]), np.int32)
         for column, values in enumerate(self.values):
@@ -94,7 +95,7 @@ class LevelRows:
         return np.ascontiguousarray(found), summed.astype(np.float64)
 
     @property
-    def n_levels(self) -> NDArray[np.int64]:
+    def n_levels(self) -> Integers:
         """Number of levels of each side but 0, (2 n_columns,)."""
         return np.repeat([len(values) for values in self.values], 2)
 
@@ -220,7 +221,7 @@ def checked_rows(
     return rows[kept], flags[kept], weighed[kept]
 
 
-def _inside(depths: NDArray[np.int32], levels: Sequence[Any] | Levels) -> Flags:
+def _inside(depths: Codes, levels: Sequence[Any] | Levels) -> Flags:
     found = np.zeros(len(depths), np.bool_)
     for sides in levels:
         found |= (depths >= sides).all(axis=1)

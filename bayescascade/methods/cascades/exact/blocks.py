@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.arrays import Floats, Integers
+from bayescascade.base.arrays import Codes, Floats, Integers
 from bayescascade.methods.cascades.tree import pack_block
 
 
@@ -19,8 +19,8 @@ class Blocks:
     words: NDArray[np.uint64]  # (n_blocks,): the blocks as trees have them; zeros of shapes
     single: Integers  # (n_levels,) int64: the block of each level alone
     pair_start: Integers  # (n_blocks + 1,) int64
-    first: NDArray[np.int32]  # (n_pairs,): the part with the lowest level, of each split in two
-    rest: NDArray[np.int32]  # (n_pairs,), ascending: the other part
+    first: Codes  # (n_pairs,): the part with the lowest level, of each split in two
+    rest: Codes  # (n_pairs,), ascending: the other part
     times: Floats  # (n_pairs,): partitions that a pair stands for; 1 except in shapes
     shape: Integers  # (n_blocks,) int64: the block's id among the column's shapes
 

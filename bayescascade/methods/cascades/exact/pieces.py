@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from bayescascade.base.arrays import Flags
 from bayescascade.base.errors import ParameterError, TooLargeError
 from bayescascade.base.threads import n_threads_of
 from bayescascade.base.watch import watch_in_use
 from bayescascade.methods.cascades.exact.kernels.layout import Workspace, new_workspace
 from bayescascade.methods.cascades.exact.lattice import Lattice
 
-Flags = NDArray[np.bool_]
 Progress = Callable[[float], None]
 Digits = tuple[int, ...]
 Piece = Callable[[Workspace, int, bool, int], bool]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Floats, Integers
 from bayescascade.base.errors import TooLargeError
 from bayescascade.base.jit import sparing
 from bayescascade.methods.cascades.exact.kernels.boxes import (
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from bayescascade.data.table import Table
     from bayescascade.methods.cascades.tree_posterior import CascadePosterior
 
-Integers = NDArray[np.int64]
 Counts = NDArray[np.floating[Any]]
 
 _AT_ONCE = 10_000  # boxes that are split before what was read of files leaves the memory
@@ -156,7 +156,7 @@ class Recursion:
         zeros = np.zeros if self._scratch is None else self._scratch.zeros
         self.values = self.values._replace(exponent=zeros(self.index.n_entries, np.int64))
 
-    def log_values(self, origin: int = 0) -> NDArray[np.float64]:
+    def log_values(self, origin: int = 0) -> Floats:
         """Return logs of all trees' entries, -inf of none; `origin` near them saves digits."""
         return log_of(self.values, self._whole, origin)
 
@@ -207,7 +207,7 @@ class Recursion:
         back = np.argsort(order)
         return columns[back], n_branches[back], parts[back]
 
-    def share_out(self, root: NDArray[np.float64]) -> NDArray[np.float64]:
+    def share_out(self, root: Floats) -> Floats:
         """Return how much of a new row's probability stays in each box as a leaf; see `flows`.
 
         root (n,) float64: the share of each of the whole table's entries, over its weight and the
@@ -228,7 +228,7 @@ class Recursion:
             Pieces(piece, 1.0, 1.0, None).run(self.work, ())
         return flows
 
-    def first_splits(self, origin: int) -> NDArray[np.float64]:
+    def first_splits(self, origin: int) -> Floats:
         """Return logs, (p + 1, n_entries), of not splitting, or first a column of the lattice."""
         whole = self.lattice.whole
         _, n = self.index.locate(whole)
@@ -242,10 +242,10 @@ class Recursion:
         return log_of(sums, slice(None), origin).reshape(-1, n)
 
 
-def log_of(numbers: Scaled, where: slice, origin: int) -> NDArray[np.float64]:
+def log_of(numbers: Scaled, where: slice, origin: int) -> Floats:
     """Return the logs of some numbers, nats, less those of an exponent."""
     with np.errstate(divide="ignore"):
-        logs: NDArray[np.float64] = np.log(numbers.mantissa[where])
+        logs: Floats = np.log(numbers.mantissa[where])
     return logs + (numbers.exponent[where].astype(np.int64) - origin) * UNIT
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayescascade.base.arrays import Integers
+from bayescascade.base.arrays import Codes, Integers
 from bayescascade.base.watch import check_time
 from bayescascade.methods.cascades.exact.shared import Boxes
 from bayescascade.methods.cascades.tree import LEAF, Tree
@@ -39,7 +39,7 @@ def choose_trees(recursion: Boxes, entries: Sequence[int], rng: np.random.Genera
 class _Generation(NamedTuple):
     """The nodes of many trees that are equally far from the root, branches by lowest level."""
 
-    feature: NDArray[np.int32]
+    feature: Codes
     word: NDArray[np.uint64]
     above: Integers  # which of the generation before, ascending
 

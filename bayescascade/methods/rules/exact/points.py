@@ -48,6 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from bayescascade.base.arrays import Floats
 from bayescascade.base.errors import TooLargeError
 from bayescascade.methods.rules.antecedents import row_arrays
 from bayescascade.methods.rules.excess import OPERATIONS, entropies
@@ -58,7 +59,6 @@ from bayescascade.methods.rules.posterior import DensityListPosterior, LabelList
 from bayescascade.model.guard import UNIT
 
 Codes = NDArray[np.unsignedinteger[Any]]
-Floats = NDArray[np.float64]
 
 _GIGABYTE = 1e9
 

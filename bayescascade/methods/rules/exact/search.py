@@ -32,8 +32,8 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bayescascade.base.arrays import Codes, Floats
 from bayescascade.methods.rules.exact.bounds import Prefix
 from bayescascade.methods.rules.list_posterior import RuleListPosterior
 from bayescascade.methods.rules.rule_list import RuleList
@@ -133,9 +133,9 @@ class _Branch:
 
     rules: tuple[int, ...]
     used: tuple[int, ...]
-    followers: NDArray[np.int32]
-    values: NDArray[np.float64]
-    bounds: NDArray[np.float64]
+    followers: Codes
+    values: Floats
+    bounds: Floats
     position: int = 0
 
     @property
@@ -170,7 +170,7 @@ class _Search:
     _waiting: list[tuple[float, int, _Branch]] = field(default_factory=list)
     _seen: dict[bytes, float] = field(default_factory=dict)
     _n_bytes: int = 0
-    _likely: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    _likely: Floats = field(default_factory=lambda: np.empty(0))
 
     def run(self) -> bool:
         """Search; return whether the best list is certain."""
