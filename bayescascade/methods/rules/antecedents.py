@@ -22,7 +22,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, count
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -210,7 +209,7 @@ def mine_antecedents(
     n_all = sum(n_items) if min_support > 0 else _n_conjunctions(n_items, max_size)
     if n_all > most:
         raise _too_many(n_all, most, max_size, min_support, memory_limit)
-    listed = list(chain.from_iterable(map(conditions_of, count(), schema.columns)))
+    listed = [c for i, column in enumerate(schema.columns) for c in conditions_of(i, column)]
     items = np.array(listed, np.int32).reshape(-1, 3)
     rows = row_arrays(codes, weights, labels, n_classes, items)
     captured = np.empty((2, rows.everyone.size), np.uint64)
